@@ -43,4 +43,10 @@ mod _kernel {
     use crate::python::reference::refer_to;
     #[pymodule_export]
     use crate::state::reduce::delta;
+
+    #[pymodule_init]
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::python::moments::begin();
+        Ok(())
+    }
 }

@@ -25,8 +25,10 @@ def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
 
 
 @pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
-def test_the_kernel_has_the_same_trace() -> None:
+def test_so_they_are_with_the_kernel() -> None:
+    """It keeps the states of a shard in another form, and its rows are of other lengths, so uploads take other turns: no trace is the
+    same. Each run's results and stored states are held to the reference's all the same (simulation/invariants.py)."""
     assert kernel is not None
-    for seed in range(300, 320):
-        one, other = (simulate(seed, job=event_time_job(Random(seed)), parts=parts).trace_hash for parts in (REFERENCE, native(kernel)))
+    for seed in range(300, 340):
+        one, other = (simulate(seed, job=event_time_job(Random(seed)), parts=parts).delivered for parts in (REFERENCE, native(kernel)))
         assert (seed, other) == (seed, one)

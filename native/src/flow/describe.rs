@@ -1,10 +1,13 @@
 //! What a graph's vertices are made of, as `core/dataflow/native.py` describes them.
 
+use crate::payload::attribute::Attribute;
 use crate::state::folded::Folded;
 use crate::state::grouping::Grouping;
 use crate::state::keyed::Table;
 use crate::state::ready::{self, Field};
 use crate::state::reduce::{Fold, Reduce};
+use crate::state::shards::Shards;
+use crate::state::steps::{self, Folding, Panes, Steps};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -39,6 +42,8 @@ pub struct Vertex {
     pub users_key: Py<PyAny>,
     pub balance: Option<Py<PyAny>>,
     pub users_balance: Option<Py<PyAny>>,
+    /// Is its state a `Shards`, which knows keys?
+    pub sharded: bool,
     /// How a row's key is found without decoding it, if it can be.
     pub row_key: Option<RowKey>,
     /// Called with a list of payloads or a `columns.Batch`, instead of `function` with each: `answers::Answer` reads what it gives.
@@ -73,6 +78,7 @@ pub enum State {
     Grouping(Grouping),
     Reduce(Reduce),
     Folded(Box<Folded>),
+    Shards(Box<Shards>),
 }
 
 /// The same expression for the table of whatever state it is.
@@ -89,6 +95,10 @@ macro_rules! with_table {
                 $what
             }
             $crate::flow::describe::State::Folded(state) => {
+                let $table = &mut state.table;
+                $what
+            }
+            $crate::flow::describe::State::Shards(state) => {
                 let $table = &mut state.table;
                 $what
             }
@@ -121,14 +131,18 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         }
         "reduce" => {
             let reduce = reduce_of(number, described)?;
-            match optional(described, "ready_combine")? {
-                None => {
-                    state = Some(State::Reduce(reduce));
-                    Kind::Reduce
-                }
-                Some(combine) => {
+            match (optional(described, "ready_combine")?, optional(described, "steps")?) {
+                (Some(combine), _) => {
                     state = Some(State::Folded(Box::new(folded_of(described, combine.into_bound(py).cast_into()?, reduce)?)));
                     Kind::Folded
+                }
+                (None, Some(steps)) => {
+                    state = Some(State::Shards(Box::new(shards_of(steps.bind(py).cast()?, reduce)?)));
+                    Kind::Reduce
+                }
+                (None, None) => {
+                    state = Some(State::Reduce(reduce));
+                    Kind::Reduce
                 }
             }
         }
@@ -136,6 +150,7 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         other => return Err(PyValueError::new_err(format!("unknown kind {other}"))),
     };
     let vertex = Vertex {
+        sharded: matches!(state, Some(State::Shards(_))),
         kind,
         outputs: required(described, "outputs")?.extract(py)?,
         function: optional(described, "function")?,
@@ -185,6 +200,50 @@ fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce:
         decoded: reduce.decoded,
         delta_state: reduce.delta_state,
         error_type: required(described, "error_type")?,
+    })
+}
+
+/// `process.Steps`, as core/dataflow/native.py describes it.
+fn shards_of(described: &Bound<'_, PyDict>, reduce: Reduce) -> PyResult<Shards> {
+    let py = described.py();
+    let class = |name: &str| required(described, name).map(|class| class.as_ptr() as usize);
+    let field = |name: &str| Attribute::new(py, name);
+    let steps = Steps {
+        python: required(described, "python")?,
+        program: required(described, "program")?,
+        inputs: steps::inputs(required(described, "inputs")?.bind(py))?,
+        panes: optional(described, "panes")?.map(|panes| panes_of(panes.bind(py).cast()?)).transpose()?,
+        step: required(described, "step")?.extract(py)?,
+        shards: required(described, "shards")?.extract(py)?,
+        mark: class("mark")?,
+        side: class("side")?,
+        late: required(described, "late")?,
+        now: required(described, "now")?,
+        mark_time: field("time"),
+        mark_shard: field("shard"),
+        side_number: field("number"),
+        side_item: field("item"),
+        tag: required(described, "tag")?.extract(py)?,
+    };
+    let Reduce { operation, fold, decoded, delta_state, .. } = reduce;
+    Ok(Shards { operation, table: Table::new(), steps, fold, decoded, delta_state })
+}
+
+fn panes_of(described: &Bound<'_, PyDict>) -> PyResult<Panes> {
+    let py = described.py();
+    let fold: Option<(String, Option<String>)> = optional(described, "fold")?.map(|fold| fold.extract(py)).transpose()?;
+    let folding = match fold {
+        Some((name, None)) if name == "count" => Folding::Count,
+        Some((name, Some(field))) if name == "total" => Folding::Total(Attribute::new(py, &field)),
+        _ => Folding::Python,
+    };
+    let number = |name: &str| required(described, name)?.extract::<i64>(py);
+    Ok(Panes {
+        size: number("size")?,
+        every: number("every")?,
+        offset: number("offset")?,
+        each: required(described, "each")?.extract(py)?,
+        folding,
     })
 }
 

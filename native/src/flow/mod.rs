@@ -346,6 +346,7 @@ impl Flow {
                 State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
                 State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,
                 State::Folded(state) => state.row(py, bucket, &committed, &cut)?,
+                State::Shards(state) => state.row(py, bucket, &committed, &cut)?,
             };
             rows.push(match made {
                 Some(Changed { slot, key, full, state }) => Some(row.call1((operation, slot, key, epoch, full, state))?),
@@ -395,6 +396,7 @@ impl Flow {
             State::Grouping(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.items.len())).collect(),
             State::Reduce(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.0.len())).collect(),
             State::Folded(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.steps.len())).collect(),
+            State::Shards(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.steps.len())).collect(),
         })
     }
 
@@ -427,6 +429,7 @@ impl Flow {
                     state.object(py, at, end - 1)
                 }
             }
+            State::Shards(state) => state.state_at(py, key, cut),
         }
     }
 }
@@ -500,6 +503,11 @@ impl Flow {
                 bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: stored, result: None }];
             }
             State::Folded(state) => {
+                let bucket = state.table.made(key.as_bytes(), slot);
+                (bucket.full, bucket.chain) = (full, behind);
+                bucket.content.restored(states.into_any().unbind());
+            }
+            State::Shards(state) => {
                 let bucket = state.table.made(key.as_bytes(), slot);
                 (bucket.full, bucket.chain) = (full, behind);
                 bucket.content.restored(states.into_any().unbind());
@@ -607,6 +615,9 @@ impl Flow {
 
     /// The canonical key and slot of an item, or the error that finding them became.
     pub fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
+        if let Some(place) = self.vertices[vertex].sharded.then(|| self.shard_place(vertex, payload)).flatten() {
+            return Ok(Ok(place));
+        }
         let (py, vertex) = (payload.py(), &self.vertices[vertex]);
         let key = match &vertex.key {
             None => payload.clone(),
@@ -627,6 +638,16 @@ impl Flow {
             _ => self.slot_of(&encoded),
         };
         Ok(Ok((Key::from_slice(&encoded), slot)))
+    }
+
+    /// The number of an item's shard, which is its key, and the slot that has it.
+    fn shard_place(&self, vertex: usize, payload: &Bound<'_, PyAny>) -> Option<(Key, u16)> {
+        let Some(State::Shards(state)) = self.states.get(&vertex) else { return None };
+        let shard = state.steps.shard(payload)?;
+        let mut key = Vec::with_capacity(3);
+        encoding::put_unsigned(&mut key, shard);
+        let spread = shard * ((1 << 32) / state.steps.shards); // as `process.Even` balances them
+        Some((Key::from_slice(&key), ((spread * self.slots) >> 32) as u16))
     }
 
     /// An item at its slot, which this worker owns.
@@ -664,6 +685,8 @@ impl Flow {
             State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
             State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
             State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
+            State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
+            State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
                 Ok(result) => return self.changed(vertex, meta, result, false),

@@ -3,6 +3,7 @@
 use crate::payload::encoding::Unsupported;
 use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use crate::payload::vector;
+use crate::python::moments::{self, DATETIME_TAG};
 use crate::python::slots;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -244,12 +245,43 @@ impl<'a> Reader<'a> {
         if vector::is_class(&plan.class) {
             return vector::of_values(py, &self.members(py, size - 1, room)?);
         }
+        if plan.tag == DATETIME_TAG && size == 3 {
+            let start = self.at;
+            if let Some(made) = self.moment(py) {
+                return Ok(made);
+            }
+            self.at = start;
+        }
         let wire = PyList::empty(py);
         wire.append(plan.tag).map_err(|_| Unsupported)?;
         for _ in 1..size {
             wire.append(self.wire(py, 4 * MAX_DEPTH)?).map_err(|_| Unsupported)?;
         }
         plan.from_wire.bind(py).call1((wire, room)).map_err(|_| Unsupported)
+    }
+
+    /// A datetime in UTC behind its tag: microseconds, then 0 for its zone.
+    fn moment<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let microseconds = self.integer().ok()?;
+        if self.byte().ok()? == 0 {
+            moments::datetime(py, microseconds)
+        } else {
+            None
+        }
+    }
+
+    /// A whole number of 64 bits.
+    pub fn integer(&mut self) -> Result<i64, Unsupported> {
+        match self.byte()? {
+            small @ 0x00..=0x7f => Ok(small as i64),
+            small @ 0xe0..=0xff => Ok(small as i8 as i64),
+            first @ 0xcc..=0xcf => i64::try_from(self.unsigned(1 << (first - 0xcc))?).map_err(|_| Unsupported),
+            0xd0 => Ok(self.unsigned(1)? as i8 as i64),
+            0xd1 => Ok(self.unsigned(2)? as i16 as i64),
+            0xd2 => Ok(self.unsigned(4)? as i32 as i64),
+            0xd3 => Ok(self.unsigned(8)? as i64),
+            _ => Err(Unsupported),
+        }
     }
 
     fn wire<'py>(&mut self, py: Python<'py>, room: i32) -> Value<'py> {

@@ -2,8 +2,9 @@
 //!
 //! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference then decides and explains.
 
-use crate::payload::plans::{self, Kind, MAX_DEPTH, TUPLE_TAG};
+use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use crate::payload::vector;
+use crate::python::moments::{self, DATETIME_TAG};
 use crate::python::objects::{self, Object};
 use crate::python::slots;
 use pyo3::ffi;
@@ -195,6 +196,12 @@ unsafe fn put_instance(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: 
         return vector::values_from(object, 0, &mut |value| put_object(py, out, value, room - 1));
     }
     if matches!(plan.kind, Kind::Collection) {
+        if let Some(microseconds) = moment(plan, object) {
+            out.extend_from_slice(&[0x93, DATETIME_TAG as u8]);
+            put_int(out, microseconds);
+            out.push(0);
+            return Ok(());
+        }
         let value = Bound::from_borrowed_ptr(py, object);
         let wire = plan.to_wire.bind(py).call1((value, room)).map_err(|_| Unsupported)?;
         return put_wire(py, out, wire.as_ptr());
@@ -222,6 +229,16 @@ unsafe fn put_instance(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: 
         done?;
     }
     Ok(())
+}
+
+/// The microseconds of a datetime in UTC.
+/// SAFETY: as `put_object`.
+unsafe fn moment(plan: &Plan, object: Object) -> Option<i64> {
+    if plan.tag == DATETIME_TAG {
+        moments::microseconds(object)
+    } else {
+        None
+    }
 }
 
 /// A wire that a Python plan made: scalars and lists of wires. What else is in it (`msgspec.Raw`) is its encoding.
@@ -320,6 +337,9 @@ unsafe fn height_of_instance(
         return vector::height(object, room);
     }
     if matches!(plan.kind, Kind::Collection) {
+        if moment(plan, object).is_some() {
+            return Ok(1);
+        }
         match usize::try_from(ffi::PyObject_Size(object)) {
             Ok(members) => *size += WORD * members,
             Err(_) => ffi::PyErr_Clear(), // a datetime, a Decimal: one piece, without members

@@ -1,5 +1,6 @@
 //! Payloads: their canonical encoding, as rows and as columns; the mirror of `model/payload_codec.py`.
 
+pub mod attribute;
 pub mod codec;
 pub mod columns;
 pub mod decoding;

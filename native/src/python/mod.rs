@@ -2,6 +2,7 @@
 
 pub mod arenas;
 pub mod buffers;
+pub mod moments;
 pub mod objects;
 pub mod reference;
 pub mod slots;

@@ -5,3 +5,6 @@ pub mod grouping;
 pub mod keyed;
 pub mod ready;
 pub mod reduce;
+pub mod shard_rows;
+pub mod shards;
+pub mod steps;

@@ -26,6 +26,7 @@ from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model import state as states
+from flamestream.model.event_time import TimeOf
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
@@ -35,6 +36,11 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
+from flamestream.model.windows.marks import Mark
+from flamestream.model.windows.panes import Panes
+from flamestream.model.windows.process import Input, Shard, Side, Steps
+from flamestream.model.windows.program import Late, Now, Program
+from flamestream.model.windows.shapes import Grid
 
 
 class NativeFlow:
@@ -147,11 +153,51 @@ def _ready(vertex: Vertex) -> dict[str, Any]:
     """Ready-made folds, which the kernel carries out itself."""
     described: dict[str, Any] = {}
     parts = list(map(_described_part, vertex.emit.parts)) if isinstance(vertex.emit, ready.Record) else [None]
-    if vertex.kind is Kind.REDUCE and (vertex.emit is None or None not in parts):
+    if isinstance(vertex.combine, Steps):
+        described["steps"] = _described_steps(vertex.combine)
+    elif vertex.kind is Kind.REDUCE and (vertex.emit is None or None not in parts):
         described["ready_combine"] = _described_combine(vertex.combine)
     if isinstance(vertex.emit, ready.Record) and None not in parts:
         described["ready_emit"] = ("record", PLANS[vertex.emit.cls].tag, *parts)
     return described
+
+
+def _described_steps(steps: Steps) -> dict[str, Any]:
+    """The fold of a program in event time, whose states the kernel keeps."""
+    return {
+        "python": steps,
+        "program": steps.program,
+        "inputs": [(_name_of_field(each.key), _time_field(each)) for each in steps.inputs],
+        "panes": _described_panes(steps.program),
+        "step": steps.step,
+        "shards": steps.shards,
+        "mark": Mark,
+        "side": Side,
+        "late": Late,
+        "now": Now,
+        "tag": PLANS[Shard].tag,
+    }
+
+
+def _described_panes(program: Program) -> dict[str, Any] | None:
+    """Windows that the kernel finds itself: those on a grid."""
+    if not isinstance(program, Panes) or not isinstance(grid := program.shape, Grid):
+        return None
+    aggregate = program.aggregate
+    ready_made = isinstance(aggregate.combine, ready.Count | ready.Total) and aggregate.initial is int
+    fold = (*(_described_combine(aggregate.combine) or ()), None)[:2] if ready_made else None
+    return {"size": grid.size, "every": grid.every, "offset": grid.offset, "each": program.each, "fold": fold}
+
+
+def _name_of_field(function: Any) -> str | None:
+    return function.name if isinstance(function, ready.Field) else None
+
+
+def _time_field(given: Input) -> tuple[str, int] | None:
+    """(field, microseconds of an int, or 0), where an item's time is just that."""
+    if type(given.time) is not TimeOf or given.max_ahead is not None or (name := _name_of_field(given.time.at)) is None:
+        return None
+    return name, given.time.unit
 
 
 def _described_part(part: Any) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from typing import Any
 from flamestream.model.collections import Set, Vector
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
+from flamestream.model.ready import Count, Total
 from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.stream import function_of
 
@@ -50,13 +51,14 @@ class Aggregate:
 
 def counted() -> Aggregate:
     """The number of items."""
-    return Aggregate(int, lambda count, _: count + 1, merge=operator.add, said="count()")
+    return Aggregate(int, Count(), merge=operator.add, said="count()")
 
 
 def total(value: Value) -> Aggregate:
     """The sum of a value, beginning with 0. Where sessions become one, their sums are added."""
     of, said = _of("total", value)
-    return Aggregate(int, lambda before, item: before + of(item), merge=operator.add, said=said)
+    combine = Total(value) if isinstance(value, str) else lambda before, item: before + of(item)
+    return Aggregate(int, combine, merge=operator.add, said=said)
 
 
 def least(value: Value) -> Aggregate:

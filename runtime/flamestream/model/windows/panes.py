@@ -57,14 +57,18 @@ class Panes(Closing):
         return [(end, key) for _, end in self.shape.windows(now.time) if mark is None or end > mark]
 
     def on_item(self, place: Place, state: tuple[Any] | None, item: Any, now: Now) -> Answer:
-        after = self.aggregate.begun(item) if state is None else self.aggregate.folded(state[0], item)
-        return (after,), (self.result(place, after),) if self.each else ()
+        after = self.folded(state, item)
+        return after, (self.result(place, after[0]),) if self.each else ()
 
     def on_time(self, place: Place, state: tuple[Any], time: int) -> Answer:
         return None, () if self.each else (self.result(place, state[0]),)
 
     def due(self, place: Place, state: tuple[Any]) -> int | None:
         return place[0]
+
+    def folded(self, state: tuple[Any] | None, item: Any) -> tuple[Any]:
+        """A window's state with one more item."""
+        return (self.aggregate.begun(item) if state is None else self.aggregate.folded(state[0], item),)
 
     def result(self, place: Place, accumulator: Any) -> Windowed[Any, Any]:
         """What the window in a place gives."""

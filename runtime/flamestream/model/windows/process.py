@@ -101,9 +101,7 @@ class Steps:
     """The fold of a shard."""
 
     def __init__(self, program: Program, inputs: tuple[Input, ...], step: int, shards: int) -> None:
-        self._program, self._step, self._shards = program, step, shards
-        self._keys = [each.key for each in inputs]
-        self._times = [(each.time, each.max_ahead) for each in inputs]
+        self.program, self.inputs, self.step, self.shards = program, inputs, step, shards
         self.written = program.written
 
     @staticmethod
@@ -116,19 +114,19 @@ class Steps:
         if type(payload) is Mark:
             return payload.shard
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
-        return slot_of(encode(called(self._keys[side], item)), self._shards)
+        return slot_of(encode(called(self.inputs[side].key, item)), self.shards)
 
     def __call__(self, shard: Shard, payload: Any) -> Shard:
         return self._passed(shard, payload.time) if type(payload) is Mark else self._came(shard, payload)
 
     def _came(self, shard: Shard, payload: Any) -> Shard:
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
-        key, now = self._keys[side](item), Now(self._time(side, item, shard.mark), shard.mark, side)
+        key, now = self.key(side, item), Now(self.time(side, item, shard.mark), shard.mark, side)
         states, due, results = shard.states, shard.due, list[Any]()
-        places = self._program.places(key, now)
+        places = self.program.places(key, now)
         for place in places:
             before = states.get(place)
-            after, more = self._program.on_item(place, before, item, now)
+            after, more = self.program.on_item(place, before, item, now)
             results += more
             while shard.mark is not None and self._is_due(place, after, shard.mark):  # it asked for a time that has been
                 after, more = self.called(place, after)
@@ -136,10 +134,15 @@ class Steps:
             states, due = self._kept(states, due, place, before, after)
         return Shard(shard.mark, states, due, tuple(results) if places else (Late(item),))
 
-    def _time(self, side: int, item: Any, mark: int | None) -> int:
-        time_of, most = self._times[side]
-        time: int = time_of(item)
-        if most is not None and mark is not None and time > mark + most:
+    def key(self, side: int, item: Any) -> Any:
+        """The key of an item."""
+        return self.inputs[side].key(item)
+
+    def time(self, side: int, item: Any, mark: int | None) -> int:
+        """The event time of an item. Raises UserError if it is further ahead of the mark than its source allows."""
+        each = self.inputs[side]
+        time: int = each.time(item)
+        if each.max_ahead is not None and mark is not None and time > mark + each.max_ahead:
             raise UserError(f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its source's max_ahead")
         return time
 
@@ -159,16 +162,16 @@ class Steps:
         return states, due
 
     def _bucket(self, place: Any, state: Any) -> int | None:
-        time = None if state is None else self._program.due(place, state)
-        return None if time is None else -(-time // self._step)  # rounded up: a mark is a whole step (!)
+        time = None if state is None else self.program.due(place, state)
+        return None if time is None else -(-time // self.step)  # rounded up: a mark is a whole step (!)
 
     def _is_due(self, place: Any, state: Any, mark: int) -> bool:
-        return (bucket := self._bucket(place, state)) is not None and bucket * self._step <= mark
+        return (bucket := self._bucket(place, state)) is not None and bucket * self.step <= mark
 
     def _passed(self, shard: Shard, mark: int) -> Shard:
         """The mark has come to `mark`: whatever is due by then is called, by time and place."""
         states, due, results = shard.states, shard.due, list[Any]()
-        waiting = [self._entry(place, states[place]) for bucket in _between(due, shard.mark, mark, self._step) for place in due[bucket]]
+        waiting = [self._entry(place, states[place]) for bucket in _between(due, shard.mark, mark, self.step) for place in due[bucket]]
         heapify(waiting)
         while waiting:
             _, _, place = heappop(waiting)
@@ -184,7 +187,7 @@ class Steps:
         return self._due(place, state), encode(place), place
 
     def _due(self, place: Any, state: Any) -> int:
-        time = self._program.due(place, state)
+        time = self.program.due(place, state)
         assert time is not None, "it is in a bucket"
         return time
 
@@ -192,15 +195,15 @@ class Steps:
         """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten, or it would fail for ever."""
         time = self._due(place, state)
         try:
-            after, results = self._program.on_time(place, state, time)
-            if after is not None and (again := self._program.due(place, after)) is not None and again <= time:
+            after, results = self.program.on_time(place, state, time)
+            if after is not None and (again := self.program.due(place, after)) is not None and again <= time:
                 raise UserError(f"it was called at {time} and asks to be called again at {again}: a next time is a later one")
             check(after)
             check(results := tuple(results))
         except (MemoryError, RecursionError):
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            name, cause = (name_of(error.function), error.error) if type(error) is Raised else (self._program.written, error)
+            name, cause = (name_of(error.function), error.error) if type(error) is Raised else (self.program.written, error)
             return None, (Failed(name, type(cause).__name__, said(cause)),)
         return after, results
 

@@ -1,0 +1,338 @@
+//! Rows of shards: a shard at a live cut, and what changed of it between two, as `model/state.py` writes a `process.Shard`.
+//!
+//! Keeps: what is read back is the shard at the cut. Does not: give the same deltas as Python, which forgets after a while what changed.
+
+use crate::meta::Floor;
+use crate::payload::encoding::{put_array, put_int, put_unsigned};
+use crate::python::reference;
+use crate::state::keyed::Changed;
+use crate::state::reduce::{encoded, FULL_ABOVE};
+use crate::state::shards::{Head, Held, Place, Shards, State, Story};
+use hashbrown::HashMap;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
+
+const MAP_TAG: u64 = 2;
+const SET_TAG: u64 = 3;
+/// `state.Whole`, `MapDelta`, `SetDelta` and `MembersDelta`.
+const WHOLE: u8 = 0;
+const MAP_DELTA: u8 = 2;
+const SET_DELTA: u8 = 3;
+const MEMBERS_DELTA: u8 = 4;
+
+/// What places had, or have, that are not as they are now; None: nothing.
+type Others<'a> = HashMap<&'a Place, Option<&'a Held>>;
+
+/// A shard at one time, beside how it is now.
+struct At<'a> {
+    story: &'a Story,
+    head: &'a Head,
+    others: Others<'a>,
+}
+
+impl<'a> At<'a> {
+    /// Before the base or step of this number.
+    fn before(story: &'a Story, number: usize) -> Self {
+        let mut others = Others::new();
+        let bases = story.bases.len();
+        for step in story.steps[number.saturating_sub(bases)..].iter().rev() {
+            step.changed.iter().rev().for_each(|(place, before)| {
+                others.insert(place, before.as_ref());
+            });
+        }
+        for base in story.bases[number.min(bases)..].iter().rev() {
+            base.changed.iter().for_each(|(place, before)| {
+                others.insert(place, before.as_ref());
+            });
+        }
+        let head = match (story.bases.get(number), story.steps.get(number.wrapping_sub(bases))) {
+            (Some(base), _) => &base.head,
+            (None, Some(step)) => &step.head,
+            (None, None) => &story.shard.head,
+        };
+        At { story, head, others }
+    }
+
+    fn held(&self, place: &Place) -> Option<&'a Held> {
+        match self.others.get(place) {
+            Some(other) => *other,
+            None => self.story.shard.held.get(place),
+        }
+    }
+
+    /// How many places there are.
+    fn len(&self) -> usize {
+        let now = |place: &&Place| self.story.shard.held.contains_key(*place);
+        let more = self.others.iter().filter(|(place, other)| other.is_some() && !now(place)).count();
+        let fewer = self.others.iter().filter(|(place, other)| other.is_none() && now(place)).count();
+        self.story.shard.held.len() + more - fewer
+    }
+
+    fn places(&self) -> Vec<(&'a Place, &'a Held)> {
+        let now = self.story.shard.held.iter().filter(|(place, _)| !self.others.contains_key(*place));
+        let mut all: Vec<_> = now.chain(self.others.iter().filter_map(|(place, other)| Some((*place, (*other)?)))).collect();
+        all.sort_by(|one, other| one.0.cmp(other.0));
+        all
+    }
+
+    /// How many places are due in each step of which that is not what it is now.
+    fn due(&self) -> BTreeMap<i64, usize> {
+        let mut due = BTreeMap::new();
+        let now = |number: i64| self.story.shard.due.get(&number).map_or(0, |places| places.len());
+        for (place, other) in &self.others {
+            let (old, new) = (other.and_then(|held| held.due), self.story.shard.held.get(*place).and_then(|held| held.due));
+            if old != new {
+                old.into_iter().for_each(|number| *due.entry(number).or_insert_with(|| now(number)) += 1);
+                new.into_iter().for_each(|number| *due.entry(number).or_insert_with(|| now(number)) -= 1);
+            }
+        }
+        due
+    }
+
+    /// How many places are due in a step, and in how many steps there are any.
+    fn due_counts(&self) -> (impl Fn(i64) -> usize + 'a, usize) {
+        let (others, now) = (self.due(), &self.story.shard.due);
+        let come = others.iter().filter(|(number, count)| **count > 0 && !now.contains_key(number)).count();
+        let gone = others.iter().filter(|(number, count)| **count == 0 && now.contains_key(number)).count();
+        let steps = now.len() + come - gone;
+        (move |number| others.get(&number).copied().unwrap_or_else(|| now.get(&number).map_or(0, |places| places.len())), steps)
+    }
+}
+
+impl Shards {
+    /// What changed of a bucket between two cuts.
+    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
+        if !self.table.exists(at) {
+            return Ok(None);
+        }
+        let story = &self.table.at(at).content;
+        let (before, newest) = (story.below(committed), story.below(cut));
+        if newest == before {
+            return Ok(None);
+        }
+        let change = self.change(py, at, before, newest)?;
+        let state = if change.is_none() { self.full(py, at, newest)? } else { Vec::new() };
+        let bucket = self.table.at(at);
+        (bucket.full, bucket.chain) = match &change {
+            Some(change) => (bucket.full, bucket.chain + change.len()),
+            None => (state.len(), 0),
+        };
+        let (key, full) = (PyBytes::new(py, &bucket.key), change.is_none());
+        Ok(Some(Changed { slot: bucket.slot, key, full, state: PyBytes::new(py, &change.unwrap_or(state)) }))
+    }
+
+    /// The change between two numbers of steps, if it is worth it.
+    fn change(&mut self, py: Python<'_>, at: u32, before: usize, newest: usize) -> PyResult<Option<Vec<u8>>> {
+        let (full, chain) = (self.table.at(at).full, self.table.at(at).chain);
+        let story = &self.table.at(at).content;
+        let (old, new) = (At::before(story, before), At::before(story, newest));
+        if before == 0 || full == 0 || !old.head.begun || !new.head.begun {
+            return Ok(None);
+        }
+        let change = Writer { py, shards: (self.steps.tag, &self.delta_state) }.delta(&old, &new)?;
+        Ok((chain + change.len() <= full + FULL_ABOVE).then_some(change))
+    }
+
+    /// The accumulator below a live cut; None if there is none.
+    pub fn state_at<'py>(&mut self, py: Python<'py>, key: &[u8], cut: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(at) = self.table.find(key) else { return Ok(None) };
+        self.unstore(py, at)?;
+        let end = self.table.at(at).content.below(cut);
+        if end == 0 {
+            return Ok(None);
+        }
+        crate::payload::row::object_of(py, &self.full(py, at, end)?).map(Some)
+    }
+
+    fn full(&mut self, py: Python<'_>, at: u32, number: usize) -> PyResult<Vec<u8>> {
+        let story = &self.table.at(at).content;
+        let at = At::before(story, number);
+        if !at.head.begun {
+            return encoded(self.fold.nothing.bind(py));
+        }
+        Writer { py, shards: (self.steps.tag, &self.delta_state) }.full(&at)
+    }
+}
+
+struct Writer<'a, 'py> {
+    py: Python<'py>,
+    /// The tag of a `Shard`, and `states.delta_state`.
+    shards: (u32, &'a Py<PyAny>),
+}
+
+impl Writer<'_, '_> {
+    fn full(&self, at: &At<'_>) -> PyResult<Vec<u8>> {
+        let mut out = Vec::new();
+        put_array(&mut out, 5);
+        put_unsigned(&mut out, u64::from(self.shards.0));
+        put_mark(&mut out, at.head);
+        let places = at.places();
+        put_array(&mut out, 1 + 2 * places.len());
+        put_unsigned(&mut out, MAP_TAG);
+        let mut due: BTreeMap<i64, Vec<&Place>> = BTreeMap::new();
+        for (place, held) in places {
+            out.extend_from_slice(place);
+            self.state(&mut out, &held.state)?;
+            held.due.into_iter().for_each(|number| due.entry(number).or_default().push(place));
+        }
+        put_array(&mut out, 1 + 2 * due.len());
+        put_unsigned(&mut out, MAP_TAG);
+        for (number, places) in in_order(due) {
+            out.extend_from_slice(&number);
+            put_set(&mut out, &places);
+        }
+        self.results(&mut out, at.head)?;
+        Ok(out)
+    }
+
+    /// [4, members, places, changes], as `state.MembersDelta`: of the mark, the states, when they are due, and the results.
+    fn delta(&self, old: &At<'_>, new: &At<'_>) -> PyResult<Vec<u8>> {
+        let mut out = vec![0x94, MEMBERS_DELTA, 4, 0x94, 0, 1, 2, 3, 0x94];
+        out.extend_from_slice(&[0x92, WHOLE]);
+        put_mark(&mut out, new.head);
+        let mut places: Vec<&Place> = old.others.keys().copied().collect();
+        places.retain(|place| !same(old.held(place), new.held(place)));
+        places.sort();
+        self.states(&mut out, old, new, &places)?;
+        due(&mut out, old, new, &places);
+        out.extend_from_slice(&[0x92, WHOLE]);
+        self.results(&mut out, new.head)?;
+        Ok(out)
+    }
+
+    fn states(&self, out: &mut Vec<u8>, old: &At<'_>, new: &At<'_>, places: &[&Place]) -> PyResult<()> {
+        let stay: Vec<(&Place, &Held)> = places.iter().filter_map(|place| Some((*place, new.held(place)?))).collect();
+        let gone: Vec<&Place> = places.iter().copied().filter(|place| new.held(place).is_none()).collect();
+        put_map_delta(out, old.len(), new.len());
+        put_array(out, stay.len());
+        stay.iter().for_each(|(place, _)| out.extend_from_slice(place));
+        put_array(out, stay.len());
+        for (place, held) in stay {
+            self.change(out, old.held(place).map(|held| &held.state), &held.state)?;
+        }
+        put_places(out, &gone);
+        Ok(())
+    }
+
+    /// As `state._delta_or_whole`.
+    fn change(&self, out: &mut Vec<u8>, old: Option<&State>, new: &State) -> PyResult<()> {
+        if let (Some(State::Object(old)), State::Object(new)) = (old, new) {
+            let change = self.shards.1.bind(self.py).call1((old, new))?;
+            if !change.is_none() {
+                out.extend_from_slice(change.cast::<PyBytes>()?.as_bytes());
+                return Ok(());
+            }
+        }
+        out.extend_from_slice(&[0x92, WHOLE]);
+        self.state(out, new)
+    }
+
+    fn state(&self, out: &mut Vec<u8>, state: &State) -> PyResult<()> {
+        match state {
+            State::Count(count) => {
+                out.extend_from_slice(&[0x92, 0]);
+                put_int(out, *count);
+                Ok(())
+            }
+            State::Object(object) => reference::append(object.bind(self.py), out),
+        }
+    }
+
+    fn results(&self, out: &mut Vec<u8>, head: &Head) -> PyResult<()> {
+        match &head.results {
+            None => {
+                out.extend_from_slice(&[0x91, 0]);
+                Ok(())
+            }
+            Some(results) => reference::append(results.bind(self.py), out),
+        }
+    }
+}
+
+/// The places by step, of which some come and some go.
+fn due(out: &mut Vec<u8>, old: &At<'_>, new: &At<'_>, places: &[&Place]) {
+    let mut changed: BTreeMap<i64, (Vec<&Place>, Vec<&Place>)> = BTreeMap::new();
+    for place in places {
+        let (before, after) = (old.held(place).and_then(|held| held.due), new.held(place).and_then(|held| held.due));
+        if before != after {
+            after.into_iter().for_each(|number| changed.entry(number).or_default().0.push(place));
+            before.into_iter().for_each(|number| changed.entry(number).or_default().1.push(place));
+        }
+    }
+    let ((old_count, old_steps), (new_count, new_steps)) = (old.due_counts(), new.due_counts());
+    let gone: Vec<Vec<u8>> = changed.keys().filter(|number| new_count(**number) == 0).map(|number| int(*number)).collect();
+    changed.retain(|number, _| new_count(*number) > 0);
+    put_map_delta(out, old_steps, new_steps);
+    put_array(out, changed.len());
+    changed.keys().for_each(|number| put_int(out, *number));
+    put_array(out, changed.len());
+    for (number, (come, gone)) in &changed {
+        if old_count(*number) == 0 {
+            out.extend_from_slice(&[0x92, WHOLE]);
+            put_set(out, come);
+        } else {
+            out.extend_from_slice(&[0x95, SET_DELTA]);
+            put_unsigned(out, old_count(*number) as u64);
+            put_unsigned(out, new_count(*number) as u64);
+            put_places(out, come);
+            put_places(out, gone);
+        }
+    }
+    put_array(out, gone.len());
+    gone.iter().for_each(|number| out.extend_from_slice(number));
+}
+
+impl Story {
+    /// How many bases and steps are below a cut.
+    fn below(&self, limit: &[u8]) -> usize {
+        let bases = self.bases.partition_point(|base| base.meta[..] < *limit);
+        bases + self.steps.partition_point(|step| step.meta[..] < *limit)
+    }
+}
+
+fn same(one: Option<&Held>, other: Option<&Held>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.state.is(&other.state),
+        _ => false,
+    }
+}
+
+fn int(number: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_int(&mut out, number);
+    out
+}
+
+/// By the encodings of the numbers, which is not their own order where some are negative.
+fn in_order(due: BTreeMap<i64, Vec<&Place>>) -> Vec<(Vec<u8>, Vec<&Place>)> {
+    let mut due: Vec<_> = due.into_iter().map(|(number, places)| (int(number), places)).collect();
+    due.sort_by(|one, other| one.0.cmp(&other.0));
+    due
+}
+
+fn put_mark(out: &mut Vec<u8>, head: &Head) {
+    match head.mark {
+        None => out.push(0xc0),
+        Some(mark) => put_int(out, mark),
+    }
+}
+
+fn put_map_delta(out: &mut Vec<u8>, before: usize, after: usize) {
+    out.extend_from_slice(&[0x96, MAP_DELTA]);
+    put_unsigned(out, before as u64);
+    put_unsigned(out, after as u64);
+}
+
+fn put_places(out: &mut Vec<u8>, places: &[&Place]) {
+    put_array(out, places.len());
+    places.iter().for_each(|place| out.extend_from_slice(place));
+}
+
+/// `places` are in order.
+fn put_set(out: &mut Vec<u8>, places: &[&Place]) {
+    put_array(out, 1 + places.len());
+    put_unsigned(out, SET_TAG);
+    places.iter().for_each(|place| out.extend_from_slice(place));
+}

@@ -1,0 +1,365 @@
+//! Steps: what an item or a mark does to a shard: the mirror of `model/windows/process.py`'s `Steps`.
+//!
+//! Windows on a grid that count, or sum a field, are done here; so are keys and event times that are fields. All else is asked of Python.
+
+use crate::payload::attribute::Attribute;
+use crate::payload::decoding::Reader;
+use crate::payload::encoding;
+use crate::payload::plans::{MAX_DEPTH, TUPLE_TAG};
+use crate::payload::row::object_of;
+use crate::python::moments;
+use crate::python::reference;
+use crate::state::shards::{Changed, Held, Place, Shard, State};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyTuple};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Times at or beyond it are none (`event_time.END_OF_TIME // 2`).
+const MOST_TIME: i64 = 1 << 61;
+
+/// A stream of a program: where its items have key and time, where that is a field.
+pub struct Input {
+    pub key: Option<Attribute>,
+    /// With the microseconds of an int; 0: they are datetimes.
+    pub time: Option<(Attribute, i64)>,
+}
+
+pub enum Folding {
+    Count,
+    Total(Attribute),
+    Python,
+}
+
+/// `panes.Panes` on a grid.
+pub struct Panes {
+    pub size: i64,
+    pub every: i64,
+    pub offset: i64,
+    pub each: bool,
+    pub folding: Folding,
+}
+
+pub struct Steps {
+    /// `process.Steps` and its program.
+    pub python: Py<PyAny>,
+    pub program: Py<PyAny>,
+    pub inputs: Vec<Input>,
+    pub panes: Option<Panes>,
+    /// Microseconds of a step.
+    pub step: i64,
+    pub shards: u64,
+    /// Classes.
+    pub mark: usize,
+    pub side: usize,
+    pub late: Py<PyAny>,
+    pub now: Py<PyAny>,
+    /// Fields of theirs.
+    pub mark_time: Attribute,
+    pub mark_shard: Attribute,
+    pub side_number: Attribute,
+    pub side_item: Attribute,
+    /// The tag of `process.Shard`.
+    pub tag: u32,
+}
+
+type Results<'py> = Vec<Bound<'py, PyAny>>;
+
+impl Steps {
+    /// The shard of an item, if its key is a field or it is a mark; None: Python must find it.
+    pub fn shard(&self, payload: &Bound<'_, PyAny>) -> Option<u64> {
+        if self.is(payload, self.mark) {
+            return self.mark_shard.of(payload).ok()?.extract().ok();
+        }
+        let (side, item) = self.side_of(payload).ok()?;
+        let key = self.inputs[side].key.as_ref()?.of(&item).ok()?;
+        let mut encoded = Vec::with_capacity(64);
+        encoding::put(payload.py(), &mut encoded, &key).ok()?;
+        Some((crc32fast::hash(&encoded) as u64 * self.shards) >> 32)
+    }
+
+    /// One step: a tuple of results, None if there are none. What it changed is in `changed`, also if it fails.
+    pub fn take(&self, shard: &mut Shard, changed: &mut Changed, payload: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+        let results = if self.is(payload, self.mark) {
+            self.passed(shard, changed, self.mark_time.of(payload)?.extract()?, payload.py())?
+        } else {
+            let (side, item) = self.side_of(payload)?;
+            self.came(shard, changed, side, &item)?
+        };
+        if results.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(PyTuple::new(payload.py(), results)?.into_any().unbind()))
+    }
+
+    fn is(&self, payload: &Bound<'_, PyAny>, class: usize) -> bool {
+        payload.get_type_ptr() as usize == class
+    }
+
+    fn side_of<'py>(&self, payload: &Bound<'py, PyAny>) -> PyResult<(usize, Bound<'py, PyAny>)> {
+        if !self.is(payload, self.side) {
+            return Ok((0, payload.clone()));
+        }
+        Ok((self.side_number.of(payload)?.extract()?, self.side_item.of(payload)?))
+    }
+
+    // --- an item ----------------------------------------------------------------------------------------------------------------
+
+    fn came<'py>(&self, shard: &mut Shard, changed: &mut Changed, side: usize, item: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
+        let py = item.py();
+        let key = match self.inputs[side].key.as_ref().and_then(|key| key.of(item).ok()) {
+            Some(key) => key,
+            None => self.python.bind(py).call_method1("key", (side, item))?,
+        };
+        let time = match self.time(side, item) {
+            Some(time) => time,
+            None => self.python.bind(py).call_method1("time", (side, item, shard.head.mark))?.extract()?,
+        };
+        let mut results = Vec::new();
+        let in_time = match &self.panes {
+            Some(panes) => self.windowed(panes, shard, changed, &key, time, item, &mut results)?,
+            None => self.answered(shard, changed, &key, (time, side), item, &mut results)?,
+        };
+        if !in_time {
+            results = vec![self.late.bind(py).call1((item,))?];
+        }
+        results.iter().try_for_each(|result| checked(result, 2))?;
+        Ok(results)
+    }
+
+    fn time(&self, side: usize, item: &Bound<'_, PyAny>) -> Option<i64> {
+        let (field, unit) = self.inputs[side].time.as_ref()?;
+        let value = field.of(item).ok()?;
+        if *unit == 0 {
+            // SAFETY: the value is alive and the GIL is held.
+            return unsafe { moments::microseconds(value.as_ptr()) };
+        }
+        let time = value.cast_exact::<PyInt>().ok()?.extract::<i64>().ok()?.checked_mul(*unit)?;
+        (-MOST_TIME < time && time < MOST_TIME).then_some(time)
+    }
+
+    /// False if the item is late.
+    #[allow(clippy::too_many_arguments)]
+    fn windowed<'py>(
+        &self,
+        panes: &Panes,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        key: &Bound<'py, PyAny>,
+        time: i64,
+        item: &Bound<'py, PyAny>,
+        results: &mut Results<'py>,
+    ) -> PyResult<bool> {
+        let py = item.py();
+        let last = time - (time - panes.offset).rem_euclid(panes.every);
+        let mut start = last - (last - time + panes.size - 1).div_euclid(panes.every) * panes.every;
+        let mut in_time = false;
+        while start <= last {
+            let end = start + panes.size;
+            start += panes.every;
+            if shard.head.mark.is_some_and(|mark| end <= mark) {
+                continue;
+            }
+            in_time = true;
+            let place = place_of(end, key)?;
+            let before = shard.held.get(&place).map(|held| &held.state);
+            let state = match (&panes.folding, before) {
+                (Folding::Count, None) => State::Count(1),
+                (Folding::Count, Some(State::Count(count))) => State::Count(count + 1),
+                (_, before) => State::Object(self.folded(panes, before, item)?.unbind()),
+            };
+            if panes.each {
+                results.push(self.result(py, &place, &state)?);
+            }
+            shard.put(changed, place, Some(Held { state, due: Some(-(-end).div_euclid(self.step)) }));
+        }
+        Ok(in_time)
+    }
+
+    /// The accumulator with one more item, in a tuple of its own.
+    fn folded<'py>(&self, panes: &Panes, before: Option<&State>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = item.py();
+        let before = before.map(|state| state.object(py)).transpose()?;
+        if let (Folding::Total(field), Some(before)) = (&panes.folding, &before) {
+            if let Some(total) = field.of(item).ok().and_then(|value| before.get_item(0).ok()?.add(value).ok()) {
+                let state = PyTuple::new(py, [total])?.into_any();
+                checked(&state, 2)?;
+                return Ok(state);
+            }
+        }
+        let state = self.program.bind(py).call_method1("folded", (before, item))?; // blames the function for what it raises
+        checked(&state, 2)?;
+        Ok(state)
+    }
+
+    /// What a window gives, as it is now.
+    fn result<'py>(&self, py: Python<'py>, place: &Place, state: &State) -> PyResult<Bound<'py, PyAny>> {
+        let accumulator = state.object(py)?.get_item(0)?;
+        self.program.bind(py).call_method1("result", (object_of(py, place)?, accumulator))
+    }
+
+    /// False if the item is late.
+    fn answered<'py>(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        key: &Bound<'py, PyAny>,
+        at: (i64, usize),
+        item: &Bound<'py, PyAny>,
+        results: &mut Results<'py>,
+    ) -> PyResult<bool> {
+        let py = item.py();
+        let program = self.program.bind(py);
+        let now = self.now.bind(py).call1((at.0, shard.head.mark, at.1))?;
+        let places = program.call_method1("places", (key, &now))?;
+        let mut in_time = false;
+        for object in places.try_iter()? {
+            let object = object?;
+            in_time = true;
+            let place: Place = reference::encoded(&object)?.into();
+            let before = shard.held.get(&place).map(|held| held.state.object(py)).transpose()?;
+            let answer = program.call_method1("on_item", (&object, before, item, &now))?;
+            let (mut after, more): (Bound<'py, PyAny>, Bound<'py, PyAny>) = answer.extract()?;
+            extend(results, &more)?;
+            let mut due = self.due(&object, &after)?;
+            while shard.head.mark.zip(due).is_some_and(|(mark, due)| due * self.step <= mark) {
+                let (again, more) = self.called(&object, &after)?;
+                extend(results, &more)?;
+                after = again;
+                due = self.due(&object, &after)?;
+            }
+            self.keep(shard, changed, place, after, due)?;
+        }
+        Ok(in_time)
+    }
+
+    fn keep(&self, shard: &mut Shard, changed: &mut Changed, place: Place, after: Bound<'_, PyAny>, due: Option<i64>) -> PyResult<()> {
+        if !after.is_none() {
+            checked(&after, 2)?;
+            shard.put(changed, place, Some(Held { state: State::Object(after.unbind()), due }));
+        } else if shard.held.contains_key(&place) {
+            shard.put(changed, place, None);
+        }
+        Ok(())
+    }
+
+    /// The number of the step in which a state is due.
+    fn due(&self, place: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        if state.is_none() {
+            return Ok(None);
+        }
+        let time: Option<i64> = self.program.bind(place.py()).call_method1("due", (place, state))?.extract()?;
+        Ok(time.map(|time| -(-time).div_euclid(self.step)))
+    }
+
+    fn called<'py>(&self, place: &Bound<'py, PyAny>, state: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        self.python.bind(place.py()).call_method1("called", (place, state))?.extract()
+    }
+
+    // --- a mark -----------------------------------------------------------------------------------------------------------------
+
+    fn passed<'py>(&self, shard: &mut Shard, changed: &mut Changed, mark: i64, py: Python<'py>) -> PyResult<Results<'py>> {
+        let last = mark.div_euclid(self.step);
+        let ready: Vec<Place> = shard.due.range(..=last).flat_map(|(_, places)| places.iter().cloned()).collect();
+        let mut waiting = BinaryHeap::with_capacity(ready.len());
+        for place in ready {
+            waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
+        }
+        let mut results = Vec::new();
+        while let Some(Reverse((_, place))) = waiting.pop() {
+            let state = shard.held[&place].state.object(py)?;
+            let object = object_of(py, &place)?;
+            let (after, more) = self.called(&object, &state)?;
+            extend(&mut results, &more)?;
+            let due = self.due(&object, &after)?;
+            let again = due.is_some_and(|due| due <= last);
+            self.keep(shard, changed, place.clone(), after, due)?;
+            if again {
+                waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
+            }
+        }
+        shard.head.mark = Some(mark);
+        Ok(results)
+    }
+
+    /// When a state is due, exactly.
+    fn time_of_place(&self, py: Python<'_>, shard: &Shard, place: &Place) -> PyResult<i64> {
+        if self.panes.is_some() {
+            return Ok(end_of(place));
+        }
+        let state = shard.held[place].state.object(py)?;
+        self.program.bind(py).call_method1("due", (object_of(py, place)?, state))?.extract()
+    }
+
+    // --- restoring --------------------------------------------------------------------------------------------------------------
+
+    /// A `process.Shard` as it is kept here.
+    pub fn restored(&self, stored: &Bound<'_, PyAny>) -> PyResult<Shard> {
+        let mut shard = Shard::default();
+        shard.head.begun = true;
+        shard.head.mark = stored.getattr("mark")?.extract()?;
+        let results = stored.getattr("results")?;
+        shard.head.results = (results.len()? > 0).then(|| results.unbind());
+        let counts = matches!(self.panes, Some(Panes { folding: Folding::Count, .. }));
+        for entry in stored.getattr("states")?.call_method0("items")?.try_iter()? {
+            let (place, state): (Bound<'_, PyAny>, Bound<'_, PyAny>) = entry?.extract()?;
+            let count = if counts { state.get_item(0)?.extract().ok() } else { None };
+            let state = count.map_or_else(|| State::Object(state.unbind()), State::Count);
+            shard.held.insert(reference::encoded(&place)?.into(), Held { state, due: None });
+        }
+        for entry in stored.getattr("due")?.call_method0("items")?.try_iter()? {
+            let (number, places): (i64, Bound<'_, PyAny>) = entry?.extract()?;
+            for place in places.try_iter()? {
+                let place: Place = reference::encoded(&place?)?.into();
+                shard.held.get_mut(&place).expect("what is due has a state").due = Some(number);
+                shard.due.entry(number).or_default().insert(place);
+            }
+        }
+        Ok(shard)
+    }
+}
+
+fn extend<'py>(results: &mut Results<'py>, more: &Bound<'py, PyAny>) -> PyResult<()> {
+    for result in more.try_iter()? {
+        results.push(result?);
+    }
+    Ok(())
+}
+
+/// Raise PayloadError unless `value` is a payload `levels` below the accumulator.
+fn checked(value: &Bound<'_, PyAny>, levels: i32) -> PyResult<()> {
+    match encoding::height(value, MAX_DEPTH - levels) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let nested = (0..levels).try_fold(value.clone(), |inner, _| PyTuple::new(value.py(), [inner]).map(Bound::into_any))?;
+            reference::check(&nested)
+        }
+    }
+}
+
+/// The encoding of `(end, key)`.
+fn place_of(end: i64, key: &Bound<'_, PyAny>) -> PyResult<Place> {
+    let mut place = Vec::with_capacity(64);
+    encoding::put_array(&mut place, 3);
+    place.push(TUPLE_TAG as u8);
+    encoding::put_int(&mut place, end);
+    reference::append(key, &mut place)?;
+    Ok(place.into())
+}
+
+/// The end in an encoding of `(end, key)`.
+fn end_of(place: &Place) -> i64 {
+    let mut reader = Reader::new(&place[2..]);
+    reader.integer().unwrap_or_else(|_| unreachable!("a place of a window begins with its end"))
+}
+
+/// ("key", name or None), ("time", (name, unit) or None) of each input.
+pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
+    let py = described.py();
+    let input = |each: Bound<'_, PyAny>| {
+        let (key, time): (Option<String>, Option<(String, i64)>) = each.extract()?;
+        let time = time.map(|(name, unit)| (Attribute::new(py, &name), unit));
+        Ok(Input { key: key.map(|name| Attribute::new(py, &name)), time })
+    };
+    described.cast::<PyList>()?.iter().map(input).collect()
+}

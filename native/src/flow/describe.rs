@@ -14,6 +14,8 @@ pub enum Kind {
     Map,
     FlatMap,
     Filter,
+    /// Its function is called with the item and the microsecond in which its record arrived.
+    Arrival,
     Loop {
         limit: usize,
         too_often: Py<PyAny>,
@@ -113,6 +115,7 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         "map" => Kind::Map,
         "flat_map" => Kind::FlatMap,
         "filter" => Kind::Filter,
+        "arrival" => Kind::Arrival,
         "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
         "grouping" => {
             let window = required(described, "window")?.extract(py)?;

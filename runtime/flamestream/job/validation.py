@@ -72,6 +72,7 @@ def checked_job(job: Job) -> CheckedJob:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
+    _arrivals_are_journalled(job, graph, of_sources)
     journal_of(job)
     gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
@@ -116,6 +117,17 @@ def _idle_has_effect(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]
             text = (
                 f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its own: all others wait for its next "
                 "record anyway, and its end closes every window. Remove idle="
+            )
+            raise job.error(("spec", "sources", vertex.name), text)
+
+
+def _arrivals_are_journalled(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:
+    for vertex in graph.sources:
+        if vertex.timing is not None and vertex.timing.by_arrival and of_sources[vertex.name].timed:
+            text = (
+                f'{vertex.place} says clock="arrival" for source {vertex.name!r}, which is read in an order of its own, again so after '
+                "a failure: when a record arrived is written nowhere. Say at= with a time that its records have, or read it as it "
+                "grows (files: follow: true)"
             )
             raise job.error(("spec", "sources", vertex.name), text)
 

@@ -15,7 +15,7 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.duration import Duration, micros
@@ -25,6 +25,8 @@ from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site
 
 T = TypeVar("T")
+Clock: TypeAlias = Literal["arrival"]
+"""Clocks that event time may be of."""
 MAX_VERTICES = 4096
 SHARDS = 64
 MAX_SHARDS = 4096
@@ -58,12 +60,12 @@ class Graph:
     @overload
     def source(
         self, name: str, decode: None = None, *, at: Key[Any] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None,
+        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
     ) -> Stream[Any]: ...  # fmt: skip
     @overload
     def source(
         self, name: str, decode: type[T] | Callable[[Any], T], *, at: Key[T] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None,
+        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
     ) -> Stream[T]: ...  # fmt: skip
     def source(
         self,
@@ -75,6 +77,7 @@ class Graph:
         late: Duration = "0s",
         idle: Duration | None = None,
         max_ahead: Duration | None = None,
+        clock: Clock | None = None,
     ) -> Stream[Any]:
         """The records of the source `name` of the manifest; `decode` makes an event of each.
 
@@ -82,15 +85,24 @@ class Graph:
         `fs.Map` or another class that sources give themselves, records stay what they are.
         `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
         `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
-        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. Raises GraphError, and PayloadError if a
-        class or one of its fields is no payload.
+        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. `clock="arrival"` instead of all these: event
+        time is when a record arrives, as the journal has it. Raises GraphError, and PayloadError if a class or one of its fields is no
+        payload.
         """
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
             raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
         items, decode = fields.result_of(decode), decoding(decode)
+        if clock not in (None, "arrival"):
+            raise GraphError(f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or left out')
+        if clock is not None and at is not None:
+            raise GraphError(f"source {name!r} in graph {self.name!r}: its event time is either at= or clock={clock!r}, not both")
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
+            if clock is not None:
+                from flamestream.model.windows.stream import arriving_source
+
+                return replace(arriving_source(self, name, decode), items=items)
             records: Stream[Any] = Stream(self, self.add(Kind.SOURCE, name), items=items)
             return records if decode is None else replace(records, items=None).map(decode)
         from flamestream.model.windows.stream import timed_source

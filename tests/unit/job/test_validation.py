@@ -172,3 +172,8 @@ graph.source("lines", at=len, unit="s", idle="1m").sink("shouts")
 def test_idle_is_refused_where_it_would_mean_nothing(job: JobFolder) -> None:
     with pytest.raises(ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"):
         checked(job.write(IDLE))
+
+
+def test_arrival_times_are_refused_where_they_would_be_written_nowhere(job: JobFolder) -> None:
+    with pytest.raises(ManifestError, match=r"job\.yaml.*\.py:4 says clock=\"arrival\" for source 'lines'.*follow: true"):
+        checked(job.write(IDLE.replace('at=len, unit="s", idle="1m"', 'clock="arrival"')))

@@ -280,7 +280,7 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
-        for position, payload in enumerate(self._entrances.entering(front_of(entry.time), entry.partition, payloads)):
+        for position, payload in enumerate(self._entrances.entering(entry.time, entry.partition, payloads)):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
                 place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))

@@ -19,6 +19,7 @@ from typing import Any
 from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
+from flamestream.model.event_time import Dated
 from flamestream.model.failure import Raised, called, said
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
@@ -124,6 +125,8 @@ class Steps:
     def _came(self, shard: Shard, payload: Any) -> Shard:
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
         key, time = self._keys[side](item), self._time(side, item, shard.mark)
+        if type(item) is Dated:
+            item = item.item
         before = shard.states.get(key)
         after, results = self._program.on_item(key, before, item, Now(time, shard.mark, side))
         more = list[Any]()

@@ -15,14 +15,16 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
+from flamestream.model.payload_codec import SCALARS
 from flamestream.model.stream import Key, Loop, Stream
-from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site
+from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
 T = TypeVar("T")
 Clock: TypeAlias = Literal["arrival"]
@@ -108,6 +110,7 @@ class Graph:
         from flamestream.model.windows.stream import timed_source
 
         at = fields.key_of(items, at, call_site())
+        _check_unit(f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit)
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
@@ -188,6 +191,17 @@ class Graph:
         return seen
 
 
+def _check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
+    """Raises GraphError if the type of event times is known, and is not what `unit` makes of them."""
+    wanted = datetime if unit is None else int
+    if (made is datetime or made in SCALARS) and made is not wanted:
+        hint = (
+            'say unit="us", "ms" or "s"' if made is int else "leave out unit=" if made is datetime else "say at= with a datetime or an int"
+        )
+        said = "without unit=" if unit is None else f"with unit={unit!r}"
+        raise GraphError(f"{where}: {name_of(at)} is of {made.__name__}, and {said} event times are of {wanted.__name__}: {hint}")
+
+
 def _check_ends(graph: Graph) -> None:
     if not graph.sources:
         raise GraphError(f"graph {graph.name!r} has no source: begin with graph.source(name)")
@@ -196,9 +210,11 @@ def _check_ends(graph: Graph) -> None:
     if len(graph.vertices) > MAX_VERTICES:  # a code generator's mistake; `reachable` walks the graph once a vertex
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
-        if vertex.kind is not Kind.SINK and not vertex.outputs:
+        used_beside = vertex.beside is not None and len(graph.vertices[vertex.beside].outputs) > 1
+        if vertex.kind is not Kind.SINK and not vertex.outputs and not used_beside:
+            name = repr(vertex.name) if vertex.beside is None else graph.vertices[vertex.beside].name
             raise GraphError(
-                f"{vertex.kind.value} {vertex.name!r} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
+                f"{vertex.place}: {vertex.kind.value} {name} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
             )
 
 

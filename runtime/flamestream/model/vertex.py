@@ -61,6 +61,8 @@ class Vertex:
     """MAP, FLAT_MAP: the most bytes of all results of one item, as `payload.checked_size` counts them."""
     closed: bool = False
     """LOOP: `close` has added its back edge."""
+    beside: int | None = None
+    """Its results may lead nowhere if another way out of the vertex with this id is used; None: they may not."""
     timing: "Timing | None" = None
     """SOURCE: how it tells its event time; None: it does not."""
     place: str = ""

@@ -78,7 +78,9 @@ class Results(Stream[T]):
     def __init__(self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None) -> None:
         """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
-        super().__init__(steps.graph, _all_of(steps, values).filter(sound).vertex, event_time=event_time)
+        results = _all_of(steps, values).filter(sound).vertex
+        steps.graph.vertices[results].beside = self._steps.vertex  # type: ignore[attr-defined]
+        super().__init__(steps.graph, results, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:

@@ -49,5 +49,11 @@ def test_windows_of_a_followed_folder_are_those_of_the_journal_through_a_kill(tm
             audit = job.audit()
             assert (audit["clean"], audit["records"], audit["verdict"]["lost"]) == (True, 50, 0), audit
             assert job.delivered("late") == []
+            elsewhere = {name: {"files": {"path": f"{name}-again"}} for name in sinks}
+            store = {"interval": "100ms", "store": "snapshots-again"}
+            again = CliJob(tmp_path, tmp_path / "arrivals.py", {**spec, "sinks": elsewhere, "checkpoint": store})
+            code, answer = again.ask("run", str(again.manifest), "--runner", "batch", "--run-folder", str(tmp_path / "run-again"))
+            assert code == 0, answer
+            assert again.delivered("counts") == job.delivered("counts")
     finally:
         job.close()

@@ -7,7 +7,7 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.event_time_jobs import arrival_job, event_time_job
+from flamestream.simulation.event_time_jobs import arrival_job, clock_job, event_time_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 
@@ -50,3 +50,9 @@ def test_the_kernel_finds_the_same_arrival_times() -> None:
     for seed in range(600, 620):
         one, other = (simulate(seed, job=arrival_job(Random(seed)), parts=parts).trace_hash for parts in (REFERENCE, native(kernel)))
         assert (seed, other) == (seed, one)
+
+
+@pytest.mark.parametrize("first", range(700, 750, 25))
+def test_a_clock_says_again_what_the_journal_has(first: int) -> None:
+    delivered = [simulate(seed, job=clock_job(Random(seed))).delivered for seed in range(first, first + 25)]
+    assert sum(map(bool, delivered)) > 20

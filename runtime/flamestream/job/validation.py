@@ -16,6 +16,7 @@ from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
+from flamestream.connectors.synthetic.clock import CLOCK
 from flamestream.job import py_files
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
@@ -62,6 +63,7 @@ def checked(manifest: Path, debug: bool = False) -> CheckedJob:
 def checked_job(job: Job) -> CheckedJob:
     """A job that was read already."""
     files, graph = loaded(job)
+    job = _with_clocks(job, graph)
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)  # before the names: its message is the clearer one
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
@@ -77,6 +79,15 @@ def checked_job(job: Job) -> CheckedJob:
     gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
     return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
+
+
+def _with_clocks(job: Job, graph: Graph) -> Job:
+    """The job, with the graph's clocks as sources: nobody has to write what the graph says already."""
+    for name, spec in job.spec.sources.items():
+        if name in graph.clocks or CLOCK.kind in spec:
+            raise job.error(("spec", "sources", name), "a clock is said by the graph alone, as graph.clock(...): remove it here")
+    clocks = {name: {CLOCK.kind: {"every": every}} for name, every in graph.clocks.items()}
+    return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks}))
 
 
 def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:

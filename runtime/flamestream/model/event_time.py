@@ -124,6 +124,9 @@ class Timing:
     idle: Micros | None = None
     """A partition without records for this long of the clock is not waited for; None: it is, however long."""
 
+    every: Micros | None = None
+    """Records are the readings of a clock, one at each multiple of this (`Graph.clock`); None: they come from outside."""
+
     @property
     def by_arrival(self) -> bool:
         """Event time is when records arrive."""

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
-from flamestream.model.duration import Duration, micros
+from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
 from flamestream.model.payload_codec import SCALARS
@@ -91,8 +91,7 @@ class Graph:
         time is when a record arrives, as the journal has it. Raises GraphError, and PayloadError if a class or one of its fields is no
         payload.
         """
-        if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
-            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+        self._check_new(name)
         items, decode = fields.result_of(decode), decoding(decode)
         if clock not in (None, "arrival"):
             raise GraphError(f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or left out')
@@ -112,6 +111,22 @@ class Graph:
         at = fields.key_of(items, at, call_site())
         _check_unit(f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit)
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
+
+    def _check_new(self, name: str) -> None:
+        if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
+            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+
+    def clock(self, name: str, *, every: Duration) -> Stream[datetime]:
+        """The moments that are whole multiples of `every` since 1970, in UTC, each as the clock passes it: a stream in event time.
+
+        No source of the manifest: what the clock said is in the job's journal, and a replay says it again. Moments that nobody could
+        see, because the job was down, are not made up for. Raises GraphError, also for less than 1ms.
+        """
+        from flamestream.model.windows.stream import ticking_source
+
+        self._check_new(name)
+        ticks = micros(every, f"clock {name!r} in graph {self.name!r}: every", least=1_000)
+        return replace(ticking_source(self, name, ticks), items=datetime)
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""
@@ -145,6 +160,11 @@ class Graph:
         return [v for v in self.vertices if v.kind is Kind.SOURCE]
 
     @property
+    def clocks(self) -> dict[str, Micros]:
+        """Its clocks, and what is between two moments of each: sources that are in no manifest."""
+        return {v.name: v.timing.every for v in self.sources if v.timing is not None and v.timing.every is not None}
+
+    @property
     def sinks(self) -> Sequence[Vertex]:
         return [v for v in self.vertices if v.kind is Kind.SINK]
 
@@ -170,7 +190,8 @@ class Graph:
         named = {Kind.SOURCE, Kind.SINK}
         shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
         timed = f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
-        return f"{self.name}|{timed}" + "|".join(shape)
+        clocks = "".join(f"{name} every {every}|" for name, every in self.clocks.items())
+        return f"{self.name}|{timed}{clocks}" + "|".join(shape)
 
     def validated(self) -> Self:
         """Itself. Raises GraphError that names the vertex if it cannot be run."""

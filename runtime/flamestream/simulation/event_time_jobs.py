@@ -4,10 +4,12 @@ Times of records go back and ties occur, so items come late, marks come while la
 reference has them.
 """
 
+from datetime import datetime
 from random import Random
 from typing import Any
 
 from flamestream.model.graph import Graph
+from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.model.windows.shapes import session, sliding, tumbling
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, digest, same, spread
 
@@ -49,6 +51,20 @@ def arrival_job(rng: Random) -> SimJob:
         events.join(others, on=key_of, within=("-9ms", "5ms"), how=rng.choice(["inner", "full"])).sink("pairs", key=repr)
         return SimJob(graph, DEAD_LETTERS, _record, 2, journalled=True)
     return SimJob(graph, DEAD_LETTERS, _record, 1, journalled=True)
+
+
+def clock_job(rng: Random) -> SimJob:
+    """A graph's clock, whose readings come once: windows over it and a program that it drives beside what arrives."""
+    graph = Graph("clock", step=f"{rng.choice([1, 5])}ms", shards=rng.choice([1, 3]))
+    ticks = graph.clock("s0", every="1ms")
+    windows = ticks.window(tumbling("4ms"), key=_parity).fold(initial=str, combine=lambda text, moment: f"{text}{moment}", emit=digest)
+    windows.sink("out", key=lambda window: window.key)
+    ticks.balance(spread).map(str).sink("ticks", key=same)
+    return SimJob(graph, DEAD_LETTERS, lambda rng, number: EPOCH + number * 1_000 * MICROSECOND, 1, one_partition=True, journalled=True)
+
+
+def _parity(moment: datetime) -> int:
+    return moment.microsecond // 1_000 % 2
 
 
 def _marked(event: Event) -> Event:

@@ -74,7 +74,10 @@ class Worker:
         """The first message on a connection to the coordinator, which may be a new one."""
         self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
-        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
+        return msg.Hello(
+            self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code,
+            clocks=len(self._graph.clocks),
+        )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 

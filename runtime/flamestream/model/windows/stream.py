@@ -44,6 +44,16 @@ def arriving_source(graph: Graph, name: str, decode: Function | None) -> Stream[
     return _events(graph, name, Timing(decode, ARRIVAL, Micros(0), graph.step))
 
 
+def ticking_source(graph: Graph, name: str, every: Micros) -> Stream[Any]:
+    """A source whose records are the readings of a clock."""
+    return _events(graph, name, Timing(None, TimeOf(same, 0), Micros(0), graph.step, every=every))
+
+
+def same(moment: Any) -> Any:
+    """The moment that an item is."""
+    return moment
+
+
 def _events(graph: Graph, name: str, timing: Timing) -> Stream[Any]:
     source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
     return Stream(graph, source.flat_map(Events(timing.decode)).vertex, event_time=timing.time)

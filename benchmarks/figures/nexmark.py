@@ -27,7 +27,7 @@ from harness import BENCHMARKS, JOBS, PATHS
 from harness.drive import machine, noise
 from nexmark.flink_sql import FLINK_SQL, script
 from nexmark.generator import generated
-from nexmark.queries import QUERIES
+from nexmark.queries import MEASURED as QUERIES
 from systems.base import Failed, NotHere
 from systems.environments import CACHE
 from systems.flink_sql import FlinkSql

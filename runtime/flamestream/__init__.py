@@ -14,12 +14,14 @@ from flamestream.model.stream import Loop, Stream
 
 if TYPE_CHECKING:
     from flamestream.columns import vectorized
+    from flamestream.model.event_time import Arrived
     from flamestream.model.windows.panes import Windowed
     from flamestream.model.windows.shapes import session, sliding
     from flamestream.model.windows.tables import Changed
     from flamestream.zones import tumbling
 
 __all__ = [
+    "Arrived",
     "Changed",
     "Document",
     "Graph",
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 
 
 _LATER = {
+    "Arrived": "model.event_time",
     "Changed": "model.windows.tables",
     "Windowed": "model.windows.panes",
     "session": "model.windows.shapes",

@@ -19,14 +19,24 @@ from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
-from flamestream.model.event_time import ENDED, Entrances, partition_of
+from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
 from flamestream.model.failure import failure, located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import slot_of, slot_of_hash
-from flamestream.model.time import FrontId, Time, Timestamp, front_of, time_of
+from flamestream.model.time import (
+    MAX_TIMESTAMP,
+    START,
+    FrontId,
+    Time,
+    Timestamp,
+    front_of,
+    next_time,
+    time_of,
+    timestamp_of,
+)  # fmt: skip
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
 ERRORS: Final = "errors"
@@ -78,10 +88,32 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
 
 
 def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = True) -> list[Run]:
-    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time tell so."""
+    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time tell so.
+
+    An `fs.Arrived` is a run at its own time, behind all records that are none. Raises UserError for a time that is none.
+    """
     fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
-    ends = [(vertex.name, ENDED) for vertex in graph.sources if ended and vertex.timing is not None]
-    return [(time_of(Timestamp(at), fronts[name]), [record]) for at, (name, record) in enumerate([*records, *ends], 1)]
+    runs, taken = list[Run](), set[Time]()
+    for at, (name, record) in enumerate(records, 1):
+        arrives = type(record) is Arrived
+        time = time_of(_moment(record) if arrives else Timestamp(at), fronts[name])
+        while time in taken:
+            time = next_time(time, fronts[name])
+        taken.add(time)
+        runs.append((time, [record.record if arrives else record]))
+    last = max(taken, default=START)
+    for vertex in graph.sources if ended else ():
+        if vertex.timing is not None:
+            last = next_time(last, fronts[vertex.name])
+            runs.append((last, [ENDED]))
+    return runs
+
+
+def _moment(record: Arrived) -> Timestamp:
+    at = ARRIVAL.read(record.at, Arrived)
+    if not 0 < at <= MAX_TIMESTAMP:
+        raise UserError(f"fs.Arrived(..., at={record.at!r}): a record arrives after 1970 and before 2112")
+    return Timestamp(at)
 
 
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
@@ -136,7 +168,7 @@ class Walk:
 
     def entering(self, time: Time, records: Sequence[Any]) -> Sequence[Any]:
         """The records of a run as they enter: some tell how far their source has come in event time."""
-        return self._entrances.entering(front_of(time), partition_of(records), records)
+        return self._entrances.entering(time, partition_of(records), records)
 
     def enter(self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None) -> list[End]:
         """Where a record comes to. `place`: its partition and offset, if they are known."""
@@ -199,7 +231,7 @@ class Walk:
             error = ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
             return [], self._located(error, vertex, meta, at_door=False)
         try:
-            return self._applied(vertex, payload), None
+            return self._applied(vertex, meta, payload), None
         except _UserFunctionFailed as failed:
             return [], self._error(failed, vertex, meta, payload)
 
@@ -211,8 +243,11 @@ class Walk:
         known = vertex.id in self._near and (at_door or not vertex.routed)
         return located(error, self._fronts.get(front_of(time_of_meta(meta)), ""), self._place if known else None, vertex.id)
 
-    def _applied(self, vertex: Vertex, payload: Any) -> list[Any]:
+    def _applied(self, vertex: Vertex, meta: Meta, payload: Any) -> list[Any]:
         self._find_place(vertex, payload)
+        if vertex.kind is Kind.ARRIVAL:
+            arrived = timestamp_of(time_of_meta(meta))
+            return [_call(vertex.function, payload, arrived)]
         if vertex.kind is Kind.MAP:
             return list(_call(vertex.function, payload, then=lambda result: _bounded([result], vertex)))
         if vertex.kind is Kind.FLAT_MAP:

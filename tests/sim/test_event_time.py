@@ -7,7 +7,7 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.event_time_jobs import event_time_job
+from flamestream.simulation.event_time_jobs import arrival_job, clock_job, event_time_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 
@@ -32,3 +32,29 @@ def test_so_they_are_with_the_kernel() -> None:
     for seed in range(300, 340):
         one, other = (simulate(seed, job=event_time_job(Random(seed)), parts=parts).delivered for parts in (REFERENCE, native(kernel)))
         assert (seed, other) == (seed, one)
+
+
+@pytest.mark.parametrize("first", range(400, 500, 25))
+def test_windows_of_arrival_times_are_those_of_the_journal(first: int) -> None:
+    delivered = [simulate(seed, job=arrival_job(Random(seed))).delivered for seed in range(first, first + 25)]
+    assert sum(map(bool, delivered)) > 20
+
+
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_so_they_are_by_arrival_under_every_guarantee(guarantee: str) -> None:
+    for seed in range(500, 525):
+        simulate(seed, adjust=promising(guarantee), job=arrival_job(Random(seed)))
+
+
+@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+def test_the_kernel_finds_the_same_arrival_times() -> None:
+    assert kernel is not None
+    for seed in range(600, 620):
+        one, other = (simulate(seed, job=arrival_job(Random(seed)), parts=parts).trace_hash for parts in (REFERENCE, native(kernel)))
+        assert (seed, other) == (seed, one)
+
+
+@pytest.mark.parametrize("first", range(700, 750, 25))
+def test_a_clock_says_again_what_the_journal_has(first: int) -> None:
+    delivered = [simulate(seed, job=clock_job(Random(seed))).delivered for seed in range(first, first + 25)]
+    assert sum(map(bool, delivered)) > 20

@@ -1,6 +1,7 @@
-"""Queries over windows of event time: q5, q7, q8, q11."""
+"""Queries over windows of event time: q5, q7, q8, q11, and of arrival time: q12."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Final, TypeGuard
 
 import flamestream as fs
@@ -11,6 +12,10 @@ from nexmark.results import Row
 SIZE: Final = "10s"
 GAP: Final = 10_000
 """Milliseconds of q11."""
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def everything(_: object) -> None:
@@ -82,3 +87,12 @@ def q11(events: fs.Stream[Event]) -> fs.Stream[Row]:
 
     # Flink's sessions hold bids that are just the gap apart, ours do not; times are whole milliseconds.
     return bids(events).window(fs.session(f"{GAP + 1}ms"), key="bidder").count().map(row)
+
+
+def q12(events: fs.Stream[Event]) -> fs.Stream[Row]:
+    """How many bids each bidder made in each ten seconds of the clock."""
+
+    def row(found: fs.Windowed[int, int]) -> Row:
+        return found.key, found.value, (found.start - _EPOCH) // _MILLISECOND, (found.end - _EPOCH) // _MILLISECOND
+
+    return bids(events).window(fs.tumbling(SIZE), key="bidder").count().map(row)

@@ -17,6 +17,8 @@ pub enum Kind {
     Map,
     FlatMap,
     Filter,
+    /// Its function is called with the item and the microsecond in which its record arrived.
+    Arrival,
     Loop {
         limit: usize,
         too_often: Py<PyAny>,
@@ -123,6 +125,7 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         "map" => Kind::Map,
         "flat_map" => Kind::FlatMap,
         "filter" => Kind::Filter,
+        "arrival" => Kind::Arrival,
         "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
         "grouping" => {
             let window = required(described, "window")?.extract(py)?;
@@ -217,12 +220,14 @@ fn shards_of(described: &Bound<'_, PyDict>, reduce: Reduce) -> PyResult<Shards> 
         shards: required(described, "shards")?.extract(py)?,
         mark: class("mark")?,
         side: class("side")?,
+        dated: class("dated")?,
         late: required(described, "late")?,
         now: required(described, "now")?,
         mark_time: field("time"),
         mark_shard: field("shard"),
         side_number: field("number"),
         side_item: field("item"),
+        dated_item: field("item"),
         tag: required(described, "tag")?.extract(py)?,
     };
     let Reduce { operation, fold, decoded, delta_state, .. } = reduce;

@@ -20,7 +20,7 @@ use crate::flow::outlook::{outlooks, passes, Outlook};
 use crate::flow::passes::{Step, ALL};
 use crate::flow::rounds::Rounds;
 use crate::flow::stages::Ahead;
-use crate::meta::{child, components, Floor, Meta};
+use crate::meta::{child, components, timestamp_of, Floor, Meta};
 use crate::payload::codec;
 use crate::payload::decoding::Reader;
 use crate::payload::encoding;
@@ -744,6 +744,7 @@ impl Flow {
             }
             Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => self.asked_alone(vertex, meta, payload, tombstone),
             Kind::Map | Kind::FlatMap | Kind::Filter => self.applied(vertex, meta, payload, tombstone),
+            Kind::Arrival => self.arrived(vertex, meta, payload, tombstone),
             Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => {
                 Err(PyAssertionError::new_err("a keyed vertex is entered by its place"))
             }
@@ -762,6 +763,16 @@ impl Flow {
             }
             Outcome::Error(error) => self.failed(vertex, &meta, error, tombstone),
             Outcome::Raised(error) => self.raised(vertex, &meta, error, &payload, tombstone),
+        }
+    }
+
+    /// When an item's record arrived is in its meta: what the journal says, never a clock (!).
+    fn arrived(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+        let function = self.vertices[vertex].function.as_ref().expect("the graph's builder gives every operation its functions");
+        let made = function.bind(payload.py()).call1((&payload, timestamp_of(&meta)));
+        match made.and_then(|made| reference::checked_size(&made).map(|_| made)) {
+            Ok(made) => self.forward(vertex, meta, made, tombstone),
+            Err(error) => self.raised(vertex, &meta, error, &payload, tombstone),
         }
     }
 

@@ -52,6 +52,7 @@ pub struct Steps {
     /// Classes.
     pub mark: usize,
     pub side: usize,
+    pub dated: usize,
     pub late: Py<PyAny>,
     pub now: Py<PyAny>,
     /// Fields of theirs.
@@ -59,6 +60,7 @@ pub struct Steps {
     pub mark_shard: Attribute,
     pub side_number: Attribute,
     pub side_item: Attribute,
+    pub dated_item: Attribute,
     /// The tag of `process.Shard`.
     pub tag: u32,
 }
@@ -115,6 +117,7 @@ impl Steps {
             Some(time) => time,
             None => self.python.bind(py).call_method1("time", (side, item, shard.head.mark))?.extract()?,
         };
+        let item = &if self.is(item, self.dated) { self.dated_item.of(item)? } else { item.clone() };
         let mut results = Vec::new();
         let in_time = match &self.panes {
             Some(panes) => self.windowed(panes, shard, changed, &key, time, item, &mut results)?,

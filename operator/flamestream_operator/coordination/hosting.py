@@ -35,7 +35,8 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
         """The coordinator's, once there is a worker."""
         known = self.settings
         # an edited application was tried, and the stream stopped for it, before any worker could load it
-        return replace(known, graph=known.graph or hello.graph, python=known.python or hello.python, code=hello.code, code_changed=True)
+        graph, python, fronts = known.graph or hello.graph, known.python or hello.python, known.fronts + hello.clocks
+        return replace(known, graph=graph, python=python, fronts=fronts, code=hello.code, code_changed=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,10 @@ class RecordedSource:
         return [] if self.front.timed else _journal_of(self)
 
     def skipped(self, run: Entry) -> str:
-        """The reason why a gap between two runs, which `run` names, is a hole: the source has records there; "" if it has none."""
+        """The reason why a gap between two runs, which `run` names, is a hole: the source has records there; "" if it has none, or cannot
+        be asked, as a clock."""
+        if not self.front.replayable:
+            return ""
         try:
             list(self.below(END, [run]))
         except Corrupt as error:

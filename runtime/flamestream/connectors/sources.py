@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from flamestream.connectors.installed import source_kinds
-from flamestream.connectors.kit.connector import Kinds, SourceContext, SourceTraits
+from flamestream.connectors.kit.connector import Kinds, SourceContext, SourceSettings, SourceTraits
+from flamestream.connectors.synthetic.clock import CLOCK, ClockSpec
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId
@@ -37,7 +38,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-_KINDS: Final = Kinds("source", source_kinds)
+def _kinds() -> dict[str, type[SourceSettings]]:
+    """Every kind; a clock is one that no manifest names, for graphs have them."""
+    return {**source_kinds(), CLOCK.kind: ClockSpec}
+
+
+_KINDS: Final = Kinds("source", _kinds)
 settings_of, check_classes, kind_of, placed, dialled = (
     _KINDS.settings_of, _KINDS.check_classes, _KINDS.kind_of, _KINDS.placed, _KINDS.dialled,
 )  # fmt: skip

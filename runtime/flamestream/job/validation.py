@@ -16,6 +16,7 @@ from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
+from flamestream.connectors.synthetic.clock import CLOCK
 from flamestream.job import py_files
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
@@ -62,6 +63,7 @@ def checked(manifest: Path, debug: bool = False) -> CheckedJob:
 def checked_job(job: Job) -> CheckedJob:
     """A job that was read already."""
     files, graph = loaded(job)
+    job = _with_clocks(job, graph)
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)  # before the names: its message is the clearer one
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
@@ -72,10 +74,20 @@ def checked_job(job: Job) -> CheckedJob:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
+    _arrivals_are_journalled(job, graph, of_sources)
     journal_of(job)
     gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
     return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
+
+
+def _with_clocks(job: Job, graph: Graph) -> Job:
+    """The job, with the graph's clocks as sources: nobody has to write what the graph says already."""
+    for name, spec in job.spec.sources.items():
+        if name in graph.clocks or CLOCK.kind in spec:
+            raise job.error(("spec", "sources", name), "a clock is said by the graph alone, as graph.clock(...): remove it here")
+    clocks = {name: {CLOCK.kind: {"every": every}} for name, every in graph.clocks.items()}
+    return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks}))
 
 
 def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:
@@ -116,6 +128,17 @@ def _idle_has_effect(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]
             text = (
                 f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its own: all others wait for its next "
                 "record anyway, and its end closes every window. Remove idle="
+            )
+            raise job.error(("spec", "sources", vertex.name), text)
+
+
+def _arrivals_are_journalled(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:
+    for vertex in graph.sources:
+        if vertex.timing is not None and vertex.timing.by_arrival and of_sources[vertex.name].timed:
+            text = (
+                f'{vertex.place} says clock="arrival" for source {vertex.name!r}, which is read in an order of its own, again so after '
+                "a failure: when a record arrived is written nowhere. Say at= with a time that its records have, or read it as it "
+                "grows (files: follow: true)"
             )
             raise job.error(("spec", "sources", vertex.name), text)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Final, NewType, TypeVar
 
 from flamestream.model.duration import Micros
@@ -25,7 +26,7 @@ from flamestream.model.failure import called
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName
 from flamestream.model.payload import ErrorValue, payload_type
-from flamestream.model.time import FrontId
+from flamestream.model.time import FrontId, Time, front_of, timestamp_of
 from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.model.vertex import Function, name_of
 
@@ -67,9 +68,44 @@ class TimeOf:
             raise UserError(f"{name_of(function)} gave the event time {value!r}, which has no zone: which instant is meant is not known")
         return EventTime((value - EPOCH) // MICROSECOND)
 
+    def fits(self, other: "TimeOf | None") -> bool:
+        """Whether items that say their time so and items that do so by `other` may be of one stream."""
+        return other is not None and (self is ARRIVAL, self.unit) == (other is ARRIVAL, other.unit)
+
     def shown(self, time: int) -> Any:
         """A time in the form that items have: a datetime in UTC, or an int."""
         return time // self.unit if self.unit else EPOCH + time * MICROSECOND
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """An item that does not say its event time, with it (`Kind.ARRIVAL`)."""
+
+    item: Any
+    time: int
+    """Microseconds since 1970: the timestamp of the run that brought its record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A record of a source with `clock="arrival"` for `Graph.run`, and when it arrives there."""
+
+    record: Any
+    at: datetime
+    """With a zone."""
+
+
+class ArrivalTime(TimeOf):
+    """Dated -> its time: when a record arrived is in its place in the order, so no replay asks a clock again (!)."""
+
+    __slots__ = ()
+
+    def __call__(self, item: Dated) -> EventTime:
+        return EventTime(item.time)
+
+
+ARRIVAL: Final = ArrivalTime(attrgetter("time"), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +123,14 @@ class Timing:
     """A record further than this ahead of the mark does not move it; None: any may."""
     idle: Micros | None = None
     """A partition without records for this long of the clock is not waited for; None: it is, however long."""
+
+    every: Micros | None = None
+    """Records are the readings of a clock, one at each multiple of this (`Graph.clock`); None: they come from outside."""
+
+    @property
+    def by_arrival(self) -> bool:
+        """Event time is when records arrive."""
+        return self.time is ARRIVAL
 
 
 @payload_type
@@ -108,7 +152,8 @@ class Progress:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A run without records that says something of its partition, "found" or "idle", or of all of its front: "ended"."""
+    """A run without records that says something of its partition, "found" or "idle", or of all of its front: "passed" (its clock has
+    come to the time of the run) or "ended"."""
 
     says: str
 
@@ -130,7 +175,7 @@ class Undecoded:
     record: Any
 
 
-FOUND, IDLE, ENDED = Marker("found"), Marker("idle"), Marker("ended")
+FOUND, IDLE, PASSED, ENDED = Marker("found"), Marker("idle"), Marker("passed"), Marker("ended")
 
 
 def record_count(run: Sequence[Any]) -> int:
@@ -164,10 +209,10 @@ class Entrances:
         timed = ((front, SourceName(name)) for front, name in sources.items() if name in self.timings)
         self._doors = {front: Entrance(self.timings[name], name, front, fronts[name]) for front, name in timed}
 
-    def entering(self, front: FrontId, partition: str, records: Run) -> Run | list[Any]:
-        """The records of a whole run as they enter."""
-        door = self._doors.get(front)
-        return records if door is None else door.entering(partition, records)
+    def entering(self, time: Time, partition: str, records: Run) -> Run | list[Any]:
+        """The records of the whole run at `time` as they enter."""
+        door = self._doors.get(front_of(time))
+        return records if door is None else door.entering(time, partition, records)
 
     def event_times(self, fronts: Iterable[FrontId]) -> dict[SourceName, int | None]:
         """How far the last of these fronts has come, by source; None: one has told nothing."""
@@ -183,20 +228,31 @@ class Entrance:
         self.newest: int | None = None
         """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input has ended."""
 
-    def entering(self, partition: str, records: Sequence[Any]) -> list[Any]:
+    def entering(self, time: Time, partition: str, records: Sequence[Any]) -> list[Any]:
         """The records of a whole run, in order. A run without any tells that its partition is there."""
+        if self._timing.by_arrival:
+            return self._arriving(timestamp_of(time), list(records) or [FOUND])
         entering, moves = list(records) or [FOUND], list[tuple[int, int]]()
         for index, record in enumerate(entering):
             if type(record) is Marker:
                 entering[index] = Stamped(record, self._told(partition, record))
             elif type(record) is not ErrorValue:
-                entering[index], time = self._event(record)
-                if time is not None and (not moves or self._moves(time, moves[-1][1])):
-                    moves.append((index, time))
+                entering[index], moment = self._event(record)
+                if moment is not None and (not moves or self._moves(moment, moves[-1][1])):
+                    moves.append((index, moment))
         for group in _thinned(moves):
             index, told = group[-1][0], self._times(time for _, time in group)
             self.newest = told[0] if self.newest is None else max(told[0], self.newest)
             entering[index] = Stamped(entering[index], Progress(self.source, self._front, partition, self._fronts, told))
+        return entering
+
+    def _arriving(self, time: int, run: list[Any]) -> list[Any]:
+        """A run whose first item tells when it arrived: for all of its front, whose times only grow."""
+        entering = [item if type(item) in (Marker, ErrorValue) else self._decoded(item) for item in run]
+        if (first := next((index for index, item in enumerate(entering) if type(item) is not ErrorValue), None)) is not None:
+            ended = type(run[first]) is Marker and run[first] == ENDED
+            self.newest = END_OF_TIME if ended else time - time % self._timing.step
+            entering[first] = Stamped(entering[first], Progress(self.source, self._front, "", self._fronts, (self.newest,)))
         return entering
 
     def _moves(self, time: int, last: int) -> bool:
@@ -213,15 +269,24 @@ class Entrance:
 
     def _event(self, record: Any) -> tuple[Any, int | None]:
         """The event, and the progress it is; None if it says no time: then it is an error item where its time is wanted."""
-        timing, event = self._timing, None
+        event = self._decoded(record)
+        if type(event) is Undecoded:
+            return event, None
         try:
-            event = record if timing.decode is None else timing.decode(record)
-            time = timing.time(event) - timing.late
+            time = self._timing.time(event) - self._timing.late
         except (MemoryError, RecursionError):
             raise
-        except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the record, or its time, reports it)
-            return Undecoded(record) if event is None else event, None
-        return event, time - time % timing.step
+        except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads its time reports it)
+            return event, None
+        return event, time - time % self._timing.step
+
+    def _decoded(self, record: Any) -> Any:
+        try:
+            return record if self._timing.decode is None else self._timing.decode(record)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the record reports it)
+            return Undecoded(record)
 
 
 def _thinned(moves: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ Does not: know where the item came from (`located` adds that).
 """
 
 import traceback
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from flamestream.model.errors import UserError
@@ -48,6 +48,21 @@ def called(function: Function, *arguments: Any) -> Any:
         raise
     except Exception as error:
         raise Raised(function, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A function of which only the name is known any more."""
+
+    written: str
+
+    def __call__(self, *_: Any) -> Any:
+        raise AssertionError(f"{self.written} was called already")
+
+
+def raised_before(function: str, error: str, message: str) -> Raised:
+    """What a function of this name raised, told by names and text, to be raised where it becomes an error item."""
+    return Raised(_Named(function), type(error, (Exception,), {})(message))
 
 
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:

@@ -15,16 +15,20 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar, overload
+from datetime import datetime
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
-from flamestream.model.duration import Duration, micros
+from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
+from flamestream.model.payload_codec import SCALARS
 from flamestream.model.stream import Key, Loop, Stream
-from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site
+from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
 T = TypeVar("T")
+Clock: TypeAlias = Literal["arrival"]
+"""Clocks that event time may be of."""
 MAX_VERTICES = 4096
 SHARDS = 64
 MAX_SHARDS = 4096
@@ -58,12 +62,12 @@ class Graph:
     @overload
     def source(
         self, name: str, decode: None = None, *, at: Key[Any] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None,
+        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
     ) -> Stream[Any]: ...  # fmt: skip
     @overload
     def source(
         self, name: str, decode: type[T] | Callable[[Any], T], *, at: Key[T] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None,
+        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
     ) -> Stream[T]: ...  # fmt: skip
     def source(
         self,
@@ -75,6 +79,7 @@ class Graph:
         late: Duration = "0s",
         idle: Duration | None = None,
         max_ahead: Duration | None = None,
+        clock: Clock | None = None,
     ) -> Stream[Any]:
         """The records of the source `name` of the manifest; `decode` makes an event of each.
 
@@ -82,21 +87,46 @@ class Graph:
         `fs.Map` or another class that sources give themselves, records stay what they are.
         `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
         `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
-        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. Raises GraphError, and PayloadError if a
-        class or one of its fields is no payload.
+        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. `clock="arrival"` instead of all these: event
+        time is when a record arrives, as the journal has it. Raises GraphError, and PayloadError if a class or one of its fields is no
+        payload.
         """
-        if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
-            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+        self._check_new(name)
         items, decode = fields.result_of(decode), decoding(decode)
+        if clock not in (None, "arrival"):
+            raise GraphError(f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or left out')
+        if clock is not None and at is not None:
+            raise GraphError(f"source {name!r} in graph {self.name!r}: its event time is either at= or clock={clock!r}, not both")
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
+            if clock is not None:
+                from flamestream.model.windows.stream import arriving_source
+
+                return replace(arriving_source(self, name, decode), items=items)
             records: Stream[Any] = Stream(self, self.add(Kind.SOURCE, name), items=items)
             return records if decode is None else replace(records, items=None).map(decode)
         from flamestream.model.windows.stream import timed_source
 
         at = fields.key_of(items, at, call_site())
+        _check_unit(f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit)
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
+
+    def _check_new(self, name: str) -> None:
+        if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
+            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+
+    def clock(self, name: str, *, every: Duration) -> Stream[datetime]:
+        """The moments that are whole multiples of `every` since 1970, in UTC, each as the clock passes it: a stream in event time.
+
+        No source of the manifest: what the clock said is in the job's journal, and a replay says it again. Moments that nobody could
+        see, because the job was down, are not made up for. Raises GraphError, also for less than 1ms.
+        """
+        from flamestream.model.windows.stream import ticking_source
+
+        self._check_new(name)
+        ticks = micros(every, f"clock {name!r} in graph {self.name!r}: every", least=1_000)
+        return replace(ticking_source(self, name, ticks), items=datetime)
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""
@@ -130,6 +160,11 @@ class Graph:
         return [v for v in self.vertices if v.kind is Kind.SOURCE]
 
     @property
+    def clocks(self) -> dict[str, Micros]:
+        """Its clocks, and what is between two moments of each: sources that are in no manifest."""
+        return {v.name: v.timing.every for v in self.sources if v.timing is not None and v.timing.every is not None}
+
+    @property
     def sinks(self) -> Sequence[Vertex]:
         return [v for v in self.vertices if v.kind is Kind.SINK]
 
@@ -155,7 +190,8 @@ class Graph:
         named = {Kind.SOURCE, Kind.SINK}
         shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
         timed = f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
-        return f"{self.name}|{timed}" + "|".join(shape)
+        clocks = "".join(f"{name} every {every}|" for name, every in self.clocks.items())
+        return f"{self.name}|{timed}{clocks}" + "|".join(shape)
 
     def validated(self) -> Self:
         """Itself. Raises GraphError that names the vertex if it cannot be run."""
@@ -176,6 +212,17 @@ class Graph:
         return seen
 
 
+def _check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
+    """Raises GraphError if the type of event times is known, and is not what `unit` makes of them."""
+    wanted = datetime if unit is None else int
+    if (made is datetime or made in SCALARS) and made is not wanted:
+        hint = (
+            'say unit="us", "ms" or "s"' if made is int else "leave out unit=" if made is datetime else "say at= with a datetime or an int"
+        )
+        said = "without unit=" if unit is None else f"with unit={unit!r}"
+        raise GraphError(f"{where}: {name_of(at)} is of {made.__name__}, and {said} event times are of {wanted.__name__}: {hint}")
+
+
 def _check_ends(graph: Graph) -> None:
     if not graph.sources:
         raise GraphError(f"graph {graph.name!r} has no source: begin with graph.source(name)")
@@ -184,9 +231,11 @@ def _check_ends(graph: Graph) -> None:
     if len(graph.vertices) > MAX_VERTICES:  # a code generator's mistake; `reachable` walks the graph once a vertex
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
-        if vertex.kind is not Kind.SINK and not vertex.outputs:
+        used_beside = vertex.beside is not None and len(graph.vertices[vertex.beside].outputs) > 1
+        if vertex.kind is not Kind.SINK and not vertex.outputs and not used_beside:
+            name = repr(vertex.name) if vertex.beside is None else graph.vertices[vertex.beside].name
             raise GraphError(
-                f"{vertex.kind.value} {vertex.name!r} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
+                f"{vertex.place}: {vertex.kind.value} {name} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
             )
 
 

@@ -4,7 +4,7 @@ Does not: keep the graph (graph.py), or know what programs in event time do (win
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 from flamestream.model import fields
@@ -71,7 +71,11 @@ class Stream(Generic[T]):
         merged = self._then(Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others)))
         for other in others:
             self.graph.connect(other.vertex, merged.vertex)
-        return merged
+        return merged if all(map(self._shares_time, others)) else replace(merged, event_time=None)
+
+    def _shares_time(self, other: "Stream[Any]") -> bool:
+        """Whether the event time of its items is that of `other`'s too. What goes round a loop came from elsewhere."""
+        return self.event_time is None or isinstance(other, Loop) or self.event_time.fits(other.event_time)
 
     def broadcast(self, ways: int) -> tuple["Stream[T]", ...]:
         """This stream `ways` times: every item goes down each of them."""

@@ -27,6 +27,7 @@ class Kind(enum.Enum):
     MERGE = "merge"
     GROUPING = "grouping"
     REDUCE = "reduce"
+    ARRIVAL = "arrival"
     LOOP = "loop"
     SINK = "sink"
 
@@ -42,6 +43,7 @@ class Vertex:
     outputs: list[int] = field(default_factory=list)
     """Ids of the vertices that its results go to, in edge order."""
     function: Function | None = None
+    """MAP, FLAT_MAP, FILTER: of a payload. ARRIVAL: of a payload and the microsecond in which its record arrived."""
     key: Function | None = None
     """GROUPING, REDUCE: payload -> key. SINK: payload -> key (None: the payload itself)."""
     balance: Function | None = None
@@ -59,6 +61,8 @@ class Vertex:
     """MAP, FLAT_MAP: the most bytes of all results of one item, as `payload.checked_size` counts them."""
     closed: bool = False
     """LOOP: `close` has added its back edge."""
+    beside: int | None = None
+    """Its results may lead nowhere if another way out of the vertex with this id is used; None: they may not."""
     timing: "Timing | None" = None
     """SOURCE: how it tells its event time; None: it does not."""
     place: str = ""

@@ -118,6 +118,7 @@ class WorkerHost:
             actions.Load: ports.snapshots.load,
             actions.Prefetch: ports.snapshots.prefetch,
             actions.Wake: self._wake,
+            actions.WakeAt: self._wake_at,
         }
 
     def start(self) -> None:
@@ -157,6 +158,9 @@ class WorkerHost:
 
     def _wake(self, _: actions.Wake) -> None:
         self._reactor.soon(self._woken)
+
+    def _wake_at(self, action: actions.WakeAt) -> None:
+        self._reactor.later(max(0, action.time - self._reactor.now()) / 1e6, self._woken)
 
     def _woken(self) -> None:
         self._inbox.append(events.Woken())

@@ -39,6 +39,8 @@ class SimJob:
     sources: int
     one_partition: bool = False
     """Its meaning needs the records of a front in one order."""
+    journalled: bool = False
+    """No front of it is timed."""
     drift: Drift | None = None
     """The value outside that its last function depends on."""
 

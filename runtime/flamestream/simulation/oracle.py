@@ -126,10 +126,18 @@ class Oracle:
 
     @property
     def over(self) -> Time:
-        """All that there is to enter now is below; END, unless a source that is open will still tell its end."""
+        """All that there is to enter now is below; END, unless a source that is open will still tell its end. Those whose event time is
+        when records arrive tell it again and again: below where the last of them is."""
+        arriving = [front for front, site in self._sites.items() if site.open and self._arrives(front)]
+        if arriving:
+            return Time(min(self._last.get(front, START) for front in arriving) + 1)
         if not any(site.open and self._sources[front].timing for front, site in self._sites.items()):
             return END
         return Time(max([*self._last.values(), *(run[0] for run in self._waiting)], default=START) + 1)
+
+    def _arrives(self, front: FrontId) -> bool:
+        timing = self._sources[front].timing
+        return timing is not None and timing.by_arrival
 
     def advance(self, time: Time) -> None:
         """Somebody claims that no run enters below `time` any more."""

@@ -118,7 +118,7 @@ def _sites(rng: Random, job: SimJob, heal_at: int) -> list[SourceSite]:
 
 
 def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) -> SourceSite:
-    timed = rng.random() < 0.3
+    timed = rng.random() < 0.3 and not job.journalled
     partitions = 1 if timed or job.one_partition else rng.choice([1, 1, 2, 3])
     names = [Partition("")] if timed else [Partition(f"p{i}") for i in range(partitions)]
     span = rng.randint(1, heal_at - EPOCH_START)

@@ -95,6 +95,8 @@ class WorkerNode(Process):
                 self._journal.append(action)
             case a.Wake():
                 self.post_later(1, Woken())
+            case a.WakeAt():
+                self.post_later(max(1, action.time - self.clock), Woken())
             case _:
                 self._carry_out_rarely(action)
 

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+from flamestream.core.dataflow import user_code
+from flamestream.core.dataflow.operations import Operations
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.fronts import Fronts
-from flamestream.simulation.event_time_jobs import event_time_job
+from flamestream.model.meta import time_of_meta
+from flamestream.model.time import timestamp_of
+from flamestream.simulation.event_time_jobs import arrival_job, event_time_job
 from flamestream.simulation.faults import Fault
 from sim.variants.variant import BrokenVariant, directed, patch
 
@@ -18,6 +22,18 @@ def _not_journalled(self: Fronts, front: JournalledFront, now: Any, partitions: 
         entry = front.mark(now, partition, marker)
         front.durable(entry.time)
         self._entered(front, entry, [marker], 0)
+
+
+def _of_the_clock(self: Operations, vertex: Any) -> Any:
+    """A record that is replayed arrives anew."""
+    call, forward, seen = user_code.arrived(vertex), self.forward(vertex), set[bytes]()
+
+    def enter(meta: Any, payload: Any, tombstone: bool) -> None:
+        again = not tombstone and meta in seen
+        seen.add(meta)
+        forward(meta, call(payload, timestamp_of(time_of_meta(meta)) + 5_000 * again), tombstone)
+
+    return enter
 
 
 def _told_again(self: JournalledFront, entry: Entry, marker: object) -> None:
@@ -33,5 +49,7 @@ VARIANTS = [
         CRASHES,
         event_time_job,
     ),
+    BrokenVariant("time that passes and is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, arrival_job),
+    BrokenVariant("a clock that is read again at a replay", patch(Operations, _arrival=_of_the_clock), CRASHES, arrival_job),
     BrokenVariant("an end that is told twice", patch(JournalledFront, _marked=_told_again), CRASHES, event_time_job),
 ]

@@ -172,3 +172,32 @@ graph.source("lines", at=len, unit="s", idle="1m").sink("shouts")
 def test_idle_is_refused_where_it_would_mean_nothing(job: JobFolder) -> None:
     with pytest.raises(ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"):
         checked(job.write(IDLE))
+
+
+def test_arrival_times_are_refused_where_they_would_be_written_nowhere(job: JobFolder) -> None:
+    with pytest.raises(ManifestError, match=r"job\.yaml.*\.py:4 says clock=\"arrival\" for source 'lines'.*follow: true"):
+        checked(job.write(IDLE.replace('at=len, unit="s", idle="1m"', 'clock="arrival"')))
+
+
+CLOCK = """\
+import flamestream as fs
+
+graph = fs.Graph("upper")
+graph.source("lines").merge(graph.clock("tick", every="1s").map(str)).sink("shouts")
+"""
+
+
+def test_a_clock_is_a_source_that_the_manifest_does_not_name(job: JobFolder) -> None:
+    found = checked(job.write(CLOCK, journal="{folder: journal}"))
+    fronts = worker_settings(found).fronts
+    assert [(front.source, front.timed, front.replayable) for front in fronts] == [("lines", True, True), ("tick", False, False)]
+    assert local_coordinator(found).fronts == 2
+
+
+def test_a_clock_needs_a_journal_and_no_line_in_the_manifest(job: JobFolder) -> None:
+    with pytest.raises(ManifestError, match=r"spec\.sources.*needs a journal under exactly-once"):
+        checked(job.write(CLOCK))
+    for named in ("tick", "lines"):
+        sources = f"{{{named}: {{clock: {{every: 5}}}}}}"
+        with pytest.raises(ManifestError, match=rf"spec\.sources\.{named}: a clock is said by the graph alone"):
+            checked(job.write(CLOCK, journal="{folder: journal}", sources=sources))

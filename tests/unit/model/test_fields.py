@@ -129,7 +129,7 @@ def test_a_timed_source_knows_its_events_too() -> None:
     graph = fs.Graph("g")
     with pytest.raises(GraphError, match=r"test_fields\.py:\d+: fs\.field\(\"usr\"\): Click has no field 'usr'"):
         graph.source("clicks", Click, at="usr")
-    stream = graph.source("clicks", Click, at="user", late="1s")
+    stream = graph.source("clicks", Click, at=lambda _: 1, unit="s", late="1s")
     assert stream.items is Click
     with pytest.raises(GraphError, match="Click has no field 'pge'"):
         stream.window(fs.tumbling("1m"), key="pge")

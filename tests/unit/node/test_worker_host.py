@@ -114,7 +114,7 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("snapshots.load", actions.Load(FENCE, [], [])),
         ("snapshots.prefetch", actions.Prefetch([])),
     ]
-    handled = {type(action) for _, action in asked} | {actions.Wake, actions.Exit}
+    handled = {type(action) for _, action in asked} | {actions.Wake, actions.WakeAt, actions.Exit}
     assert handled == set(Action.__args__), "an action without a port"  # type: ignore[attr-defined]
     hosted = Hosted(loop, [action for _, action in asked])
     hosted.inbox.append(Woken())

@@ -75,3 +75,10 @@ def test_nothing_stands_between_the_core_s_settings_and_the_coordinator() -> Non
     told = JobToCoordinate(settings=settings, token="t", store="s")
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c")
     assert told.settings_with(hello) == replace(settings, code="c", code_changed=True)
+
+
+def test_the_clocks_of_a_graph_are_fronts_too_though_only_workers_know_them() -> None:
+    settings = Settings(**{each.name: f"a {each.name}" if each.type is str else index for index, each in enumerate(fields(Settings))})
+    told = JobToCoordinate(settings=settings, token="t", store="s")
+    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c", clocks=2)
+    assert told.settings_with(hello).fronts == settings.fronts + 2

@@ -26,7 +26,7 @@ from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model import state as states
-from flamestream.model.event_time import TimeOf
+from flamestream.model.event_time import Dated, TimeOf
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
@@ -173,6 +173,7 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
         "shards": steps.shards,
         "mark": Mark,
         "side": Side,
+        "dated": Dated,
         "late": Late,
         "now": Now,
         "tag": PLANS[Shard].tag,

@@ -21,8 +21,9 @@ from flamestream.core.dataflow.placing import Place, place_of
 from flamestream.core.protocol.settings import ERRORS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
-from flamestream.model.meta import COMPONENTS, Meta, child, components
+from flamestream.model.meta import COMPONENTS, Meta, child, components, time_of_meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.time import timestamp_of
 from flamestream.model.vertex import Kind, Vertex
 
 Enter = Callable[[Meta, Any, bool], None]
@@ -106,6 +107,8 @@ class Operations(ABC):
                 return self._flat_map(vertex)
             case Kind.FILTER:
                 return self._filter(vertex)
+            case Kind.ARRIVAL:
+                return self._arrival(vertex)
             case Kind.LOOP:
                 return self._loop(vertex)
             case _:  # a source or a merge
@@ -165,6 +168,15 @@ class Operations(ABC):
                 forward(meta, payload, tombstone)
             elif stays is not False:
                 fail(meta, stays, tombstone)
+
+        return enter
+
+    def _arrival(self, vertex: Vertex) -> Enter:
+        call, forward, fail = user_code.arrived(vertex), self.forward(vertex), self.failed(vertex)
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            result = call(payload, timestamp_of(time_of_meta(meta)))  # what the journal says, never a clock (!)
+            (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
 
         return enter
 

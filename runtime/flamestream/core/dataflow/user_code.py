@@ -47,6 +47,21 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
     return call
 
 
+def arrived(vertex: Vertex) -> Callable[[Any, int], Any]:
+    """(payload, when its record arrived) -> result or ErrorValue, for ARRIVAL, whose function is ours: a payload may be too deep for it."""
+    function = _of(vertex.function)
+
+    def call(payload: Any, time: int) -> Any:
+        result = function(payload, time)
+        try:
+            check(result)
+        except PayloadError as error:
+            return failure(function, error, payload)
+        return result
+
+    return call
+
+
 def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | ErrorValue]:
     """payload -> all results, or one ErrorValue, for FLAT_MAP."""
     users, listed = _of(vertex.function), lister(vertex)

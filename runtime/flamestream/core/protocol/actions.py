@@ -12,7 +12,7 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import Frame, SegmentRef, ToCoordinator
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import FrontId, Time, Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,13 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Call step again when the clock that stamps runs has come to `time`, even if nothing happens. Later is harmless, and so is twice."""
+
+    time: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
 class Exit:
     """End this worker's process: it was told to stop, is fenced, or has met a bug. `category` is "" for a normal end."""
 
@@ -183,5 +190,6 @@ Action = (
     | Load
     | Prefetch
     | Wake
+    | WakeAt
     | Exit
 )

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from flamestream.core.protocol.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal
+from flamestream.core.protocol.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal, WakeAt
 from flamestream.core.protocol.events import Entry, RecordsArrived
 from flamestream.core.protocol.messages import FrontPosition, Promise
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
-from flamestream.core.worker.silence import Silence
+from flamestream.core.worker.silence import Passing, Silence
 from flamestream.model import payload as codec
-from flamestream.model.event_time import ENDED, IDLE, Marker, Timing
+from flamestream.model.event_time import ENDED, IDLE, PASSED, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
 
@@ -58,6 +58,10 @@ class Fronts:
         tell = self._timings.keys()
         self._fronts = {number: _front(front, positions.get(number), pledges, number in tell) for number, front in self._settings.items()}
         self._silence = {number: Silence(timing.idle) for number, timing in self._timings.items() if timing.idle is not None}
+        arriving = {number: timing for number, timing in self._timings.items() if timing.by_arrival}
+        self._passing = {number: Passing(timing.step) for number, timing in arriving.items()}
+        self._alarm: Timestamp | None = None
+        """When a pass has been asked for."""
         self._pledging = [front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
@@ -165,6 +169,8 @@ class Fronts:
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
         self._room -= size
         self._credit[front.id].take(entry.time, size, len(payloads))
+        if (passing := self._passing.get(front.id)) is not None:
+            passing.told(entry.time)
         self._enter(self._settings[front.id].source, entry, payloads)
 
     def advance(self, now: Timestamp) -> None:
@@ -177,6 +183,18 @@ class Fronts:
                 self._stamp_timed(front)
             else:
                 self._stamp_journalled(front, now)
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        """Ask for a pass when the next step of the clock is to be told, once."""
+        alarm = min((passing.next for number, passing in self._passing.items() if self._tells_time_passing(number)), default=None)
+        if alarm is not None and alarm != self._alarm:
+            self.actions.append(WakeAt(alarm))
+        self._alarm = alarm
+
+    def _tells_time_passing(self, number: FrontId) -> bool:
+        front = self._fronts[number]
+        return isinstance(front, JournalledFront) and front.tells_end and number in self._following and not self.drained
 
     @property
     def waits_for_a_pass(self) -> bool:
@@ -221,6 +239,9 @@ class Fronts:
         silence = self._silence.get(front.id)
         if silence is not None and front.tells_end and front.id in self._following and self._may_enter(front.id):
             self._mark(front, now, silence.idle(now, front.offsets), IDLE)
+        passing = self._passing.get(front.id)
+        if passing is not None and passing.due(now) and self._tells_time_passing(front.id) and self._may_enter(front.id):
+            self._mark(front, now, [Partition("")], PASSED)
 
     def _mark(self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker) -> None:
         """A run without records for each of these partitions, which says what is so of it."""

@@ -1,8 +1,9 @@
-"""Silence: since when each partition of a front has brought nothing, so that marks need not wait for it.
+"""Silence: what a front has to say while nothing comes, so that marks need not wait for it.
 
-It is judged by the clock, so that it has been so is a run in the journal, and a replay does not ask again (!).
+A partition that has brought nothing for a while is idle; and where event time is when records arrive, it passes by itself. Both are
+judged by the clock, so that it was so is a run in the journal, and a replay does not ask again (!).
 
-Keeps: each silence is told once. Does not: write it (fronts.py).
+Keeps: each silence, and each step of the clock, is told once. Does not: write it (fronts.py).
 Source: rule 21 of the design.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 
 from flamestream.model.duration import Micros
 from flamestream.model.ids import Partition
-from flamestream.model.time import Timestamp
+from flamestream.model.time import Time, Timestamp, timestamp_of
 
 
 class Silence:
@@ -35,3 +36,23 @@ class Silence:
 
     def _is_idle(self, partition: Partition, now: Timestamp) -> bool:
         return partition not in self._told and now >= self._since.setdefault(partition, now) + self._after
+
+
+class Passing:
+    """The steps of the clock that the runs of one front have told, by their times."""
+
+    def __init__(self, step: Micros) -> None:
+        self._step, self._told = step, 0
+
+    def told(self, run: Time) -> None:
+        """A run has entered: it tells the step that it is in."""
+        self._told = timestamp_of(run) // self._step
+
+    def due(self, now: Timestamp) -> bool:
+        """Whether the clock is in a step that no run has told."""
+        return now // self._step > self._told
+
+    @property
+    def next(self) -> Timestamp:
+        """When that will be so."""
+        return Timestamp((self._told + 1) * self._step)

@@ -74,7 +74,10 @@ class Worker:
         """The first message on a connection to the coordinator, which may be a new one."""
         self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
-        return msg.Hello(self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code)
+        return msg.Hello(
+            self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code,
+            clocks=len(self._graph.clocks),
+        )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------------------------------
 
@@ -280,7 +283,7 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
-        for position, payload in enumerate(self._entrances.entering(front_of(entry.time), entry.partition, payloads)):
+        for position, payload in enumerate(self._entrances.entering(entry.time, entry.partition, payloads)):
             meta = meta_of(entry.time, position)
             if type(payload) is ErrorValue:
                 place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
-from flamestream.model.event_time import EventTime, TimeOf
+from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
@@ -120,7 +120,8 @@ def joined(
     times = same_times(left, right, written)
     join = Join(low, high, HOW[how], written, bound=not unbounded)
     keys = keys_of(on)
-    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=TimeOfPair(times[LEFT].at, times[LEFT].unit, join, times))
+    of_pair = ARRIVAL if ARRIVAL in times else TimeOfPair(times[LEFT].at, times[LEFT].unit, join, times)
+    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair)
 
 
 def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from flamestream.model.errors import GraphError
-from flamestream.model.event_time import EventTime, TimeOf
+from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.windows.join import LEFT, RIGHT, On, keys_of, on_written, same_times
@@ -84,7 +84,8 @@ def joined_latest(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Re
     written, keys = f"join_latest(on={on_written(on)})", keys_of(on)
     time, _ = same_times(left, right, written)
     program = Latest(how == "left", written)
-    return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=TimeOfLeft(time.at, time.unit))
+    of_pair = ARRIVAL if time is ARRIVAL else TimeOfLeft(time.at, time.unit)
+    return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair)
 
 
 def _with(rows: tuple[Row, ...], time: int, item: Any) -> tuple[Row, ...]:

@@ -19,7 +19,8 @@ from typing import Any
 from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
-from flamestream.model.failure import Raised, called, said
+from flamestream.model.event_time import Dated
+from flamestream.model.failure import Raised, called, raised_before, said
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.stream import Stream
@@ -88,7 +89,7 @@ def values(results: tuple[Any, ...]) -> Iterator[Any]:
 def sound(result: Any) -> bool:
     """True. Raises for what a user's function raised: of one key, so that the results of others stay (!)."""
     if type(result) is Failed:
-        raise UserError(f"{result.function} raised {result.error}: {result.message}")
+        raise raised_before(result.function, result.error, result.message)
     return True
 
 
@@ -122,6 +123,8 @@ class Steps:
     def _came(self, shard: Shard, payload: Any) -> Shard:
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
         key, now = self.key(side, item), Now(self.time(side, item, shard.mark), shard.mark, side)
+        if type(item) is Dated:
+            item = item.item
         states, due, results = shard.states, shard.due, list[Any]()
         places = self.program.places(key, now)
         for place in places:

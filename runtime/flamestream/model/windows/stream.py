@@ -5,9 +5,9 @@ Does not: do anything with an item (programs do), or find what is due (process.p
 
 from typing import Any, TypeVar
 
-from flamestream.model.duration import UNITS, Duration, micros
+from flamestream.model.duration import UNITS, Duration, Micros, micros
 from flamestream.model.errors import GraphError
-from flamestream.model.event_time import Marker, Stamped, TimeOf, Timing, Undecoded
+from flamestream.model.event_time import ARRIVAL, Dated, Marker, Stamped, TimeOf, Timing, Undecoded
 from flamestream.model.graph import Graph
 from flamestream.model.ready import Field
 from flamestream.model.stream import Stream
@@ -36,9 +36,27 @@ def timed_source(
         max_ahead=None if max_ahead is None else micros(max_ahead, f"{where}: max_ahead", least=1),
         idle=None if idle is None else micros(idle, f"{where}: idle", least=1),
     )
+    return _events(graph, name, timing)
+
+
+def arriving_source(graph: Graph, name: str, decode: Function | None) -> Stream[Any]:
+    """A source whose event time is when its records arrive."""
+    return _events(graph, name, Timing(decode, ARRIVAL, Micros(0), graph.step))
+
+
+def ticking_source(graph: Graph, name: str, every: Micros) -> Stream[Any]:
+    """A source whose records are the readings of a clock."""
+    return _events(graph, name, Timing(None, TimeOf(same, 0), Micros(0), graph.step, every=every))
+
+
+def same(moment: Any) -> Any:
+    """The moment that an item is."""
+    return moment
+
+
+def _events(graph: Graph, name: str, timing: Timing) -> Stream[Any]:
     source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
-    records = source.flat_map(Events(decode))
-    return Stream(graph, records.vertex, event_time=time)
+    return Stream(graph, source.flat_map(Events(timing.decode)).vertex, event_time=timing.time)
 
 
 class Events:
@@ -70,7 +88,9 @@ class Results(Stream[T]):
     def __init__(self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None) -> None:
         """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
-        super().__init__(steps.graph, _all_of(steps, values).filter(sound).vertex, event_time=event_time)
+        results = _all_of(steps, values).filter(sound).vertex
+        steps.graph.vertices[results].beside = self._steps.vertex  # type: ignore[attr-defined]
+        super().__init__(steps.graph, results, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:
@@ -95,11 +115,34 @@ def time_of(stream: Stream[Any], written: str) -> TimeOf:
     """The event time of a stream. Raises GraphError if it has none: `written` needs it."""
     if stream.event_time is None or not timed_sources(stream):
         where = f"{written} in graph {stream.graph.name!r}"
-        raise GraphError(f'{where} needs event time, which its stream has not: say graph.source(..., at="...") where it begins')
+        raise GraphError(
+            f'{where} needs event time, which its stream has not: say graph.source(..., at="...") or clock="arrival" where it begins, '
+            "and the same of all sources that are merged"
+        )
     return stream.event_time
 
 
 def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
     time = time_of(stream, program.written)
-    timings = (source.timing for source in timed_sources(stream))
+    timings = [source.timing for source in timed_sources(stream)]
+    if time is ARRIVAL:
+        stream, key = dated(stream), OfDated(key)
     return Input(stream, key, time, min((timing.max_ahead for timing in timings if timing and timing.max_ahead), default=None))
+
+
+def dated(stream: Stream[Any]) -> Stream[Any]:
+    """The items, each with when its record arrived."""
+    graph = stream.graph
+    added = graph.add(Kind.ARRIVAL, "arrival", function=Dated, balance=stream.balanced)
+    graph.connect(stream.vertex, added)
+    return Stream(graph, added)
+
+
+class OfDated:
+    """The key of items that have their arrival with them."""
+
+    def __init__(self, key: Function) -> None:
+        self._key, self.written = key, name_of(key)
+
+    def __call__(self, dated: Dated) -> Any:
+        return self._key(dated.item)

@@ -29,7 +29,7 @@ class Origins:
     def entering(self, start: bytes, first: int, records: list[Any]) -> list[Any]:
         """The records of a run, the first of which is child `first` of `start`; what could not be read says where it is."""
         self._run = records
-        records = self._entrances.entering(front_of(time_of_meta(Meta(start))), partition_of(records), records)
+        records = self._entrances.entering(time_of_meta(Meta(start)), partition_of(records), records)
         if not any(type(record) is ErrorValue for record in records):
             return records
         return [

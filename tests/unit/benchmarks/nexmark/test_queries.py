@@ -11,12 +11,12 @@ from nexmark import loops
 from nexmark.events import Event
 from nexmark.generator import Configuration, Generator, generated, side_input
 from nexmark.oracle import Oracle
-from nexmark.queries import QUERIES, TIMED, graph_of
+from nexmark.queries import ARRIVING, QUERIES, UNTIMED, graph_of
 from nexmark.results import Row, final
 
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.model.event_time import ENDED
-from flamestream.model.time import Time
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.reference import ERRORS, interpret
 from flamestream.simulation.graphs import SimJob
 from flamestream.testing import simulate
@@ -38,12 +38,22 @@ configurations = st.builds(
 def rows(query: str, configuration: Configuration, events: list[Event], length: int = 10) -> list[Row]:
     """What the reference interpreter makes of events in runs of a length; none comes later than it may."""
     late = f"{configuration.out_of_order // configuration.rate + 1}s"
-    runs = [(Time((1 + at) * 4096), events[at : at + length]) for at in range(0, len(events), length)]
-    if QUERIES[query] in TIMED:
-        runs.append((Time((1 + len(events)) * 4096), [ENDED]))
+    runs = [(time_of(stamp(at), FrontId(0)), events[at : at + length]) for at in range(0, len(events), length)]
+    if QUERIES[query] not in UNTIMED:
+        runs.append((time_of(stamp(len(events)), FrontId(0)), [ENDED]))
     results = interpret(graph_of(query, late=late), runs)
     assert not results[ERRORS]
     return final(payload for _, payload in results["results"])
+
+
+def stamp(number: int) -> Timestamp:
+    """When the run that begins with this event arrives: 37 ms an event."""
+    return Timestamp(1 + 37_000 * number)
+
+
+def arrivals(count: int, length: int) -> list[int]:
+    """In ms."""
+    return [stamp(number // length * length) // 1000 for number in range(count)]
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -51,18 +61,17 @@ def test_a_job_reads_the_events_of_a_query_from_lines(query: str) -> None:
     """Where it is known what events are, the fields that a graph names are there."""
     graph = getattr(nexmark_graphs, query).validated()
     lines = [msgspec.json.encode(event).decode() for event in generated(60)]
-    runs = [(Time(4096), lines), *([(Time(8192), [ENDED])] if QUERIES[query] in TIMED else [])]
+    runs = [(Time(4096), lines), *([(Time(8192), [ENDED])] if QUERIES[query] not in UNTIMED else [])]
     results = interpret(graph, runs)
     assert not results[ERRORS]
-    assert final(payload for _, payload in results["results"]) == rows(query, Configuration(), list(generated(60)))
+    assert final(payload for _, payload in results["results"]) == rows(query, Configuration(), list(generated(60)), 60)
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_a_query_gives_duckdbs_rows(query: str) -> None:
     configuration = Configuration(seed=1, rate=10, persons=5, out_of_order=20)
     events = list(generated(4000, configuration))
-    arrivals = [Generator(configuration).arrival(number) for number in range(4000)]
-    with Oracle(events, arrivals, side_input()) as oracle:
+    with Oracle(events, arrivals(4000, 10), side_input()) as oracle:
         assert rows(query, configuration, events) == oracle.rows(query) != []
 
 
@@ -71,7 +80,7 @@ def test_a_query_gives_duckdbs_rows(query: str) -> None:
 @given(configuration=configurations, count=st.integers(0, 300), length=st.integers(1, 40))
 def test_a_query_gives_the_loops_rows(query: str, configuration: Configuration, count: int, length: int) -> None:
     events = list(generated(count, configuration))
-    assert rows(query, configuration, events, length) == loops.answer(query, events, [0] * count, side_input())
+    assert rows(query, configuration, events, length) == loops.answer(query, events, arrivals(count, length), side_input())
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -82,5 +91,5 @@ def test_a_query_gives_the_same_through_kills(query: str) -> None:
         return generator.event(number)
 
     for seed in range(6):
-        job = SimJob(graph_of(query, "s0"), None, record, 1, one_partition=True)
+        job = SimJob(graph_of(query, "s0"), None, record, 1, one_partition=True, journalled=QUERIES[query] in ARRIVING)
         simulate(seed, job=job, parts=FASTEST)

@@ -72,7 +72,7 @@ def test_an_error_at_a_time_names_the_users_function_and_is_of_its_key_alone() -
     visits = one_key.source("visits", at="at", unit="s", late="1h")
     visits.process(key="user", on_item=seen, on_time=only_bob, due=in_ten).sink("out")
     found = results(one_key, [("visits", Visit(f"{number}", min(number, 2))) for number in range(1, 300)])
-    assert [("only_bob" in error.message, error.error) for error in found["errors"]] == [(True, "UserError")]
+    assert [("only_bob" in error.function, error.error) for error in found["errors"]] == [(True, "ValueError")]
     assert sum(each[0] == "gone" for each in found["out"]) == 298
 
 

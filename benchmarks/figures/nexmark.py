@@ -1,13 +1,19 @@
-"""Nexmark: what an event costs each query, ours beside Flink SQL, as events a second of one core.
+"""Nexmark, ours beside Flink SQL: what an event costs each query, what it takes to a row's receipt, and what a failure costs.
 
-    make bench BENCH_ARGS=nexmark                                        # all queries, two sizes of input, both systems: hours
-    python benchmarks nexmark --queries q0,q5 --systems flamestream      # a part
+    make bench BENCH_ARGS=nexmark                                        # all of it: some 40 minutes
+    python benchmarks nexmark --queries q0,q5 --measures latency         # a part
+    python benchmarks nexmark --table                                    # what is there so far
 
-Both read the same file of JSON lines and drop what comes out; both are exactly once, with a checkpoint a second, on one worker or slot.
-Counted is the CPU time of the whole process tree for two sizes of input: what a start costs, and what a virtual machine compiles,
-drops out of their difference. A clock would measure this machine's other users too.
+Both are exactly once, with a checkpoint a second, on one worker or slot.
 
-Does not: measure latency, or compare rows (tests/unit/benchmarks/nexmark/ does, for ours).
+    rows          Flink's rows for 20,000 events, beside DuckDB's
+    throughput    both read one file of JSON lines and drop what comes out. Counted is the CPU time of all processes for two sizes of
+                  input: what a start costs, and what a virtual machine compiles, drops out of their difference. A clock would measure
+                  this machine's other users too
+    latency       both read and write sockets (nexmark/paced.py): at 80% of what each one takes, at a fixed rate, and through a failure
+
+A line of results is written as soon as it is there, and what is there is not measured again; `--again` begins anew. What cannot be
+measured has a reason instead.
 """
 
 import argparse
@@ -18,134 +24,172 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
-from harness import BENCHMARKS, JOBS, PATHS
 from harness.drive import machine, noise
-from nexmark.flink_sql import FLINK_SQL, script
-from nexmark.generator import generated
+from harness.report import CACHE, load
+from harness.suite import keep, set_aside
+from nexmark.changes import change, left
+from nexmark.events import Event
+from nexmark.flink_sql import FLINK_SQL, KEYS
+from nexmark.generator import Configuration, Generator, side_input
+from nexmark.oracle import Oracle
+from nexmark.paced import paced
 from nexmark.queries import MEASURED as QUERIES
-from systems.base import Failed, NotHere
-from systems.environments import CACHE
+from nexmark.sides import SIDES, OfFlink, Side
+from nexmark.table import nexmark_table
+from systems.base import Command, Failed, NotHere
 from systems.flink_sql import FlinkSql
 
-OUT = BENCHMARKS.parent / ".cache" / "bench" / "nexmark.jsonl"
-DEADLINE = 3600.0
-"""Seconds of a run."""
+OUT: Final = CACHE / "nexmark.jsonl"
+DEADLINE: Final = 3600.0
+"""Seconds of a run over a file."""
+COMPARED: Final = 20_000
+"""Events that rows are compared for."""
+COMPARABLE: Final = FLINK_SQL.keys() - {"q12"}
+"""Not by the clock."""
+PACED_EVENTS: Final = 1_300_000
+"""More than the phases of a run take."""
+PACED: Final = Configuration(rate=500)
+"""Slower in event time than they leave, so that some windows end within seconds."""
 
 
-def events_file(count: int) -> Path:
+def events_file(count: int, configuration: Configuration) -> Path:
     """The first `count` events as JSON lines, made once."""
-    file = CACHE / "nexmark" / f"events-{count}.jsonl"
+    file = CACHE / "nexmark" / f"events-{configuration.seed}-{configuration.rate}-{count}.jsonl"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         encoder, part = msgspec.json.Encoder(), file.with_suffix(".part")
         with part.open("wb") as lines:
-            lines.writelines(encoder.encode(event) + b"\n" for event in generated(count))
+            lines.writelines(encoder.encode(event) + b"\n" for event in _generated(count, configuration))
         part.rename(file)
     return file
 
 
-def ours(query: str, events: Path, folder: Path) -> float:
-    """CPU seconds of a job of ours from start to end: a plain worker process without Spark."""
-    spec = {
-        "application": {"file": str(JOBS / "nexmark_graphs.py"), "graph": query},
-        "sources": {"events": {"files": {"path": str(events), "records": "lines"}}},
-        "sinks": {"results": {"connector": {"class": "nexmark.blackhole:Blackhole"}}},
-        "guarantee": "exactly-once",
-        "workers": {"replicas": 1},
-        "checkpoint": {"interval": "1s", "store": str(folder / "store")},
-    }
-    manifest = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": query}, "spec": spec}
-    (folder / "job.yaml").write_text(json.dumps(manifest))
-    command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
-    path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH", "")]))
-    return cpu_seconds([*command, "--no-spark"], {"PYTHONPATH": path})
+def _generated(count: int, configuration: Configuration) -> Iterator[Event]:
+    return map(Generator(configuration).event, range(count))
 
 
-def flink(query: str, events: Path, folder: Path) -> float:
-    """CPU seconds of a Flink SQL script from start to end, in one virtual machine."""
-    statements = folder / "query.sql"
-    statements.write_text(script(query, events))
-    return cpu_seconds(FlinkSql.command(statements, folder), {})
+def throughput(side: Side, query: str, sizes: tuple[int, int]) -> dict[str, Any]:
+    """CPU seconds of both sizes, and the events a second of one core that their difference says. Raises Failed."""
+    seconds = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
+            seconds.append(round(cpu_seconds(side.over_file(query, events_file(size, Configuration()), Path(name))), 2))
+    more = seconds[1] - seconds[0]
+    rate = round((sizes[1] - sizes[0]) / more) if more > 0 else None
+    return {"sizes": sizes, "cpu_seconds": seconds, "events_per_core_second": rate}
 
 
-def cpu_seconds(command: list[str], environment: dict[str, str]) -> float:
+def cpu_seconds(command: Command) -> float:
     """Of a process and all that it waited for. Raises Failed with its last words if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    environment = os.environ | command.environment
+    done = subprocess.run(command.argv, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise Failed(f"it ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-SYSTEMS: dict[str, Callable[[str, Path, Path], float]] = {"flamestream": ours, "flink-sql": flink}
+def compared(queries: list[str]) -> dict[str, dict[str, Any]]:
+    """By query: how many rows Flink gives, and whether they are DuckDB's. Raises Failed."""
+    configuration = Configuration(seed=1, rate=200)
+    events = list(_generated(COMPARED, configuration))
+    arrivals = [Generator(configuration).arrival(number) for number in range(COMPARED)]
+    with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name, Oracle(events, arrivals, side_input()) as oracle:
+        cpu_seconds(OfFlink().into_files(queries, events_file(COMPARED, configuration), Path(name)))
+        found = {}
+        for query in queries:
+            rows = left(map(change, (Path(name) / query).read_bytes().splitlines()), KEYS.get(query, 0))
+            found[query] = {"rows": len(rows), "equal": rows == oracle.rows(query)}
+    return found
 
 
-def measured(system: str, query: str, sizes: tuple[int, int]) -> dict[str, Any]:
-    """A line of results: CPU seconds of both sizes, and the events a second of one core that their difference says."""
-    before, seconds = noise(), []
-    for size in sizes:
-        with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
-            seconds.append(round(SYSTEMS[system](query, events_file(size), Path(name)), 2))
-    more = seconds[1] - seconds[0]
-    rate = round((sizes[1] - sizes[0]) / more) if more > 0 else None
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    found = {"kind": "nexmark", "system": system, "query": query, "sizes": sizes, "cpu_seconds": seconds, "events_per_core_second": rate}
-    return found | {"machine": machine(), "noise": before, "when": when}
+class Table:
+    """A file of results, and what is still to be measured for it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.rows = load(file) if file.exists() else []
+        self._there = {(row["measure"], row["system"], row["query"]) for row in self.rows}
+
+    def lacks(self, measure: str, system: str, query: str) -> bool:
+        return (measure, system, query) not in self._there
+
+    def add(self, measure: str, side: Side, query: str, call: Callable[[], dict[str, Any]]) -> None:
+        """Measure, and write what came out, or why nothing did."""
+        if not self.lacks(measure, side.name, query):
+            return
+        before = noise()
+        try:
+            found = call()
+        except Failed as reason:
+            print(f"{side.name}, {query}: no result: {reason}", file=sys.stderr)
+            found = {"reason": str(reason).splitlines()[0]}
+        where = {"versions": side.versions(), "machine": machine(), "noise": before}
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        row = {"measure": measure, "system": side.name, "query": query, "result": found} | where | {"when": when}
+        keep(self._file, row)
+        self.rows.append(row)
+        print(f"{measure}, {side.name}, {query}: {json.dumps(found)}  load={before['load']}", flush=True)
 
 
-def runs(queries: list[str], systems: list[str]) -> list[tuple[str, str]]:
-    """System and query of each, by turns, so that a busy hour meets both. Flink SQL has no q6 and no q13."""
-    return [(system, query) for query in queries for system in systems if query in (QUERIES if system == "flamestream" else FLINK_SQL)]
+def latency(side: Side, query: str, events: int, rate: float) -> dict[str, Any]:
+    """Latencies and the gap. Raises Failed."""
+    return paced(side, query, events_file(events, PACED), rate)
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """Markdown: a query a line, events a second of one core of each system, and ours divided by the other's."""
-    rates = {(row["query"], row["system"]): row["events_per_core_second"] for row in rows}
-    lines = ["| query | flamestream | flink-sql | share |", "|---|---|---|---|"]
-    for query in dict.fromkeys(row["query"] for row in rows):
-        mine, other = (rates.get((query, system)) for system in SYSTEMS)
-        share = f"{mine / other:.2f}" if mine and other else ""
-        lines.append(f"| {query} | {mine or ''} | {other or ''} | {share} |")
-    return "\n".join(lines)
+def measure(table: Table, options: argparse.Namespace, sides: list[Side]) -> None:
+    """Every query of every side, by turns, so that a busy hour meets both."""
+    queries, measures = options.queries.split(","), options.measures.split(",")
+    if "rows" in measures and SIDES[OfFlink.name] in sides:
+        comparable = [query for query in queries if query in COMPARABLE and table.lacks("rows", OfFlink.name, query)]
+        found = compared(comparable) if comparable else {}
+        for query in comparable:
+            table.add("rows", SIDES[OfFlink.name], query, partial(found.__getitem__, query))
+    for query in queries:
+        for side in sides:
+            if "throughput" in measures and query in side.queries:
+                table.add("throughput", side, query, partial(throughput, side, query, (options.base, options.events)))
+            if "latency" in measures and query in side.queries:
+                table.add("latency", side, query, partial(latency, side, query, options.paced_events, options.rate))
 
 
-def ready(systems: list[str]) -> list[str]:
+def ready(names: list[str]) -> list[Side]:
     """Those that can run here."""
-    if "flink-sql" in systems:
+    if OfFlink.name in names:
         try:
             FlinkSql.prepare()
         except NotHere as reason:
-            print(f"flink-sql is left out: {reason}", file=sys.stderr)
-            return [system for system in systems if system != "flink-sql"]
-    return systems
+            print(f"{OfFlink.name} is left out: {reason}", file=sys.stderr)
+            names = [name for name in names if name != OfFlink.name]
+    return [SIDES[name] for name in names]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", default=",".join(sorted(QUERIES, key=lambda name: int(name[1:]))))
-    parser.add_argument("--systems", default=",".join(SYSTEMS))
-    parser.add_argument("--events", type=int, default=1_000_000, help="of the larger input")
+    parser.add_argument("--queries", default=",".join(sorted(QUERIES.keys() | FLINK_SQL.keys(), key=lambda name: int(name[1:]))))
+    parser.add_argument("--systems", default=",".join(SIDES))
+    parser.add_argument("--measures", default="rows,throughput,latency")
+    parser.add_argument("--events", type=int, default=800_000, help="of the larger input of throughput")
     parser.add_argument("--base", type=int, default=200_000, help="of the smaller one")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, added to")
+    parser.add_argument("--paced-events", type=int, default=PACED_EVENTS, help="that latency has at most")
+    parser.add_argument("--rate", type=float, default=5_000.0, help="events a second, the same for both")
+    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON; what is in them is not measured again")
+    parser.add_argument("--again", action="store_true", help="set an older file aside, and measure all")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for system, query in runs(options.queries.split(","), ready(options.systems.split(","))):
-        try:
-            rows.append(measured(system, query, (options.base, options.events)))
-        except Failed as reason:
-            print(f"{system}, {query}: no result: {reason}", file=sys.stderr)
-            continue
-        with options.out.open("a") as out:
-            out.write(json.dumps(rows[-1]) + "\n")
-        print(f"{system}, {query}: {rows[-1]['cpu_seconds']} s, {rows[-1]['events_per_core_second']} events/s a core", flush=True)
-    print(table(rows))
+    if options.again:
+        set_aside(options.out)
+    table = Table(options.out)
+    if not options.table:
+        measure(table, options, ready(options.systems.split(",")))
+    print(nexmark_table(table.rows))
 
 
 if __name__ == "__main__":

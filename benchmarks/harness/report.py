@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nexmark.table import nexmark_table
+
 from harness import BENCHMARKS
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
@@ -236,10 +238,12 @@ def zookeeper_table(rows: list[Row]) -> str:
 
 
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
-    DOCS / "explanation" / "performance.md": {"latency": latency_table, "throughput": throughput_table, "recovery": recovery_table},
+    DOCS / "explanation" / "performance.md": {
+        "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table, "nexmark": nexmark_table,
+    },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
-}
+}  # fmt: skip
 """Of each page, by the mark that stands before each; from the results of that name."""
 
 
@@ -259,7 +263,7 @@ def _where(rows: list[Row]) -> str:
     if not rows:
         return "Not measured yet."
     days = ", ".join(sorted({row["when"][:10] for row in rows}))
-    rounds = "" if "attack" in rows[0] or "with" in rows[0] else " Median of the rounds, least and most in brackets."
+    rounds = "" if rows[0].keys() & {"attack", "with", "measure"} else " Median of the rounds, least and most in brackets."
     return f"{'; '.join(_machines(rows))}; {days}.{rounds}"
 
 

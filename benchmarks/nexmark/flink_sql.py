@@ -1,21 +1,19 @@
-"""The queries in Flink's SQL, as nexmark/nexmark has them, over files of JSON lines.
+"""The queries in Flink's SQL, as nexmark/nexmark has them, over JSON lines of a file or of a socket.
 
-Left out: q6, which Flink SQL refuses (an OVER window takes no rows that are withdrawn, FLINK-19059), and q13, whose side input is a file,
-which Flink 2.3 cannot look up.
 Source: github.com/nexmark/nexmark, nexmark-flink/src/main/resources/queries.
 """
 
 from pathlib import Path
 from typing import Final
 
-_TABLES: Final = """
+TABLES: Final = """
 CREATE TEMPORARY FUNCTION count_char AS 'peer.CountChar';
 CREATE TABLE events (
   `type` STRING, id BIGINT, name STRING, emailAddress STRING, creditCard STRING, city STRING, state STRING, itemName STRING,
   description STRING, initialBid BIGINT, reserve BIGINT, expires BIGINT, seller BIGINT, category BIGINT, auction BIGINT,
   bidder BIGINT, price BIGINT, channel STRING, url STRING, `dateTime` BIGINT, extra STRING,
   `at` AS TO_TIMESTAMP_LTZ(`dateTime`, 3), WATERMARK FOR `at` AS `at` - INTERVAL '4' SECOND
-) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json');
+) WITH ({source}, 'format' = 'json');
 CREATE VIEW person AS
   SELECT id, name, emailAddress, creditCard, city, state, `at`, extra FROM events WHERE `type` = 'Person';
 CREATE VIEW auction AS
@@ -111,6 +109,38 @@ FLINK_SQL: Final[dict[str, str]] = {
 }
 
 
-def script(query: str, events: Path) -> str:
-    """The statements that run a query over a file of events, and drop what comes of it."""
-    return f"{_TABLES.format(path=events)}CREATE TABLE results WITH ('connector' = 'blackhole') AS {FLINK_SQL[query]};\n"
+LEFT_OUT: Final = {
+    "q6": "an OVER window takes no rows that are withdrawn (FLINK-19059)",
+    "q13": "the side input is a file, which Flink 2.3 cannot look up",
+}
+"""Why Flink SQL has no such query."""
+KEYS: Final = {"q9": 1}
+"""Columns of a key whose last row replaces those before it, where Flink withdraws none."""
+
+
+def from_file(events: Path) -> str:
+    """Where events come from: the lines of a file, to its end."""
+    return f"'connector' = 'filesystem', 'path' = '{events}'"
+
+
+def outside(address: str, folder: Path | str = "") -> str:
+    """An end outside: a producer's socket, or a consumer's with a folder for transactions (peers/flink, OutsideTables)."""
+    return f"'connector' = 'outside', 'address' = '{address}'" + (f", 'folder' = '{folder}'" if folder else "")
+
+
+def to_consumer(address: str, folder: Path) -> str:
+    """Where results go: each change as a line of JSON behind its kind, at the end of its checkpoint."""
+    return f"{outside(address, folder)}, 'format' = 'json', 'json.encode.decimal-as-plain-number' = 'true'"
+
+
+NOWHERE: Final = "'connector' = 'blackhole'"
+
+
+def script(query: str, source: str, sink: str = NOWHERE) -> str:
+    """The statements that run a query from one end to the other."""
+    return f"{TABLES.format(source=source)}{into(query, sink)}"
+
+
+def into(query: str, sink: str) -> str:
+    """The statement that writes a query's results to an end, behind `TABLES`."""
+    return f"CREATE TABLE {query}_results WITH ({sink}) AS {FLINK_SQL[query]};\n"

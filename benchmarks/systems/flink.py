@@ -106,6 +106,6 @@ def build(source: Path, built: Path) -> None:
 
 def _fingerprint(source: Path) -> str:
     digest = hashlib.sha256()
-    for file in [source / "pom.xml", *sorted(source.rglob("*.java"))]:
+    for file in [source / "pom.xml", *sorted(file for file in (source / "src").rglob("*") if file.is_file())]:
         digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -3,11 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from systems.environments import CACHE
-from systems.flink import OPENED, build
+from systems.flink import BUILT, OPENED, Flink
 
-SOURCE: Final = Path(__file__).resolve().parent.parent / "peers" / "flink_sql"
-BUILT: Final = CACHE / "flink_sql"
 SETTINGS: Final = {
     "parallelism.default": "1",
     "pipeline.object-reuse": "true",  # no copies between chained operators
@@ -15,7 +12,6 @@ SETTINGS: Final = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.mode": "EXACTLY_ONCE",
     "execution.checkpointing.storage": "filesystem",
-    "restart-strategy.type": "disable",
     "table.local-time-zone": "UTC",
 }
 
@@ -26,12 +22,12 @@ class FlinkSql:
     @staticmethod
     def prepare() -> None:
         """Build the runner of scripts and copy what it runs with, once. Raises NotHere without Maven and a JDK."""
-        build(SOURCE, BUILT)
+        Flink().prepare()
 
     @staticmethod
-    def command(statements: Path, folder: Path) -> list[str]:
-        """What runs the statements of a file; `folder` gets the checkpoints."""
-        given = [f"{name}={value}" for name, value in SETTINGS.items()]
+    def command(statements: Path, folder: Path, more: dict[str, str]) -> list[str]:
+        """What runs the statements of a file, with more settings; `folder` gets the checkpoints."""
+        given = [f"{name}={value}" for name, value in (SETTINGS | more).items()]
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         checkpoints = f"execution.checkpointing.dir=file://{folder}/checkpoints"
         return ["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.Script", str(statements), *given, checkpoints]

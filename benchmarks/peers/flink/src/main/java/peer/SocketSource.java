@@ -110,6 +110,7 @@ public final class SocketSource implements Source<String, SocketSource.Place, So
         private final String address;
         private final ArrayBlockingQueue<String> lines = new ArrayBlockingQueue<>(1024);
         private CompletableFuture<Void> available = new CompletableFuture<>();
+        private volatile IOException broken;
         private long next;
         private Socket socket;
 
@@ -139,15 +140,24 @@ public final class SocketSource implements Source<String, SocketSource.Place, So
                         available.complete(null);
                     }
                 }
-            } catch (IOException | InterruptedException closed) {
-                // The job ends.
+                broken = new IOException("the producer hung up");
+            } catch (IOException failure) {
+                broken = failure;
+            } catch (InterruptedException closed) {
+                return;
+            }
+            synchronized (this) {
+                available.complete(null);
             }
         }
 
         @Override
-        public InputStatus pollNext(ReaderOutput<String> out) {
+        public InputStatus pollNext(ReaderOutput<String> out) throws IOException {
             String line = lines.poll();
             if (line == null) {
+                if (broken != null) {
+                    throw broken;
+                }
                 return InputStatus.NOTHING_AVAILABLE;
             }
             next++;
@@ -157,7 +167,7 @@ public final class SocketSource implements Source<String, SocketSource.Place, So
 
         @Override
         public synchronized CompletableFuture<Void> isAvailable() {
-            if (!lines.isEmpty()) {
+            if (!lines.isEmpty() || broken != null) {
                 return CompletableFuture.completedFuture(null);
             }
             if (available.isDone()) {

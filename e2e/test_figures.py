@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -17,23 +18,26 @@ SETTLES, TAKES, IDLE = 60, 30, 240
 """Seconds."""
 
 
-@pytest.fixture(scope="module")
-def quick(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    yield from _running(Stream(kube, installation, standby=0, words=60, name=fresh()))
-
-
-@pytest.fixture(scope="module")
-def recommended(installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """The journal where docs/operations/kubernetes.md wants it."""
-    yield from _running(Stream(kube, installation, fresh(), standby=0, extra={"journal": {"folder": "zookeeper://"}}))
-
-
-def _running(stream: Stream) -> Iterator[Stream]:
+@contextmanager
+def running(stream: Stream) -> Iterator[Stream]:
+    """Alone: another's outside would take its place, and its pods a part of the processors."""
     stream.prepare()
     stream.apply()
     stream.wait_ready()
     yield stream
     stream.delete()
+
+
+def test_latency_with_the_journal_in_zookeeper(installation: Installation, kube: Kube, report: Callable[..., None]) -> None:
+    """Of long documents, and the journal where docs/operations/kubernetes.md wants it."""
+    with running(Stream(kube, installation, fresh(), standby=0, extra={"journal": {"folder": "zookeeper://"}})) as stream:
+        report(f"latency, {stream.words} words, journal in ZooKeeper", **_latency(stream))
+
+
+@pytest.fixture(scope="module")
+def quick(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    with running(Stream(kube, installation, standby=0, words=60, name=fresh())) as stream:
+        yield stream
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
@@ -42,10 +46,6 @@ def test_latency_outside_and_as_the_status_has_it(quick: Stream, interval: str, 
     quick.apply()
     report(f"latency, epochs every {interval}", **_latency(quick))
     assert quick.status()["attempt"] == 1, "an edited interval restarts nothing"
-
-
-def test_latency_of_long_documents_with_the_journal_in_zookeeper(recommended: Stream, report: Callable[..., None]) -> None:
-    report(f"latency, {recommended.words} words, journal in ZooKeeper", **_latency(recommended))
 
 
 def _latency(stream: Stream) -> dict[str, Any]:

@@ -1,6 +1,10 @@
-"""Every guarantee through a life on a cluster: kills, suspend, resume, savepoint, edits, restore. (Exactly once: all other files.)"""
+"""Every guarantee through a life on a cluster: kills, suspend, resume, savepoint, edits, restore.
+
+Exactly once: windows of event time here, and all other files.
+"""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +13,7 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
+from e2e.support.job import config_map
 from e2e.support.kube import Kube
 
 Report = Callable[..., None]
@@ -45,6 +50,48 @@ def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) 
     found = job.drill("worker", audit=False)
     assert (found["done"], found["reason"]) == (1, "NotAudited") and "output went on" in found["message"], found
     assert job.status()["attempt"] > attempt
+    job.delete()
+
+
+_WINDOWS = """
+from dataclasses import dataclass
+import flamestream as fs
+
+@fs.payload_type
+@dataclass(frozen=True, slots=True)
+class Document:
+    at: int
+    number: int
+    group: int
+
+def parsed(text: str) -> Document:
+    number = int(text)
+    return Document(0 if number % 20 == 0 else number, number, number % 7)
+
+graph = fs.Graph("windows")
+counts = graph.source("docs", parsed, at="at", unit="s", late="5s").window(fs.tumbling("10s"), key="group").count()
+counts.sink("index", key=fs.field("key"))
+counts.late.sink("late", key=fs.field("group"))
+"""
+"""Each document is a second later than the one before, but for every twentieth, which is of the beginning."""
+
+
+def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time_has_come(installation: Installation, kube: Kube) -> None:
+    job = FolderJob(kube, installation, fresh(), form="{number}")
+    sinks = {sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "late")}
+    job.extra = {"application": {"file": "windows.py", "graph": "graph", "configMap": f"{job.name}-windows"}, "sinks": sinks}
+    kube.apply(config_map(f"{job.name}-windows", {"windows.py": _WINDOWS}))
+    job.start(per_second=20)
+    for target in ("worker", "driver"):
+        struck(job, target, "exactly-once")
+    assert judged(job, "exactly-once")["delivered"] > 100
+    counts, late = ([json.loads(line) for line in job.typed("cat", sink, job.name).splitlines()] for sink in ("index", "late"))
+    end = max(each["end"] for each in counts) // 1_000_000
+    on_time = Counter((number // 10 * 10, number % 7) for number in range(10, end) if number % 20)
+    assert {(each["start"] // 1_000_000, each["key"]): each["value"] for each in counts if each["start"]} == on_time
+    assert {each["number"] for each in late} >= {*range(40, end - 20, 20)}, "what is of a window that is over"
+    assert int(job.wait_status("eventTimes")["docs"].removesuffix(" s").replace(",", "")) >= 0
+    assert "event time docs: " in job.typed("status", job.name)
     job.delete()
 
 

@@ -19,7 +19,7 @@ from e2e.support.kube import Object
 _SHARED = {"hostPath": {"path": f"{DISK}/shared"}}
 _WRITER = """
 import os, pathlib, sys, time
-folder, pause = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+folder, pause, form = pathlib.Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 (folder / "docs").mkdir(parents=True, exist_ok=True)
 texts = []
 for file in sorted(pathlib.Path("/usr/lib/python3.11").glob("*.py")):
@@ -28,7 +28,7 @@ for file in sorted(pathlib.Path("/usr/lib/python3.11").glob("*.py")):
 number = len(list((folder / "docs").iterdir()))
 while True:
     fresh = folder / "fresh.txt"
-    fresh.write_text(texts[number % len(texts)])
+    fresh.write_text(form.format(number=number, text=texts[number % len(texts)]))
     os.rename(fresh, folder / "docs" / f"{number:07}.txt")
     number += 1
     time.sleep(pause)
@@ -40,6 +40,8 @@ class FolderJob(Job):
     """One job, and the pod that feeds it. Several may read the same documents: `docs` is then the other's name."""
 
     docs: str = ""
+    form: str = "{text}"
+    """A document, from its number and some real text."""
 
     def folder(self, name: str) -> str:
         """Below the shared volume."""
@@ -64,7 +66,7 @@ class FolderJob(Job):
 
     def write(self, per_second: float) -> None:
         """Documents come from now on, until the pod `writer` is deleted."""
-        command = ["python3", "-c", _WRITER, self.folder(self.docs or self.name), str(1 / per_second)]
+        command = ["python3", "-c", _WRITER, self.folder(self.docs or self.name), str(1 / per_second), self.form]
         self.kube.apply(restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (_SHARED, "/shared")}))
         self.kube.wait_condition("Pod", f"{self.name}-writer", "Ready", 60)
 

@@ -3,7 +3,7 @@
 Keeps: its size is bounded whatever the job's age. Does not: hold live figures (metrics and `kubectl flamestream status` do).
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, field, to_builtins
 
@@ -13,6 +13,8 @@ from flamestream_operator.api.conditions import Condition
 Phase = Literal[
     "Pending", "Starting", "Running", "Recovering", "Suspending", "Suspended", "Upgrading", "BackingOff", "Completed", "Failed", "Deleting"
 ]  # fmt: skip
+MOST_SOURCES: Final = 16
+"""Sources whose event time is told; `kubectl flamestream status` and the metrics have all."""
 
 
 class EpochStatus(Part, frozen=True):
@@ -237,6 +239,9 @@ class JobResourceStatus(Part, frozen=True):
     """Items, at the time of the last write of this status."""
     latency: LatencyStatus | None = None
     """Latencies of a job with a journalled source."""
+    event_times: Annotated[dict[str, str], Meta(max_length=MOST_SOURCES)] = field(default_factory=dict)
+    """How far each source with event time has come: a moment, or seconds that do not count from 1970; windows that end before it are over.
+    `unknown`: one of its fronts has had no record that says a time. `ended`: its input has ended. As old as `items`."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None

@@ -5,7 +5,7 @@ Does not: decide; or hold more than the newest of anything.
 
 from msgspec.structs import replace
 
-from flamestream.job.moments import written
+from flamestream.job.moments import event_moment, written
 from flamestream.job.status import JobStatus, LatencyFigures
 from flamestream_operator.api import job_status as api
 from flamestream_operator.api.job_status import JobResourceStatus
@@ -35,6 +35,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
         status, run=replace(status.run, graph=reported.graph[:LONGEST] or status.run.graph),
         attempt=max(reported.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, reported),
         recovery=_recovery(observed, status, reported), latency=_latency(status, reported), problems=problems,
+        event_times=_event_times(reported) or status.event_times,
     )  # fmt: skip
 
 
@@ -53,6 +54,11 @@ def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStat
     if status.epoch is not None and status.epoch.number == reported.epoch:
         return status.epoch
     return api.EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(coordinated.epoch_since))
+
+
+def _event_times(reported: JobStatus) -> dict[str, str]:
+    """Those of as many sources as the status has room for."""
+    return {source: event_moment(reported.event_times[source]) for source in sorted(reported.event_times)[: api.MOST_SOURCES]}
 
 
 def _items(status: JobResourceStatus, reported: JobStatus) -> api.ItemsStatus:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -13,13 +13,12 @@ from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, status_of, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.moments import DATES_BEGIN, event_moment
 from flamestream.job.status import JobStatus, LastRecovery
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
 
-DATES_BEGIN: Final = 100_000_000_000_000
-"""Microseconds: event times below are numbers that do not count from 1970."""
 STALE: Final = 2.0
 """Seconds after which a running coordinator should have written."""
 
@@ -59,10 +58,8 @@ def _event_time(source: str, micros: int | None, now: int) -> str:
         return f"event time of {source}: not known, one of its fronts has had no record that says one; windows stay open until it has"
     if micros >= END_OF_TIME:
         return f"event time of {source}: its input has ended, all windows are closed"
-    if micros < DATES_BEGIN:
-        return f"event time of {source}: {micros / 1e6:,.6g} s"
-    shown = datetime.fromtimestamp(micros / 1e6, UTC).isoformat(" ", "milliseconds")
-    return f"event time of {source}: {shown}, {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
+    behind = f", {timedelta(seconds=round((now - micros) / 1e6))} behind the clock" if micros >= DATES_BEGIN else ""
+    return f"event time of {source}: {event_moment(micros)}{behind}"
 
 
 def _recovery(last: LastRecovery) -> str:

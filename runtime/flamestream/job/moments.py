@@ -11,8 +11,12 @@ Does not: read a clock.
 from datetime import UTC, datetime
 from typing import Final
 
+from flamestream.model.event_time import END_OF_TIME
+
 CLOCKS_DIFFER: Final = 60.0
 """Seconds by which another node's clock, or this one before it was set, may be ahead."""
+DATES_BEGIN: Final = 100_000_000_000_000
+"""Microseconds: event times below are numbers that do not count from 1970."""
 
 
 def written(seconds: float) -> str:
@@ -44,3 +48,14 @@ def precise(seconds: float) -> str:
     '1970-01-01T00:00:01.500Z'
     """
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def event_moment(micros: int | None) -> str:
+    """How far event time has come: a moment, seconds where it does not count from 1970, `unknown`, or `ended`.
+
+    >>> event_moment(1_700_000_000_500_000), event_moment(90_500_000), event_moment(None), event_moment(END_OF_TIME)
+    ('2023-11-14T22:13:20.500Z', '90.5 s', 'unknown', 'ended')
+    """
+    if micros is None or micros >= END_OF_TIME:
+        return "unknown" if micros is None else "ended"
+    return f"{micros / 1e6:,.6g} s" if micros < DATES_BEGIN else precise(micros / 1e6)

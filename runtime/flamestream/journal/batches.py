@@ -79,6 +79,8 @@ class Writer(Protocol):
 
     largest: int
     """Bytes that a batch may have."""
+    full: int
+    """Bytes above which a batch has no second entry."""
     way_out: str
     """Advice for whoever has an entry that is larger."""
 
@@ -191,10 +193,10 @@ class _Log:
 
     def _take(self) -> list[Entry]:
         """Take as many entries as a batch may hold; none if the first one is too large already, which is told."""
-        size, most = 0, self.writer.largest
+        size, most, full = 0, self.writer.largest, self.writer.full
         for place, entry in enumerate(self.waiting):
             size += len(entry.payloads) + len(entry.partition.encode()) + AROUND_AN_ENTRY
-            if size > most and place:
+            if size > full and place:
                 taken, self.waiting = self.waiting[:place], self.waiting[place:]
                 return taken
             if size > most:

@@ -214,7 +214,7 @@ class TopicWriter:
     def __init__(
         self, partitions: Partitions, keys: _Keys, position: int, found: Found, reactor: Reactor, threads: Background
     ) -> None:  # fmt: skip
-        self.largest = partitions.largest
+        self.largest = self.full = partitions.largest
         self._partitions, self._keys, self._reactor, self._threads = partitions, keys, reactor, threads
         self._where = f"journal {partitions.name}/{keys.front}"
         self._position = position

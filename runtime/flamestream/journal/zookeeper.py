@@ -34,6 +34,8 @@ from flamestream.store.zookeeper import ClusterState
 
 LARGEST: Final = 900_000
 """Bytes that a batch may have: ZooKeeper refuses a request of a megabyte (jute.maxbuffer)."""
+FULL: Final = 65_536
+"""Bytes: a server keeps the last 500 transactions in its heap for followers, of whatever size and whether it has followers or not."""
 
 
 def zookeeper_journal(connect: Callable[[], ClusterState], job: str, reactor: Reactor, post: Post, *, keep: bool = False) -> BatchJournal:
@@ -64,7 +66,7 @@ class _ZooKeeper:
 class _Writer:
     """`journal.batches.Writer`."""
 
-    largest = LARGEST
+    largest, full = LARGEST, FULL
     way_out = "name a folder on a shared volume in spec.journal.folder"
 
     def __init__(

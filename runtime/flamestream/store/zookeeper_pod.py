@@ -75,7 +75,7 @@ def command(data: Path, scratch: Path, login: str, port: int = PORT, tls: Path |
     reached = _SEALED.format(port=port, store=_key_store(tls, scratch / "server.pem")) if tls else _PLAIN.format(port=port)
     config.write_text(_CONFIG.format(data=data, connections=CONNECTIONS, digest=digest) + reached)
     logging.write_text(_LOGGING)
-    options = [*QUICK, "-Xms16m", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
+    options = [*QUICK, "-Xms16m", "-XX:MaxRAMPercentage=50", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
     small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     return [str(find_java().launcher), *options, *small_log, "-cp", class_path(*_OPENSSL), main, str(config)]

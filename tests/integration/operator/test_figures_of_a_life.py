@@ -142,6 +142,7 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
     assert pod is not None and config is not None
     fields = {"phase": "Running", "guarantee": "exactly-once", "attempt": 1, "launches": 1, "observed_generation": 1, "problems": [],
+              "event_times": {},
               "epoch.number": between(1, told.epoch + 5), "epoch.cut": lambda cut: int(cut) > 0, "epoch.time": is_time,
               "workers.desired": 2, "workers.ready": 2, "workers.standby": 1, "workers.summary": "2/2",
               "workers.selector": "flamestream.dev/job=sums,flamestream.dev/role=worker",

@@ -51,3 +51,15 @@ def test_an_entry_that_no_server_takes_stops_the_job_with_the_way_out(loop: Epol
     worker.ask(10, payloads=bytes(LARGEST))
     event = worker.next()
     assert isinstance(event, SourceFailed) and event.category == "user" and "shared volume" in event.message
+
+
+def test_a_server_with_a_small_heap_takes_a_journal_at_full_rate(loop: EpollReactor, server: EmbeddedZooKeeper) -> None:
+    """It has 64 MB, and keeps the last transactions there whatever is trimmed: of large batches that would be more."""
+    worker, pid = worker_of(loop, server, 1), server.pid
+    worker.seal()
+    for last in range(1000, 16_000, 1000):
+        worker.ask(*range(last - 999, last + 1), payloads=bytes(4096))
+        assert not any(isinstance(event, JournalFailed) for event in worker.reported(last)), "the server is there"
+        worker.ask_to_trim(last)
+    assert server.pid == pid
+    assert worker_of(loop, server, 2).seal(last) == [last]

@@ -12,6 +12,7 @@ from typing import Any
 
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
+from flamestream.model.ids import SourceName
 from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
@@ -238,6 +239,7 @@ class _Hosted:
         self.recoveries = 0
         self.problems: list[str] = []
         """What its workers tell of their sources and sinks."""
+        self.event_times: dict[SourceName, int | None] = {}
 
     @property
     def record(self) -> Record:
@@ -289,6 +291,7 @@ class _Hosted:
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
             workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
             unsaved_since=int(self.record.unsaved_since * 1e6), problems=self.problems,
+            event_times=self.event_times,
         )  # fmt: skip
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from flamestream.job.located import Document
 from flamestream.job.manifest import job_of
+from flamestream.model.event_time import END_OF_TIME
+from flamestream.model.ids import SourceName
 from flamestream_operator.jobs import spec as specs
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.lease import Leadership
@@ -46,6 +48,29 @@ def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
         before = world.kubernetes.requests
         await world.calm(600)
         assert world.kubernetes.requests - before <= 600 / 120 + 1
+
+    played(play)
+
+
+def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        times = {SourceName("clicks"): 1_700_000_000_000_000, SourceName("views"): None, SourceName("orders"): END_OF_TIME}
+        world.operators[0].hosting.jobs["default.job"].event_times = times
+        world.apply(suspend=True)
+        await world.calm()
+        assert world.status.event_times == {"clicks": "2023-11-14T22:13:20.000Z", "views": "unknown", "orders": "ended"}
+
+    played(play)
+
+
+def test_a_status_has_room_for_the_event_times_of_sixteen_sources() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.operators[0].hosting.jobs["default.job"].event_times = {SourceName(f"s{number:02}"): 0 for number in range(20)}
+        world.apply(suspend=True)
+        await world.calm()
+        assert list(world.status.event_times) == [f"s{number:02}" for number in range(16)]
 
     played(play)
 

@@ -63,6 +63,8 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
     if latency := status.get("latency"):
         figures = [latency.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
         yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(*figures)
+    for source, moment in (status.get("eventTimes") or {}).items():
+        yield f"event time {source}: {moment}"
     snapshot = status.get("snapshot") or {}
     if snapshot.get("size"):
         yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"

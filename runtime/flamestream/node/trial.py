@@ -6,7 +6,7 @@ recovery, hours later. Nothing is delivered, and nothing is kept.
 Keeps: nothing outside is written. Does not: ask servers (a topic, a table, a bucket), or call connectors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -15,7 +15,7 @@ from msgspec import to_builtins
 
 from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
-from flamestream.core.dataflow import user_code
+from flamestream.core.dataflow.twice import twice
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.field_types import FLOAT_KEY, said
 from flamestream.job.hang import within
@@ -27,7 +27,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
-from flamestream.model.vertex import Function, Kind, Vertex
+from flamestream.model.vertex import Function, Vertex
 from flamestream.reference import ERRORS, Run, interpret
 
 RECORDS: Final = 20
@@ -70,7 +70,7 @@ def _tried(checked: CheckedJob) -> Trial:
         runs += found
     floats: dict[int, str] = {}
     fronts = {front.front: front.source for front in fronts_of(checked)}
-    results = interpret(_twice(checked.graph, floats), runs, fronts=fronts)
+    results = interpret(twice(checked.graph, _noting_floats(floats)), runs, fronts=fronts)
     trial.warnings += floats.values()
     _judge(checked.graph, [error for _, error in results[ERRORS]], trial, fails=checked.job.spec.on_error == "fail")
     return trial
@@ -107,24 +107,13 @@ def _first(runs: Iterator[Run]) -> Iterator[Run]:
             return
 
 
-def _twice(graph: Graph, floats: dict[int, str]) -> Graph:
-    """The graph with each function called twice and compared; keys that are floats are noted in `floats`."""
-    copy = Graph(graph.name)
-    copy.vertices = [_vertex_twice(vertex, floats) for vertex in graph.vertices]
-    return copy
+def _noting_floats(floats: dict[int, str]) -> Callable[[Vertex, Function], Function]:
+    """Keys that are floats are noted, by vertex."""
 
+    def noting(vertex: Vertex, key: Function) -> Function:
+        return partial(_key, key, vertex, floats)
 
-def _vertex_twice(vertex: Vertex, floats: dict[int, str]) -> Vertex:
-    settle: Any = {Kind.FLAT_MAP: user_code.lister(vertex), Kind.FILTER: bool}.get(vertex.kind, user_code.as_it_is)
-    twice: dict[str, Any] = {}
-    for name in ("balance", "initial", "combine", "emit"):
-        if (function := getattr(vertex, name)) is not None:
-            twice[name] = _named(function, user_code.observed(function, True))
-    if vertex.function is not None:
-        twice["function"] = _named(vertex.function, user_code.observed(vertex.function, True, settle))
-    if vertex.key is not None:
-        twice["key"] = _named(vertex.key, partial(_key, user_code.observed(vertex.key, True), vertex, floats))
-    return replace(vertex, **twice)
+    return noting
 
 
 def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) -> Any:
@@ -132,13 +121,6 @@ def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) ->
     if type(found) is float or (type(found) is tuple and float in map(type, found)):
         floats.setdefault(vertex.id, FLOAT_KEY.format(where=said(vertex), key=f"the key {found!r}"))
     return found
-
-
-def _named(users: Function, function: Function) -> Function:
-    """The function under the name of the user's, in messages."""
-    call = partial(function)
-    call.written = user_code.name_of(users)  # type: ignore[attr-defined]
-    return call
 
 
 def _judge(graph: Graph, errors: Sequence[ErrorValue], trial: Trial, *, fails: bool) -> None:

@@ -37,7 +37,7 @@ from flamestream.simulation.drift import DriftWatch, plain
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.snapshots import decode_rows
 from flamestream.simulation.outside.stores import Store, checksum
-from flamestream.simulation.world import World
+from flamestream.simulation.world import Difference, World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)
 
@@ -107,11 +107,11 @@ class Invariants:
     def _continues(self, where: str, key: tuple[SinkName, Slot], items: list[tuple[bytes, bytes]]) -> None:
         expected, place = self._oracle.expected(*key), self._taken.get(key, 0)
         for meta, payload in items:
-            if place >= len(expected.metas):
-                raise self._world.fail("2 prefix", f"{where}: {codec.decode(payload)!r} at {meta.hex()} is too much")
-            if meta != expected.metas[place] or not self.same(payload, expected.payloads[place]):
-                wanted = f"{codec.decode(expected.payloads[place])!r} at {expected.metas[place].hex()}"
-                raise self._world.fail("2 prefix", f"{where}: {codec.decode(payload)!r} at {meta.hex()} instead of {wanted}")
+            due = place < len(expected.metas)
+            if not due or meta != expected.metas[place] or not self.same(payload, expected.payloads[place]):
+                got, wanted = repr(codec.decode(payload)), repr(codec.decode(expected.payloads[place])) if due else ""
+                instead = f"instead of {wanted} at {expected.metas[place].hex()}" if due else "is too much"
+                raise self._world.fail("2 prefix", f"{where}: {got} at {meta.hex()} {instead}", Difference(key[0], got, wanted))
             place += 1
         self._taken[key] = place
 

@@ -128,7 +128,7 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
         parts[name].append(SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0)))
     stays_open = not timed and rng.random() < 0.3  # nothing but its input moves a timed front: an idle one holds all others back
     for name in names:
-        parts[name] = _scheduled(rng, parts[name], span)
+        parts[name] = scheduled(rng, parts[name], span)
         if stays_open and rng.random() < 0.5:
             parts[name] = _idle_for_long(rng, parts[name], heal_at)
     run_length = rng.randint(1, 4) if timed else 1
@@ -142,7 +142,7 @@ def _idle_for_long(rng: Random, records: list[SimRecord], heal_at: int) -> list[
     return [*records[:idle_from], *(replace(record, available=again) for record in records[idle_from:])]
 
 
-def _scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:
+def scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:
     """Spread over `span`, or in clumps, beginning late now and then (a partition discovered while running); own times lag or lead."""
     begin = EPOCH_START + (rng.randrange(span) if rng.random() < 0.3 else 0)
     clumps = [rng.randrange(span) for _ in range(rng.choice([1, 3, 100]))]

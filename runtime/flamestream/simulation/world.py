@@ -7,6 +7,7 @@ Does not: know what is simulated.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
@@ -18,11 +19,23 @@ EPOCH_START = 1_000_000
 """Virtual time begins here, so that a clock can be behind it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first result of a sink that is not the reference's, as texts; "" for none."""
+
+    sink: str
+    got: str
+    wanted: str
+
+
 class SimulationFailure(Exception):
     """An invariant does not hold, or the job did not end."""
 
-    def __init__(self, seed: int, invariant: str, now: int, detail: str, guarantee: str = "exactly-once") -> None:
+    def __init__(
+        self, seed: int, invariant: str, now: int, detail: str, guarantee: str = "exactly-once", difference: Difference | None = None
+    ) -> None:
         self.seed, self.invariant, self.now, self.detail, self.guarantee = seed, invariant, now, detail, guarantee
+        self.difference = difference
         under = "" if guarantee == "exactly-once" else f" --guarantee {guarantee}"
         super().__init__(
             f"seed {seed}: {invariant} at {now / 1000:.3f} ms of virtual time: {detail}\n"
@@ -31,7 +44,7 @@ class SimulationFailure(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels between processes of a swarm."""
-        return SimulationFailure, (self.seed, self.invariant, self.now, self.detail, self.guarantee)
+        return SimulationFailure, (self.seed, self.invariant, self.now, self.detail, self.guarantee, self.difference)
 
 
 class World:
@@ -68,9 +81,9 @@ class World:
         """Whether `fault` happens here and now."""
         return self.faults.hits(fault)
 
-    def fail(self, invariant: str, detail: str) -> SimulationFailure:
+    def fail(self, invariant: str, detail: str, difference: Difference | None = None) -> SimulationFailure:
         """To be raised."""
-        return SimulationFailure(self.seed, invariant, self.now, detail, self.guarantee)
+        return SimulationFailure(self.seed, invariant, self.now, detail, self.guarantee, difference)
 
     def require(self, holds: bool, invariant: str, detail: str) -> None:
         """Raise unless it holds."""

@@ -2,6 +2,7 @@
 
 | to                                                     | use                                              |
 |--------------------------------------------------------|--------------------------------------------------|
+| check a graph on drawn input and schedules             | `check(graph, clicks=strategy)`                  |
 | know what a graph means                                | `reference.interpret(graph, runs)`               |
 | run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
 | know its latency there, by what passes cost            | `simulate(seed, timing=Timing(charge, taken))`   |
@@ -14,5 +15,6 @@ What is imported here is the simulator's face; the rest is imported by module.
 
 from flamestream.simulation.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
 from flamestream.simulation.swarm import SwarmResult, swarm
+from flamestream.testing.graph_check import CheckFailed, check
 
-__all__ = ["Charge", "Result", "SimulationFailure", "SwarmResult", "Timing", "Variant", "simulate", "swarm"]
+__all__ = ["Charge", "CheckFailed", "Result", "SimulationFailure", "SwarmResult", "Timing", "Variant", "check", "simulate", "swarm"]

@@ -104,6 +104,9 @@ class ArrivalTime(TimeOf):
     def __call__(self, item: Dated) -> EventTime:
         return EventTime(item.time)
 
+    def __reduce__(self) -> str:
+        return "ARRIVAL"  # the one of the process that it comes to (!): it is known by identity
+
 
 ARRIVAL: Final = ArrivalTime(attrgetter("time"), 0)
 

@@ -34,11 +34,13 @@ def merges_checked(graph: Graph) -> Graph:
 
 
 def _checked(vertex: Vertex) -> Vertex:
-    program = vertex.combine._program if isinstance(vertex.combine, Steps) else None
-    if not isinstance(program, Sessions) or program.aggregate.merge is None or program.aggregate.said:
+    if not isinstance(vertex.combine, Steps):
         return vertex
     steps = copy(vertex.combine)
-    steps._program = replace(program, aggregate=_Law(program.aggregate).aggregate())  # type: ignore[union-attr]
+    program = steps.program
+    if not isinstance(program, Sessions) or program.aggregate.merge is None or program.aggregate.said:
+        return vertex
+    steps.program = replace(program, aggregate=_Law(program.aggregate).aggregate())
     return replace(vertex, combine=steps)
 
 

@@ -17,6 +17,7 @@ from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Partition, SinkName, SourceName
 from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.vertex import Vertex
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
@@ -47,7 +48,7 @@ class Schedule:
         """Run the graph in the simulator on each source's records. Raises SimulationFailure if it does not give the reference's results."""
 
         def directed(rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
-            sites = [_site(rng, FrontId(front), records[source.name], plan.heal_at) for front, source in enumerate(graph.sources)]
+            sites = [_site(rng, FrontId(front), source, records[source.name], plan.heal_at) for front, source in enumerate(graph.sources)]
             fronts = tuple(
                 FrontSettings(site.front, SourceName(source.name), site.timed, site.run_length, site.replayable)
                 for site, source in zip(sites, graph.sources, strict=True)
@@ -70,10 +71,15 @@ class Schedule:
             faults.heal()
 
 
-def _site(rng: Random, front: FrontId, payloads: Sequence[Any], heal_at: int) -> SourceSite:
-    """The outside of a source, whose partitions share its records: each has them in their order."""
-    timed = rng.random() < 0.3
-    names = [Partition("")] if timed else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
+def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], heal_at: int) -> SourceSite:
+    """The outside of a source, whose partitions share its records: each has them in their order. A clock has one partition."""
+    timing = source.timing
+    timed = rng.random() < 0.3 and not (timing is not None and (timing.by_arrival or timing.every))
+    names = (
+        [Partition("")]
+        if timed or (timing is not None and timing.every)
+        else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
+    )
     parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
     for payload in payloads:
         parts[rng.choice(names)].append(SimRecord(payload, 0, Timestamp(0)))

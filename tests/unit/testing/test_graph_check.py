@@ -1,8 +1,10 @@
 """`testing.check`: right graphs pass, and whatever is not the same each time is found, shrunk and told in users' words."""
 
+import pickle
 import random
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from threading import Lock
 from typing import Any
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
+from flamestream.model.event_time import ARRIVAL
 from flamestream.testing import CheckFailed, check
 
 
@@ -55,6 +58,15 @@ def test_windows_joins_and_late_items_of_several_sources_pass() -> None:
     counts.late.sink("late")
     clicks.join(views, on="user", within=("-5s", "5s"), how="full").sink("pairs")
     check(graph, clicks=CLICKS, views=CLICKS, examples=4, records=8, seed=1)
+
+
+def test_arrival_times_and_clocks_pass() -> None:
+    graph = fs.Graph("arrivals", step="5ms", shards=4)
+    graph.source("lines", clock="arrival").window(fs.tumbling("10ms"), key=len).count().sink("counts")
+    graph.clock("ticks", every="1ms").map(str).sink("moments")
+    moments = [datetime(2026, 11, 24, tzinfo=UTC) + timedelta(milliseconds=number) for number in range(5)]
+    check(graph, lines=LINES, ticks=moments, seed=1)
+    assert pickle.loads(pickle.dumps(ARRIVAL)) is ARRIVAL  # in another process too it is known by identity
 
 
 def test_records_are_a_strategy_of_one_or_of_lists_or_a_list() -> None:

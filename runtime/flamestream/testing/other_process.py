@@ -21,8 +21,6 @@ from importlib.machinery import ModuleSpec
 from types import TracebackType
 from typing import Any, Final, Self
 
-from pyspark.cloudpickle import CloudPickler
-
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
@@ -54,7 +52,7 @@ class OtherProcess:
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self._child.stdin is not None and self._child.stdout is not None, "they are pipes"
         self._to, self._answers = self._child.stdin, self._child.stdout
-        self._pickler = _Pickler()
+        self._pickler = _pickler()
         self._graph, self._begun, self._refusal = graph, False, ""
 
     def __enter__(self) -> Self:
@@ -104,27 +102,31 @@ class OtherProcess:
 _WAY_OUT: Final = "build it of functions and classes of modules, or leave this out with other_process=False"
 
 
-class _Pickler(CloudPickler):
+def _pickler() -> Any:
     """One for all messages, so that what went with one is known behind it."""
+    from pyspark.cloudpickle import CloudPickler  # a third of a second, which every command would pay
 
-    def __init__(self) -> None:
-        self._written = io.BytesIO()
-        super().__init__(self._written)  # type: ignore[no-untyped-call]
-        self._classes: list[type] = []
+    class Pickler(CloudPickler):
+        def __init__(self) -> None:
+            self._written = io.BytesIO()
+            super().__init__(self._written)  # type: ignore[no-untyped-call]
+            self._classes: list[type] = []
 
-    def message(self, value: Any) -> bytes:
-        """A value, and the payload types that have come up so far."""
-        self._written.seek(0)
-        self._written.truncate()
-        self.dump(value)  # type: ignore[no-untyped-call]
-        self.dump(tuple(self._classes))  # type: ignore[no-untyped-call]  # of which only new ones are written
-        return self._written.getvalue()
+        def message(self, value: Any) -> bytes:
+            """A value, and the payload types that have come up so far."""
+            self._written.seek(0)
+            self._written.truncate()
+            self.dump(value)  # type: ignore[no-untyped-call]
+            self.dump(tuple(self._classes))  # type: ignore[no-untyped-call]  # of which only new ones are written
+            return self._written.getvalue()
 
-    def reducer_override(self, obj: Any) -> Any:
-        """Note a payload type: one that no module has is to be registered again."""
-        if isinstance(obj, type) and obj in PLANS and obj not in self._classes:
-            self._classes.append(obj)
-        return super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        def reducer_override(self, obj: Any) -> Any:
+            """Note a payload type: one that no module has is to be registered again."""
+            if isinstance(obj, type) and obj in PLANS and obj not in self._classes:
+                self._classes.append(obj)
+            return super().reducer_override(obj)  # type: ignore[no-untyped-call]
+
+    return Pickler()
 
 
 class _Files:

@@ -138,8 +138,8 @@ def test_what_differs_in_a_job_alone_is_told_with_sink_and_schedule() -> None:
     assert "as a job: exactly-once, 1 worker, no faults, schedule 0" in text
 
 
-def test_schedules_have_kills(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule of recovery is taken away: only a job whose worker is killed can show it."""
+def test_a_schedule_has_recoveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule of recovery is taken away: only a job that recovers can show it."""
     monkeypatch.setattr("flamestream.core.dataflow.delivery.Delivery.opened", lambda self, last, compare: None)
     text = found(of_lines("map", len), lines=LINES, examples=60, guarantees=["exactly-once"], other_process=False)
     assert ", faults, schedule" in text

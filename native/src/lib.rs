@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _kernel {
     /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses another.
     #[pymodule_export]
-    const API: u32 = 1;
+    const API: u32 = 2;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]

@@ -28,7 +28,7 @@ use crate::payload::plans::MAX_DEPTH;
 use crate::payload::row::Row;
 use crate::python::reference::{self, Tools};
 use crate::state::keyed::Changed;
-use crate::state::reduce::{Accumulator, Changes, Entry};
+use crate::state::reduce::Changes;
 use crate::with_table;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
@@ -391,13 +391,8 @@ impl Flow {
     }
 
     /// (slot, key) of every bucket, for tests and tools.
-    fn keys<'py>(&self, py: Python<'py>, operation: usize) -> PyResult<Vec<(u16, Bound<'py, PyBytes>, usize)>> {
-        Ok(match self.state(operation)? {
-            State::Grouping(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.items.len())).collect(),
-            State::Reduce(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.0.len())).collect(),
-            State::Folded(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.steps.len())).collect(),
-            State::Shards(state) => state.table.all().map(|b| (b.slot, PyBytes::new(py, &b.key), b.content.steps.len())).collect(),
-        })
+    fn keys<'py>(&mut self, py: Python<'py>, operation: usize) -> PyResult<Vec<(u16, Bound<'py, PyBytes>)>> {
+        Ok(with_table!(self.state_mut(operation)?, table => table.all().map(|b| (b.slot, PyBytes::new(py, &b.key))).collect()))
     }
 
     /// The accumulator of a reduce, or the last items of a grouping, below a live cut; None if there is none.
@@ -488,36 +483,17 @@ impl Flow {
         for state in states.iter() {
             sizes.push(state.cast::<PyBytes>()?.as_bytes().len());
         }
-        let (full, behind) = (sizes[0], sizes[1..].iter().sum());
+        let (key, full, behind) = (key.as_bytes(), sizes[0], sizes[1..].iter().sum());
         match self.state_mut(operation)? {
             State::Grouping(state) => {
                 let items = decode_items(py, states.get_item(states.len() - 1)?.cast::<PyBytes>()?.as_bytes())?;
-                let bucket = state.table.made(key.as_bytes(), slot);
-                (bucket.full, bucket.chain) = (full, behind);
-                bucket.content.items = items;
+                state.table.restored(key, slot, full, behind).items = items;
             }
-            State::Reduce(state) => {
-                let bucket = state.table.made(key.as_bytes(), slot);
-                (bucket.full, bucket.chain) = (full, behind);
-                let stored = Accumulator::Stored(states.into_any().unbind());
-                bucket.content.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: stored, result: None }];
-            }
-            State::Folded(state) => {
-                let bucket = state.table.made(key.as_bytes(), slot);
-                (bucket.full, bucket.chain) = (full, behind);
-                bucket.content.restored(states.into_any().unbind());
-            }
-            State::Shards(state) => {
-                let bucket = state.table.made(key.as_bytes(), slot);
-                (bucket.full, bucket.chain) = (full, behind);
-                bucket.content.restored(states.into_any().unbind());
-            }
+            State::Reduce(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
+            State::Folded(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
+            State::Shards(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
         }
         Ok(())
-    }
-
-    fn state(&self, operation: usize) -> PyResult<&State> {
-        self.states.get(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
     fn state_mut(&mut self, operation: usize) -> PyResult<&mut State> {

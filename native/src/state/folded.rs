@@ -12,7 +12,7 @@ use crate::payload::vector;
 use crate::python::reference::{unmatched, Tools};
 use crate::state::keyed::{forget_below, Changed, Content, Dated, Table};
 use crate::state::ready::{number, put_known, Combine, Emit, Known};
-use crate::state::reduce::{encoded, Fold, FULL_ABOVE, LEAST_LIMIT, TRIM_ABOVE};
+use crate::state::reduce::{encoded, Fold, LEAST_LIMIT, TRIM_ABOVE};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
@@ -301,21 +301,13 @@ impl Folded {
         if before > 0 && self.table.at(at).full > 0 {
             if let Some(change) = self.change(py, at, before - 1, newest - 1)? {
                 let bucket = self.table.at(at);
-                if bucket.chain + change.len() <= bucket.full + FULL_ABOVE {
-                    bucket.chain += change.len();
-                    return Ok(Some(Changed {
-                        slot: bucket.slot,
-                        key: PyBytes::new(py, &bucket.key),
-                        full: false,
-                        state: PyBytes::new(py, &change),
-                    }));
+                if bucket.takes(change.len()) {
+                    return Ok(Some(bucket.row(py, false, PyBytes::new(py, &change))));
                 }
             }
         }
-        let state = self.state(py, at, newest - 1)?;
-        let bucket = self.table.at(at);
-        (bucket.full, bucket.chain) = (state.len(), 0);
-        Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: true, state: PyBytes::new(py, &state) }))
+        let state = PyBytes::new(py, &self.state(py, at, newest - 1)?);
+        Ok(Some(self.table.at(at).row(py, true, state)))
     }
 
     fn state(&mut self, py: Python<'_>, at: u32, place: usize) -> PyResult<Vec<u8>> {

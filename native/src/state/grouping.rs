@@ -127,7 +127,7 @@ impl Grouping {
             let payload = payload.bind(py);
             encoding::put(py, &mut state, payload).or_else(|_| refused(payload, &mut state))?;
         }
-        Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: true, state: PyBytes::new(py, &state) }))
+        Ok(Some(bucket.row(py, true, PyBytes::new(py, &state))))
     }
 }
 

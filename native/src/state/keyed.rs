@@ -25,6 +25,23 @@ pub struct Changed<'py> {
     pub state: Bound<'py, PyBytes>,
 }
 
+/// Bytes of changes that may pile up on a small full state before it is written in full again (`state.FULL_ABOVE`).
+const FULL_ABOVE: usize = 1024;
+
+impl<C> Bucket<C> {
+    /// May a change of this size be stored behind what is stored? A chain of changes never outgrows its full state.
+    pub fn takes(&self, change: usize) -> bool {
+        self.full > 0 && self.chain + change <= self.full + FULL_ABOVE
+    }
+
+    /// What a snapshot stores of it: its whole state, or a change.
+    pub fn row<'py>(&mut self, py: Python<'py>, full: bool, state: Bound<'py, PyBytes>) -> Changed<'py> {
+        let size = state.as_bytes().len();
+        (self.full, self.chain) = if full { (size, 0) } else { (self.full, self.chain + size) };
+        Changed { slot: self.slot, key: PyBytes::new(py, &self.key), full, state }
+    }
+}
+
 /// What a bucket holds.
 pub trait Content: Default {
     /// Forget what no live cut of `cuts` (ascending) needs; everything above the last stays.
@@ -212,6 +229,13 @@ impl<C: Content> Table<C> {
         }
         let at = self.add(key, slot);
         self.at(at)
+    }
+
+    /// The content of a bucket that is about to be restored, of which so many bytes are stored in full, and behind that.
+    pub fn restored(&mut self, key: &[u8], slot: u16, full: usize, chain: usize) -> &mut C {
+        let bucket = self.made(key, slot);
+        (bucket.full, bucket.chain) = (full, chain);
+        &mut bucket.content
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Bucket<C>> {

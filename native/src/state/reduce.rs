@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 pub const TRIM_ABOVE: usize = 32;
-pub const FULL_ABOVE: usize = 1024;
 /// Appended values up to which a delta is always worth it (`state.LEAST_LIMIT`).
 pub const LEAST_LIMIT: usize = 64;
 
@@ -47,6 +46,10 @@ impl Dated for Entry {
 pub struct Entries(pub Vec<Entry>);
 
 impl Entries {
+    pub fn restored(&mut self, states: Py<PyAny>) {
+        self.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: Accumulator::Stored(states), result: None }];
+    }
+
     fn below(&self, limit: &[u8]) -> usize {
         self.0.partition_point(|entry| entry.meta[..] < *limit)
     }
@@ -275,17 +278,13 @@ impl Reduce {
             let old = self.accumulator(py, at, before - 1)?.expect("an entry below minimal time has its accumulator");
             if let Some(change) = self.change(&old, &accumulator)? {
                 let bucket = self.table.at(at);
-                if bucket.chain + change.as_bytes().len() <= bucket.full + FULL_ABOVE {
-                    bucket.chain += change.as_bytes().len();
-                    return Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: false, state: change }));
+                if bucket.takes(change.as_bytes().len()) {
+                    return Ok(Some(bucket.row(py, false, change)));
                 }
             }
         }
-        let state = encoded(&accumulator)?;
-        let bucket = self.table.at(at);
-        bucket.full = state.len();
-        bucket.chain = 0;
-        Ok(Some(Changed { slot: bucket.slot, key: PyBytes::new(py, &bucket.key), full: true, state: PyBytes::new(py, &state) }))
+        let state = PyBytes::new(py, &encoded(&accumulator)?);
+        Ok(Some(self.table.at(at).row(py, true, state)))
     }
 
     fn change<'py>(&self, old: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {

@@ -6,7 +6,7 @@ use crate::meta::Floor;
 use crate::payload::encoding::{put_array, put_int, put_unsigned};
 use crate::python::reference;
 use crate::state::keyed::Changed;
-use crate::state::reduce::{encoded, FULL_ABOVE};
+use crate::state::reduce::encoded;
 use crate::state::shards::{Head, Held, Place, Shards, State, Story};
 use hashbrown::HashMap;
 use pyo3::prelude::*;
@@ -111,27 +111,27 @@ impl Shards {
         if newest == before {
             return Ok(None);
         }
-        let change = self.change(py, at, before, newest)?;
-        let state = if change.is_none() { self.full(py, at, newest)? } else { Vec::new() };
-        let bucket = self.table.at(at);
-        (bucket.full, bucket.chain) = match &change {
-            Some(change) => (bucket.full, bucket.chain + change.len()),
-            None => (state.len(), 0),
+        let (full, state) = match self.change(py, at, before, newest)? {
+            Some(change) => (false, change),
+            None => (true, self.full(py, at, newest)?),
         };
-        let (key, full) = (PyBytes::new(py, &bucket.key), change.is_none());
-        Ok(Some(Changed { slot: bucket.slot, key, full, state: PyBytes::new(py, &change.unwrap_or(state)) }))
+        Ok(Some(self.table.at(at).row(py, full, PyBytes::new(py, &state))))
     }
 
     /// The change between two numbers of steps, if it is worth it.
     fn change(&mut self, py: Python<'_>, at: u32, before: usize, newest: usize) -> PyResult<Option<Vec<u8>>> {
-        let (full, chain) = (self.table.at(at).full, self.table.at(at).chain);
-        let story = &self.table.at(at).content;
-        let (old, new) = (At::before(story, before), At::before(story, newest));
-        if before == 0 || full == 0 || !old.head.begun || !new.head.begun {
+        if before == 0 || self.table.at(at).full == 0 {
             return Ok(None);
         }
-        let change = Writer { py, shards: (self.steps.tag, &self.delta_state) }.delta(&old, &new)?;
-        Ok((chain + change.len() <= full + FULL_ABOVE).then_some(change))
+        let change = {
+            let story = &self.table.at(at).content;
+            let (old, new) = (At::before(story, before), At::before(story, newest));
+            if !old.head.begun || !new.head.begun {
+                return Ok(None);
+            }
+            Writer { py, tag: self.steps.tag, delta_state: &self.delta_state }.delta(&old, &new)?
+        };
+        Ok(self.table.at(at).takes(change.len()).then_some(change))
     }
 
     /// The accumulator below a live cut; None if there is none.
@@ -151,21 +151,23 @@ impl Shards {
         if !at.head.begun {
             return encoded(self.fold.nothing.bind(py));
         }
-        Writer { py, shards: (self.steps.tag, &self.delta_state) }.full(&at)
+        Writer { py, tag: self.steps.tag, delta_state: &self.delta_state }.full(&at)
     }
 }
 
 struct Writer<'a, 'py> {
     py: Python<'py>,
-    /// The tag of a `Shard`, and `states.delta_state`.
-    shards: (u32, &'a Py<PyAny>),
+    /// That of a `process.Shard`.
+    tag: u32,
+    /// `states.delta_state`.
+    delta_state: &'a Py<PyAny>,
 }
 
 impl Writer<'_, '_> {
     fn full(&self, at: &At<'_>) -> PyResult<Vec<u8>> {
         let mut out = Vec::new();
         put_array(&mut out, 5);
-        put_unsigned(&mut out, u64::from(self.shards.0));
+        put_unsigned(&mut out, u64::from(self.tag));
         put_mark(&mut out, at.head);
         let places = at.places();
         put_array(&mut out, 1 + 2 * places.len());
@@ -218,7 +220,7 @@ impl Writer<'_, '_> {
     /// As `state._delta_or_whole`.
     fn change(&self, out: &mut Vec<u8>, old: Option<&State>, new: &State) -> PyResult<()> {
         if let (Some(State::Object(old)), State::Object(new)) = (old, new) {
-            let change = self.shards.1.bind(self.py).call1((old, new))?;
+            let change = self.delta_state.bind(self.py).call1((old, new))?;
             if !change.is_none() {
                 out.extend_from_slice(change.cast::<PyBytes>()?.as_bytes());
                 return Ok(());

@@ -274,16 +274,11 @@ impl Shards {
         if !late && story.steps.len() > TRIM_ABOVE {
             story.trim(cuts);
         }
-        let place = if late { story.steps.partition_point(|step| step.meta <= *meta) } else { story.steps.len() };
-        let behind = story.undone(place);
+        let behind = story.undone(story.steps.partition_point(|step| step.meta <= *meta));
         let given = self.take(tools, at, meta.clone(), payload)?;
-        let mut changes: Changes<'py> = given.into_iter().map(|value| (meta.clone(), value, false)).collect();
-        if late {
-            let (mut tombstones, mut again) = self.again(py, tools, at, behind)?;
-            tombstones.append(&mut changes);
-            tombstones.append(&mut again);
-            return Ok(tombstones);
-        }
+        let (mut changes, mut again) = self.again(py, tools, at, behind)?;
+        changes.extend(given.map(|value| (meta.clone(), value, false)));
+        changes.append(&mut again);
         Ok(changes)
     }
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-API: Final = 1
+API: Final = 2
 """Version of the calls between Python and the kernel; native/src/lib.rs has the same number. Both grow when a call changes."""
 _MODULE: Final = "flamestream._kernel"
 

@@ -73,13 +73,10 @@ class Schedule:
 
 def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], heal_at: int) -> SourceSite:
     """The outside of a source, whose partitions share its records: each has them in their order. A clock has one partition."""
-    timing = source.timing
-    timed = rng.random() < 0.3 and not (timing is not None and (timing.by_arrival or timing.every))
-    names = (
-        [Partition("")]
-        if timed or (timing is not None and timing.every)
-        else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
-    )
+    clock = source.timing is not None and source.timing.every is not None
+    by_arrival = source.timing is not None and source.timing.by_arrival
+    timed = rng.random() < 0.3 and not (clock or by_arrival)
+    names = [Partition("")] if timed or clock else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
     parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
     for payload in payloads:
         parts[rng.choice(names)].append(SimRecord(payload, 0, Timestamp(0)))

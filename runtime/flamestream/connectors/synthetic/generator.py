@@ -9,20 +9,20 @@ Keeps: the payload depends on the number alone. Does not: journal: its front is 
 from collections.abc import Callable
 from typing import Any, Final
 
-from flamestream.connectors.kit.credit import THE_PARTITION, CreditProducer
+from flamestream.connectors.kit.credit import THE_PARTITION
 from flamestream.connectors.kit.producer import payload_of_number
-from flamestream.core.protocol.actions import Follow, ReadRun
+from flamestream.connectors.synthetic.paced import PacedProducer
+from flamestream.core.protocol.actions import ReadRun
 from flamestream.model.errors import Bug
-from flamestream.model.ids import Offset
 from flamestream.model.time import FrontId
-from flamestream.ports import Post, Reactor, Timer
+from flamestream.ports import Post, Reactor
 
 MOST_A_TURN: Final = 512
 RECORD_SIZE: Final = 8
 """What a number counts for, in bytes of input."""
 
 
-class GeneratorProducer(CreditProducer):
+class GeneratorProducer(PacedProducer):
     """`ports.Producer`."""
 
     def __init__(
@@ -30,24 +30,13 @@ class GeneratorProducer(CreditProducer):
     ) -> None:
         super().__init__(front, post, reactor)
         self._count, self._rate, self._function = count, rate, function
-        self._first = self._next = 0
-        self._began = 0
-        self._timer: Timer | None = None
+        self._first = self._began = 0
 
     def read(self, action: ReadRun) -> None:
         raise Bug(f"a generator has no journalled runs, but was asked for {action}")
 
-    def follow(self, action: Follow) -> None:
-        if self._adopt(action.fence):
-            self._first = self._next = action.offsets.get(THE_PARTITION, Offset(0))
-            self._began = self._reactor.instant()
-            self._following = True
-            self._soon()
-
-    def close(self) -> None:
-        self._following = False
-        if self._timer is not None:
-            self._timer.cancel()
+    def _begin(self) -> None:
+        self._first, self._began = self._next, self._reactor.instant()
 
     def _turn(self) -> None:
         if not self._following:
@@ -75,7 +64,5 @@ class GeneratorProducer(CreditProducer):
         if self._rate is None:
             self._soon()
             return
-        if self._timer is not None:
-            self._timer.cancel()
         due = self._began / 1_000_000 + (self._next - self._first) / self._rate
-        self._timer = self._reactor.later(max(0.0, due - self._reactor.instant() / 1_000_000), self._soon)
+        self._again_after(due - self._reactor.instant() / 1_000_000)

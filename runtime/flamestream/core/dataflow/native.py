@@ -277,7 +277,7 @@ class NativeState:
 
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""
-        return [(key, slot) for slot, key, _ in self._flow.keys(self.operation)]
+        return [(key, slot) for slot, key in self._flow.keys(self.operation)]
 
     def state_at(self, key: bytes, cut: Time) -> Any:
         """The state at a live cut: for tests and tools. Raises KeyError if there is none."""

@@ -1,12 +1,13 @@
-"""`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/. `suite` (make bench) and `report` are those of
-harness/. `make bench BENCH_ARGS=nexmark` is a figure too, of another job than the suite's."""
+"""`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/. `suite` (make bench) and `report` are
+those of harness/. `make bench BENCH_ARGS=nexmark` is a figure too, of another job than the suite's."""
 
 import runpy
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator"), str(HERE.parent / "tests")]  # the servers that tests start are there
+# the servers that tests start are there
+sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator"), str(HERE.parent / "tests")]
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""One installation a session, one namespace and one job a module; every figure is also written to E2E_REPORT."""
+"""One installation a session, one namespace and one job a module; every figure is also written to
+E2E_REPORT."""
 
 import json
 import os
@@ -73,5 +74,6 @@ def flowing(made: Stream, ready_within: float = 120) -> Iterator[Stream]:
 @pytest.fixture(scope="module")
 def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
     """A job of two workers and a standby that gets 20 documents a second, until the module's end."""
-    with flowing(Stream(kube, installation, words=60, name=fresh())) as made:  # state outlives a job's object: a new stream is a new job
+    # state outlives a job's object: a new stream is a new job
+    with flowing(Stream(kube, installation, words=60, name=fresh())) as made:
         yield made

@@ -1,13 +1,16 @@
-"""Every row of the tables of docs/operations/performance.md, one after another on a machine that is otherwise quiet.
+"""Every row of the tables of docs/operations/performance.md, one after another on a machine that is otherwise
+quiet.
 
-    e2e/run measure [--only NAME,NAME] [--demo DEMO.yaml] [--out FILE]    # KUBECONFIG, E2E_LOAD, E2E_NODE_COMMAND as for e2e/run
-    e2e/run measure --list                                            # the steps, and the command that makes each by itself
-    python -m e2e.measure --table REPORT.jsonl                             # the table of a run that was made before
+    e2e/run measure [--only NAME,NAME] [--demo DEMO.yaml] [--out FILE]    # environment: as for e2e/run
+    e2e/run measure --list                                                # the steps and their commands
+    python -m e2e.measure --table REPORT.jsonl                             # the table of an earlier run
 
-Each step is a process of its own with a time of its own: one that fails or hangs costs its own rows, and the table says so. Rows are read
-from what the tests wrote to E2E_REPORT; the load beside each is the machine's when the row was written.
+Each step is a process of its own with a time of its own: one that fails or hangs costs its own rows, and the
+table says so. Rows are read from what the tests wrote to E2E_REPORT; the load beside each is the machine's
+when the row was written.
 
-Does not: judge correctness (the tests do; a row of a run that was not clean says so); make a cluster (e2e/run does, without KUBECONFIG).
+Does not: judge correctness (the tests do; a row of a run that was not clean says so); make a cluster (e2e/run
+does, without KUBECONFIG).
 """
 
 import argparse
@@ -45,7 +48,9 @@ class Step:
     def by_hand(self) -> str:
         """What a person types for these rows alone."""
         words = [f'"{word}"' if " " in word else word for word in self.words]
-        return f"python -m {' '.join(words)}" if self.words[0] != "pytest" else f"e2e/run {' '.join(words[1:])}"
+        return (
+            f"python -m {' '.join(words)}" if self.words[0] != "pytest" else f"e2e/run {' '.join(words[1:])}"
+        )
 
 
 STEPS = (
@@ -74,12 +79,16 @@ class Figure:
 
     def line(self, rows: list[Row], step: str) -> str:
         """One line of the table."""
-        found = [row for row in rows if re.fullmatch(self.pattern, row["what"]) and row.get(self.field) is not None]
+        found = [
+            row for row in rows if re.fullmatch(self.pattern, row["what"]) and row.get(self.field) is not None
+        ]
         if not found:
             return f"| {self.name} | {self.asked} | not measured | - | 0 | `{step}` |"
         values = [float(row[self.field]) / (1000 if self.field.endswith("gap_ms") else 1) for row in found]
         shown = (
-            f"{values[0]:.3g} {self.unit}" if len(values) == 1 else f"{statistics.median(values):.3g} {self.unit}, worst {max(values):.3g}"
+            f"{values[0]:.3g} {self.unit}"
+            if len(values) == 1
+            else f"{statistics.median(values):.3g} {self.unit}, worst {max(values):.3g}"
         )
         if any(row.get("clean") is False for row in found):
             shown += ", NOT CLEAN"
@@ -100,34 +109,109 @@ FIGURES: tuple[tuple[str, Figure], ...] = (
     ("start", Figure("start, one application: Ready", "<= 10 s to the first worker", "start", "ready_s")),
     ("start", Figure("the same of Spark's own demo", "", "start", "demo_s")),
     ("start", Figure("first output beside the demo", "<= 0.4", "start", "of_demo", 0.4, "")),
-    ("start-two", Figure("start, two applications: first output", "", "start, two applications", "first_output_s")),
-    ("start-two", Figure("the same beside the demo", "<= 0.7", "start, two applications", "of_demo", 0.7, "")),
-    ("kills", Figure("gap: worker process killed", "<= 1 s each, 10 times", r"worker process killed.*", "gap_ms", 1)),
+    (
+        "start-two",
+        Figure("start, two applications: first output", "", "start, two applications", "first_output_s"),
+    ),
+    (
+        "start-two",
+        Figure("the same beside the demo", "<= 0.7", "start, two applications", "of_demo", 0.7, ""),
+    ),
+    (
+        "kills",
+        Figure(
+            "gap: worker process killed", "<= 1 s each, 10 times", r"worker process killed.*", "gap_ms", 1
+        ),
+    ),
     ("kills", Figure("gap: its Python daemon killed", "<= 1 s", "Python daemon killed", "gap_ms", 1)),
     ("kills", Figure("gap: worker stopped for 6 s (a zombie)", "", "worker process stopped.*", "gap_ms")),
     ("kills", Figure("gap: executor pod deleted", "<= 3 s", r"executor pod deleted \(.*", "gap_ms", 3)),
-    ("kills", Figure("gap: executor pod deleted by force", "<= 3 s", "executor pod deleted by force", "gap_ms", 3)),
-    ("kills", Figure("gap: executor killed while the leader is dead", "<= lease + 3 = 7 s", "executor killed while.*", "gap_ms", 7)),
+    (
+        "kills",
+        Figure("gap: executor pod deleted by force", "<= 3 s", "executor pod deleted by force", "gap_ms", 3),
+    ),
+    (
+        "kills",
+        Figure(
+            "gap: executor killed while the leader is dead",
+            "<= lease + 3 = 7 s",
+            "executor killed while.*",
+            "gap_ms",
+            7,
+        ),
+    ),
     ("kills", Figure("gap: operator leader killed", "0", "operator leader killed", "gap_ms")),
     ("kills", Figure("gap: ZooKeeper away for 30 s", "0", "ZooKeeper away.*", "gap_ms")),
     ("kills", Figure("gap: S3 away for 30 s", "0", "S3 away.*", "gap_ms")),
-    ("kills", Figure("gap: driver pod killed, one application", "<= 1.2x a cold start", r"driver pod .* \(one application\)", "gap_ms")),
-    ("two", Figure("gap: driver pod killed, two applications", "<= 3 s", r"driver pod .* \(two applications\)", "gap_ms", 3)),
+    (
+        "kills",
+        Figure(
+            "gap: driver pod killed, one application",
+            "<= 1.2x a cold start",
+            r"driver pod .* \(one application\)",
+            "gap_ms",
+        ),
+    ),
+    (
+        "two",
+        Figure(
+            "gap: driver pod killed, two applications",
+            "<= 3 s",
+            r"driver pod .* \(two applications\)",
+            "gap_ms",
+            3,
+        ),
+    ),
     ("two", Figure("gap: node crash", "<= 3 s", r"node crash .* leader beside", "gap_ms", 3)),
     ("two", Figure("gap: node cut", "<= 3 s", r"node cut .* leader beside", "gap_ms", 3)),
-    ("two", Figure("gap: node crash with the leader", "<= lease + 3 = 7 s", r"node crash .* lost with it", "gap_ms", 7)),
-    ("two", Figure("gap: node cut with the leader", "<= lease + 3 = 7 s", r"node cut .* lost with it", "gap_ms", 7)),
-    ("two", Figure("capacity back after a lost node", "<= NotReady + 10 s", "capacity back.*", "not_ready_plus_s", 10)),
-    ("planned", Figure("gap: kubectl drain, one application", "<= 1 s", r"kubectl drain \(one.*", "gap_ms", 1)),
-    ("planned", Figure("gap: kubectl drain, two applications", "<= 1 s", r"kubectl drain \(two.*", "gap_ms", 1)),
+    (
+        "two",
+        Figure(
+            "gap: node crash with the leader",
+            "<= lease + 3 = 7 s",
+            r"node crash .* lost with it",
+            "gap_ms",
+            7,
+        ),
+    ),
+    (
+        "two",
+        Figure(
+            "gap: node cut with the leader", "<= lease + 3 = 7 s", r"node cut .* lost with it", "gap_ms", 7
+        ),
+    ),
+    (
+        "two",
+        Figure(
+            "capacity back after a lost node", "<= NotReady + 10 s", "capacity back.*", "not_ready_plus_s", 10
+        ),
+    ),
+    (
+        "planned",
+        Figure("gap: kubectl drain, one application", "<= 1 s", r"kubectl drain \(one.*", "gap_ms", 1),
+    ),
+    (
+        "planned",
+        Figure("gap: kubectl drain, two applications", "<= 1 s", r"kubectl drain \(two.*", "gap_ms", 1),
+    ),
     ("planned", Figure("gap: changed settings of pods", "<= 1 s", r"changed settings.*", "gap_ms", 1)),
     ("planned", Figure("gap: another image", "<= 1 s", r"another image.*", "gap_ms", 1)),
     ("planned", Figure("gap: operator upgraded by helm", "0", r"operator upgraded.*", "gap_ms")),
     ("scale", Figure("gap: an autoscaler adds a worker", "<= 1 s", r"autoscaled from.*", "gap_ms", 1)),
     ("scale", Figure("gap: kubectl scale takes one away", "<= 1 s", r"scaled from.*", "gap_ms", 1)),
-    *(("figures", figure) for interval in INTERVALS for figure in (_latency(interval, "p50", 3), _latency(interval, "p99", 15))),
-    ("figures", Figure("API requests of an idle job, an hour", "<= 60", "idle job", "requests_per_hour", 60, "")),
-    ("figures", Figure("operator memory, the larger replica, one job", "<= 150 MB", "idle job", "most_mb", 150, "MB")),
+    *(
+        ("figures", figure)
+        for interval in INTERVALS
+        for figure in (_latency(interval, "p50", 3), _latency(interval, "p99", 15))
+    ),
+    (
+        "figures",
+        Figure("API requests of an idle job, an hour", "<= 60", "idle job", "requests_per_hour", 60, ""),
+    ),
+    (
+        "figures",
+        Figure("operator memory, the larger replica, one job", "<= 150 MB", "idle job", "most_mb", 150, "MB"),
+    ),
 )
 
 
@@ -139,7 +223,11 @@ def table(rows: list[Row]) -> str:
 
 def read(report: Path) -> list[Row]:
     """With what follows from other figures."""
-    rows = [json.loads(line) for line in report.read_text().splitlines() if line.strip()] if report.exists() else []
+    rows = (
+        [json.loads(line) for line in report.read_text().splitlines() if line.strip()]
+        if report.exists()
+        else []
+    )
     demos = [row["demo_s"] for row in rows if row.get("demo_s")]
     for row in rows:
         if row.get("operator_mb"):
@@ -158,12 +246,14 @@ def say(text: str, end: str = "\n") -> None:
 def take(step: Step, environment: dict[str, str], more: list[str], log: Path) -> str:
     """Run it; how it ended. All of its processes end with it."""
     pytest = [
-        "-p", "no:cacheprovider", "--override-ini", "faulthandler_timeout=1800", "--override-ini", "testpaths=e2e",
-        "--override-ini", "pythonpath=.", "-m", "", "-v",
+        "-p", "no:cacheprovider", "--override-ini", "faulthandler_timeout=1800", "--override-ini",
+        "testpaths=e2e", "--override-ini", "pythonpath=.", "-m", "", "-v",
     ]  # fmt: skip
     words = [*step.words, *(pytest if step.words[0] == "pytest" else more)]
     with log.open("ab") as out:
-        process = subprocess.Popen([sys.executable, "-m", *words], env=environment, stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], env=environment, stdout=out, stderr=out, start_new_session=True
+        )
         try:
             code = process.wait(step.within)
         except (subprocess.TimeoutExpired, KeyboardInterrupt) as why:
@@ -181,7 +271,10 @@ def take(step: Step, environment: dict[str, str], more: list[str], log: Path) ->
 def tidy() -> None:
     """What a step that was cut short has left: a broken or closed node, a job that takes the processor."""
     for node in Kube("").list("Node"):
-        name, told = node["metadata"]["name"], {each["type"]: each["status"] for each in node["status"]["conditions"]}
+        name, told = (
+            node["metadata"]["name"],
+            {each["type"]: each["status"] for each in node["status"]["conditions"]},
+        )
         faults.hold(name, False)
         if told.get("Ready") != "True" and faults.can_break_nodes():
             for verb in ("start", "heal"):
@@ -192,8 +285,11 @@ def tidy() -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if a shell began us in the background: and by all our children
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    # ignored, if a shell began us in the background: and by all our children
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help=f"of {', '.join(step.name for step in STEPS)}")
     parser.add_argument("--demo", type=Path, help="a Job `spark-demo` of plain PySpark, its image loaded")
     parser.add_argument("--out", type=Path, default=Path("e2e-figures.jsonl"))
@@ -212,7 +308,12 @@ def main() -> None:
 def measure(steps: list[Step], demo: Path | None, out: Path) -> None:
     """One after another; the table at the end, whatever happened."""
     out.unlink(missing_ok=True)
-    environment = {**os.environ, "E2E_REPORT": str(out), "E2E_KILLS": os.environ.get("E2E_KILLS", "10"), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "E2E_REPORT": str(out),
+        "E2E_KILLS": os.environ.get("E2E_KILLS", "10"),
+        "PYTHONPATH": str(ROOT),
+    }
     log = out.with_suffix(".log")
     try:
         for step in steps:

@@ -1,4 +1,5 @@
-"""Packs tars as the layers of an OCI image, in a tar that containerd imports: no registry, no daemon. Equal layers give equal bytes."""
+"""Packs tars as the layers of an OCI image, in a tar that containerd imports: no registry, no daemon. Equal
+layers give equal bytes."""
 
 import argparse
 import hashlib
@@ -50,11 +51,21 @@ def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> No
         }  # fmt: skip
         manifest_type = _TYPE.format("manifest.v1+json")
         described = layout.add_json(_TYPE.format("config.v1+json"), image)
-        entry = layout.add_json(manifest_type, {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": entries})
+        entry = layout.add_json(
+            manifest_type,
+            {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": entries},
+        )
         entry["platform"] = {"architecture": "amd64", "os": "linux"}
         named = [entry | {"annotations": _named(each)} for each in name.split(",")]
         part = Path(folder) / "image.tar"
-        _write(part, layout, {"oci-layout": {"imageLayoutVersion": "1.0.0"}, "index.json": {"schemaVersion": 2, "manifests": named}})
+        _write(
+            part,
+            layout,
+            {
+                "oci-layout": {"imageLayoutVersion": "1.0.0"},
+                "index.json": {"schemaVersion": 2, "manifests": named},
+            },
+        )
         os.replace(part, out)
 
 
@@ -71,7 +82,9 @@ def _write(part: Path, layout: Layout, heads: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", help="full name, like localhost/app:1; several for the same content: with commas")
+    parser.add_argument(
+        "name", help="full name, like localhost/app:1; several for the same content: with commas"
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--layer", type=Path, action="append", required=True, help="a tar; the lowest first")
     parser.add_argument("--entrypoint", default="", help="words, separated by commas")

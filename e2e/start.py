@@ -1,9 +1,12 @@
-"""How long a start takes: from `kubectl apply` to Ready and to the first output, beside Spark's usual way in the same minutes.
+"""How long a start takes: from `kubectl apply` to Ready and to the first output, beside Spark's usual way in
+the same minutes.
 
-    python -m e2e.start --times 3 [--demo demo.yaml]        # KUBECONFIG, and the chart installed (e2e/run installs it)
+    python -m e2e.start --times 3 [--demo demo.yaml]        # KUBECONFIG, and the chart installed (e2e/run
+                                                            installs it)
 
-The demo is a Job named spark-demo that starts PySpark in client mode with its own settings and prints "first job after" when its executors
-have run something. Each round prints one line; both are measured from the moment that `kubectl apply` is called.
+The demo is a Job named spark-demo that starts PySpark in client mode with its own settings and prints "first
+job after" when its executors have run something. Each round prints one line; both are measured from the
+moment that `kubectl apply` is called.
 """
 
 import argparse
@@ -54,12 +57,18 @@ def main() -> None:
     parser.add_argument("--demo", type=Path)
     parser.add_argument("--namespace", default="e2e-start")
     parser.add_argument("--high-availability", action="store_true")
-    parser.add_argument("--installed", action="store_true", help="the chart is there already, for this namespace")
+    parser.add_argument(
+        "--installed", action="store_true", help="the chart is there already, for this namespace"
+    )
     options = parser.parse_args()
     kube = Kube(options.namespace)
     kube.make_namespace()
     if options.installed:
-        there = Installation(Kube(SYSTEM), f"s3://flamestream/start?endpoint=http://{RELEASE}-s3.{SYSTEM}.svc:7070", first_node())
+        there = Installation(
+            Kube(SYSTEM),
+            f"s3://flamestream/start?endpoint=http://{RELEASE}-s3.{SYSTEM}.svc:7070",
+            first_node(),
+        )
     else:
         there = install(options.namespace)
     for number in range(options.times):
@@ -67,7 +76,11 @@ def main() -> None:
         stream = Stream(kube, there, name, standby=0, high_availability=options.high_availability)
         row = {"demo_s": round(demo(options.demo), 1)} if options.demo else {}
         ready, first = ours(stream)
-        row |= {"ready_s": round(ready, 1), "first_output_s": round(first, 1), "load": round(os.getloadavg()[0], 1)}
+        row |= {
+            "ready_s": round(ready, 1),
+            "first_output_s": round(first, 1),
+            "load": round(os.getloadavg()[0], 1),
+        }
         sys.stdout.write(json.dumps(row) + "\n")
         if "E2E_REPORT" in os.environ:
             what = "start, two applications" if options.high_availability else "start"

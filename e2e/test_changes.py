@@ -1,4 +1,5 @@
-"""What a user does on purpose: suspend and resume, a savepoint and a new job from it, edits, mistakes, deletion."""
+"""What a user does on purpose: suspend and resume, a savepoint and a new job from it, edits, mistakes,
+deletion."""
 
 from collections.abc import Callable
 
@@ -17,7 +18,9 @@ def test_suspend_stops_at_an_epoch_and_resume_goes_on(stream: Stream, report: Re
     stream.wait_condition("Suspended")
     status = stream.status()
     assert status["epoch"]["number"] > 0
-    stream.kube.watch("Pod", lambda there: not any(map(is_running, there.values())), 60, selector=stream.selector())
+    stream.kube.watch(
+        "Pod", lambda there: not any(map(is_running, there.values())), 60, selector=stream.selector()
+    )
     stream.apply(suspend=False)
     stream.wait_ready(180)
     stream.wait_flowing(60)
@@ -41,5 +44,14 @@ def test_a_mistake_is_refused_by_name(stream: Stream) -> None:
 
 def test_deletion_leaves_nothing(stream: Stream) -> None:
     stream.kube.delete("FlameStreamJob", stream.name)
-    for kind in ("Pod", "Secret", "Service", "ServiceAccount", "Role", "RoleBinding", "PodDisruptionBudget", "NetworkPolicy"):
+    for kind in (
+        "Pod",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+    ):
         stream.kube.watch(kind, lambda there: not there, 60, selector=stream.selector())

@@ -1,4 +1,5 @@
-"""FlameStreamDrills: `kubectl apply`, and the object's status has the verdict of the audit, the counts, output gaps and recovery times."""
+"""FlameStreamDrills: `kubectl apply`, and the object's status has the verdict of the audit, the counts,
+output gaps and recovery times."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,12 +40,18 @@ def checked(status: dict[str, Any], times: int = 1, *, seen: str = "gone") -> No
     assert audit["clean"] and audit["delivered"] > 0 and audit["records"] > 0
     assert [audit[what] for what in ("lost", "doubled", "reordered", "foreign")] == [0, 0, 0, 0]
     assert status["done"] == times and len(status["faults"]) == times
-    assert all(fault["victim"] and fault["recoveredMs"] > 0 and fault["seen"] == seen for fault in status["faults"])
+    assert all(
+        fault["victim"] and fault["recoveredMs"] > 0 and fault["seen"] == seen for fault in status["faults"]
+    )
     assert audit["epoch"] >= status["epoch"] > 0, "the audit goes further than the last fault"
-    # Ten documents a second come all the time, and the workers remember when they gave their results, whoever coordinates.
+    # Ten documents a second come all the time, and the workers remember when they gave their results, whoever
+    # coordinates.
     assert all("outputGapMs" in fault for fault in status["faults"]), status["faults"]
-    # Recovered is the job; a ZooKeeper or a store that has a process again still has to begin, and to be found.
-    assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 10_000 for fault in status["faults"]), status["faults"]
+    # Recovered is the job; a ZooKeeper or a store that has a process again still has to begin, and to be
+    # found.
+    assert all(0 < fault["outputGapMs"] <= fault["recoveredMs"] + 10_000 for fault in status["faults"]), (
+        status["faults"]
+    )
     assert status["longestOutputGapMs"] == max(fault["outputGapMs"] for fault in status["faults"])
 
 
@@ -59,7 +66,9 @@ def test_a_drill_strikes_a_worker_and_audits(job: FolderJob, report: Report, tar
 def test_a_drill_pauses_a_worker_into_a_zombie(job: FolderJob, report: Report) -> None:
     status = job.drill("worker", action="pause", pauseFor="5s")
     checked(status, seen="paused")
-    assert status["faults"][0]["recoveredMs"] >= 5000 and status["faults"][0]["recoveryMs"] > 0, "others took over meanwhile"
+    assert status["faults"][0]["recoveredMs"] >= 5000 and status["faults"][0]["recoveryMs"] > 0, (
+        "others took over meanwhile"
+    )
     report("drill pause", faults=status["faults"], audit=status["audit"])
 
 
@@ -85,7 +94,9 @@ SEEN = {"kill": "gone", "delete": "gone", "pause": "paused", "cut": "cut"}
 
 
 @pytest.mark.parametrize(("target", "action"), REST)
-def test_a_drill_takes_what_the_job_rests_on(job: FolderJob, report: Report, target: str, action: str) -> None:
+def test_a_drill_takes_what_the_job_rests_on(
+    job: FolderJob, report: Report, target: str, action: str
+) -> None:
     component = {"store": "s3"}.get(target, target)
     selector = {"app.kubernetes.io/instance": RELEASE, "app.kubernetes.io/component": component}
     status = job.drill(target, action=action, targetSelector=selector, targetNamespace=SYSTEM)
@@ -118,8 +129,13 @@ def test_a_drill_takes_all_of_a_job_that_is_on_a_node(job: FolderJob, report: Re
     report(f"drill node {action}", faults=status["faults"], audit=status["audit"])
 
 
-@pytest.mark.parametrize(("target", "action"), [("worker", "kill"), ("driver", "kill"), ("application", "kill"), ("application", "pause")])
-def test_a_drill_strikes_a_job_of_two_applications(pair: FolderJob, report: Report, target: str, action: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "action"),
+    [("worker", "kill"), ("driver", "kill"), ("application", "kill"), ("application", "pause")],
+)
+def test_a_drill_strikes_a_job_of_two_applications(
+    pair: FolderJob, report: Report, target: str, action: str
+) -> None:
     status = pair.drill(target, action=action)
     checked(status, seen=SEEN[action])
     report(f"drill {target} {action} (two applications)", faults=status["faults"], audit=status["audit"])

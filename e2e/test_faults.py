@@ -1,4 +1,5 @@
-"""Every part of a running job is taken away, one after another; after each the output is still a prefix of the reference, byte for byte."""
+"""Every part of a running job is taken away, one after another; after each the output is still a prefix of
+the reference, byte for byte."""
 
 import os
 import time
@@ -14,7 +15,9 @@ SETTLED = 6.0
 """Seconds without a fault after which a gap is over, or the job is broken."""
 
 
-def broken(stream: Stream, report: Report, what: str, fault: Callable[[], None], wait: float = SETTLED) -> float:
+def broken(
+    stream: Stream, report: Report, what: str, fault: Callable[[], None], wait: float = SETTLED
+) -> float:
     """Do it, and audit: the longest pause between two deliveries from then on, in milliseconds."""
     stream.wait_ready(180)
     stream.wait_whole()
@@ -31,7 +34,9 @@ def broken(stream: Stream, report: Report, what: str, fault: Callable[[], None],
     return float(gap["gap_ms"])
 
 
-@pytest.mark.parametrize("again", [pytest.param(0, marks=pytest.mark.ci), *range(1, int(os.environ.get("E2E_KILLS", "3")))])
+@pytest.mark.parametrize(
+    "again", [pytest.param(0, marks=pytest.mark.ci), *range(1, int(os.environ.get("E2E_KILLS", "3")))]
+)
 def test_a_killed_worker_process_costs_no_item(stream: Stream, report: Report, again: int) -> None:
     broken(stream, report, f"worker process killed ({again + 1})", lambda: faults.kill_worker(stream))
 
@@ -59,11 +64,19 @@ def test_a_killed_leader_delays_no_output(stream: Stream, report: Report) -> Non
 
 
 def test_an_executor_killed_while_nobody_leads_costs_no_item(stream: Stream, report: Report) -> None:
-    broken(stream, report, "executor killed while the leader is dead", lambda: faults.kill_leader_and_executor(stream), wait=15)
+    broken(
+        stream,
+        report,
+        "executor killed while the leader is dead",
+        lambda: faults.kill_leader_and_executor(stream),
+        wait=15,
+    )
 
 
 def test_zookeeper_may_be_away(stream: Stream, report: Report) -> None:
-    broken(stream, report, "ZooKeeper away for 30 s", lambda: faults.away(stream.installation, "zookeeper", 30))
+    broken(
+        stream, report, "ZooKeeper away for 30 s", lambda: faults.away(stream.installation, "zookeeper", 30)
+    )
 
 
 def test_s3_may_be_away(stream: Stream, report: Report) -> None:
@@ -71,4 +84,10 @@ def test_s3_may_be_away(stream: Stream, report: Report) -> None:
 
 
 def test_a_killed_driver_costs_no_item(stream: Stream, report: Report) -> None:
-    broken(stream, report, "driver pod deleted by force (one application)", lambda: faults.delete_driver(stream), wait=20)
+    broken(
+        stream,
+        report,
+        "driver pod deleted by force (one application)",
+        lambda: faults.delete_driver(stream),
+        wait=20,
+    )

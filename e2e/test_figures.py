@@ -1,4 +1,5 @@
-"""Figures that no fault is needed for: latency outside the job, at 50 documents a second, from a minute after Ready on."""
+"""Figures that no fault is needed for: latency outside the job, at 50 documents a second, from a minute after
+Ready on."""
 
 import json
 import time
@@ -28,9 +29,13 @@ def running(stream: Stream) -> Iterator[Stream]:
     stream.delete()
 
 
-def test_latency_with_the_journal_in_zookeeper(installation: Installation, kube: Kube, report: Callable[..., None]) -> None:
+def test_latency_with_the_journal_in_zookeeper(
+    installation: Installation, kube: Kube, report: Callable[..., None]
+) -> None:
     """Of long documents, and the journal where docs/operations/kubernetes.md wants it."""
-    with running(Stream(kube, installation, fresh(), standby=0, extra={"journal": {"folder": "zookeeper://"}})) as stream:
+    with running(
+        Stream(kube, installation, fresh(), standby=0, extra={"journal": {"folder": "zookeeper://"}})
+    ) as stream:
         report(f"latency, {stream.words} words, journal in ZooKeeper", **_latency(stream))
 
 
@@ -41,7 +46,9 @@ def quick(installation: Installation, kube: Kube) -> Iterator[Stream]:
 
 
 @pytest.mark.parametrize("interval", INTERVALS)
-def test_latency_outside_and_as_the_status_has_it(quick: Stream, interval: str, report: Callable[..., None]) -> None:
+def test_latency_outside_and_as_the_status_has_it(
+    quick: Stream, interval: str, report: Callable[..., None]
+) -> None:
     quick.interval = interval
     quick.apply()
     report(f"latency, epochs every {interval}", **_latency(quick))
@@ -63,12 +70,17 @@ def _latency(stream: Stream) -> dict[str, Any]:
 
 
 def test_what_an_idle_job_costs(quick: Stream, report: Callable[..., None]) -> None:
-    """No documents for some minutes: what the API server is asked for on account of the job, and the operator's memory."""
+    """No documents for some minutes: what the API server is asked for on account of the job, and the
+    operator's memory."""
     time.sleep(30)  # what follows from the last documents is through
     pods = operators(quick)
     before = requests(quick, pods)
     time.sleep(IDLE)
-    asked = {what: count - before.get(what, 0) for what, count in requests(quick, pods).items() if count > before.get(what, 0)}
+    asked = {
+        what: count - before.get(what, 0)
+        for what, count in requests(quick, pods).items()
+        if count > before.get(what, 0)
+    }
     memory = {pod: round(figure(quick, pod, "process_resident_memory_bytes") / 1e6) for pod in pods}
     per_hour = round(sum(asked.values()) * 3600 / IDLE)
     report("idle job", requests_per_hour=per_hour, asked=asked, seconds=IDLE, operator_mb=memory)
@@ -84,14 +96,17 @@ SCRAPE = """
 import sys, urllib.request
 request = urllib.request.Request("http://127.0.0.1:8080/metrics", headers={"Authorization": f"Bearer {sys.stdin.readline().strip()}"})
 sys.stdout.write(urllib.request.urlopen(request, timeout=10).read().decode())
-"""
+"""  # noqa: E501
 
 
 def metrics_of(stream: Stream, pod: str) -> list[str]:
-    """With the token of an account that the chart's metrics.readers names: the API server's proxy would take the token out."""
+    """With the token of an account that the chart's metrics.readers names: the API server's proxy would take
+    the token out."""
     system = stream.installation.system
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    given = json.loads(system.raw(f"/api/v1/namespaces/{system.namespace}/serviceaccounts/{READER}/token", asked))
+    given = json.loads(
+        system.raw(f"/api/v1/namespaces/{system.namespace}/serviceaccounts/{READER}/token", asked)
+    )
     return system.execute(pod, "python3", "-c", SCRAPE, stdin=given["status"]["token"]).splitlines()
 
 
@@ -100,16 +115,23 @@ def figure(stream: Stream, pod: str, name: str) -> float:
 
 
 def requests(stream: Stream, pods: list[str]) -> dict[str, float]:
-    """By whom and what for: the operator's as it counts them, the Lease apart; Spark's from the API server, which knows no askers: who
-    lists or watches the pods of one namespace is a driver, or this operator's watch, which ends every ten minutes."""
+    """By whom and what for: the operator's as it counts them, the Lease apart; Spark's from the API server,
+    which knows no askers: who lists or watches the pods of one namespace is a driver, or this operator's
+    watch, which ends every ten minutes."""
     found: dict[str, float] = {}
     for pod in pods:
         for line in metrics_of(stream, pod):
             if line.startswith("flamestream_operator_api_requests_total{") and 'kind="Lease"' not in line:
                 labels, _, count = line.partition("{")[2].rpartition(" ")
-                found[f"operator {labels.rstrip('}')}"] = found.get(f"operator {labels.rstrip('}')}", 0) + float(count)
+                found[f"operator {labels.rstrip('}')}"] = found.get(
+                    f"operator {labels.rstrip('}')}", 0
+                ) + float(count)
     for line in stream.kube.raw("/metrics").splitlines():
-        if line.startswith("apiserver_request_total{") and 'resource="pods"' in line and 'scope="namespace"' in line:
+        if (
+            line.startswith("apiserver_request_total{")
+            and 'resource="pods"' in line
+            and 'scope="namespace"' in line
+        ):
             verb = line.partition('verb="')[2].partition('"')[0]
             if verb in ("LIST", "WATCH"):
                 found[f"{verb} pods"] = found.get(f"{verb} pods", 0) + float(line.rpartition(" ")[2])

@@ -20,7 +20,9 @@ Report = Callable[..., None]
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])
-def test_a_life_under_a_guarantee(installation: Installation, kube: Kube, report: Report, guarantee: str) -> None:
+def test_a_life_under_a_guarantee(
+    installation: Installation, kube: Kube, report: Report, guarantee: str
+) -> None:
     job = FolderJob(kube, installation, fresh(), extra={"guarantee": guarantee})
     job.start()
     report(f"{guarantee}: worker killed twice", **struck(job, "worker", guarantee, times=2))
@@ -33,11 +35,20 @@ def test_a_life_under_a_guarantee(installation: Installation, kube: Kube, report
     edited(job, workers={"replicas": 3, "standby": 0})
     report(f"{guarantee}: executor killed", **struck(job, "executor", guarantee))
     found = judged(job, guarantee)
-    other = FolderJob(kube, installation, fresh(), docs=job.name, extra={"guarantee": guarantee, "restoreFrom": {"snapshot": saved}})
+    other = FolderJob(
+        kube,
+        installation,
+        fresh(),
+        docs=job.name,
+        extra={"guarantee": guarantee, "restoreFrom": {"snapshot": saved}},
+    )
     other.start()
     struck(other, "worker", guarantee)
     judged(other, guarantee)
-    report(f"{guarantee}: a life", **{name: found[name] for name in ("delivered", "lost", "doubled", "reordered")})
+    report(
+        f"{guarantee}: a life",
+        **{name: found[name] for name in ("delivered", "lost", "doubled", "reordered")},
+    )
     other.delete()
     job.delete()
     kube.delete("FlameStreamSnapshot", saved)
@@ -48,7 +59,9 @@ def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) 
     job.start()
     attempt = job.status()["attempt"]
     found = job.drill("worker", audit=False)
-    assert (found["done"], found["reason"]) == (1, "NotAudited") and "output went on" in found["message"], found
+    assert (found["done"], found["reason"]) == (1, "NotAudited") and "output went on" in found["message"], (
+        found
+    )
     assert job.status()["attempt"] > attempt
     job.delete()
 
@@ -76,19 +89,29 @@ counts.late.sink("late", key=fs.field("group"))
 """Each document is a second later than the one before, but for every twentieth, which is of the beginning."""
 
 
-def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time_has_come(installation: Installation, kube: Kube) -> None:
+def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time_has_come(
+    installation: Installation, kube: Kube
+) -> None:
     job = FolderJob(kube, installation, fresh(), form="{number}")
     sinks = {sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "late")}
-    job.extra = {"application": {"file": "windows.py", "graph": "graph", "configMap": f"{job.name}-windows"}, "sinks": sinks}
+    job.extra = {
+        "application": {"file": "windows.py", "graph": "graph", "configMap": f"{job.name}-windows"},
+        "sinks": sinks,
+    }
     kube.apply(config_map(f"{job.name}-windows", {"windows.py": _WINDOWS}))
     job.start(per_second=20)
     for target in ("worker", "driver"):
         struck(job, target, "exactly-once")
     assert judged(job, "exactly-once")["delivered"] > 100
-    counts, late = ([json.loads(line) for line in job.typed("cat", sink, job.name).splitlines()] for sink in ("index", "late"))
+    counts, late = (
+        [json.loads(line) for line in job.typed("cat", sink, job.name).splitlines()]
+        for sink in ("index", "late")
+    )
     end = max(each["end"] for each in counts) // 1_000_000
     on_time = Counter((number // 10 * 10, number % 7) for number in range(10, end) if number % 20)
-    assert {(each["start"] // 1_000_000, each["key"]): each["value"] for each in counts if each["start"]} == on_time
+    assert {
+        (each["start"] // 1_000_000, each["key"]): each["value"] for each in counts if each["start"]
+    } == on_time
     assert {each["number"] for each in late} >= {*range(40, end - 20, 20)}, "what is of a window that is over"
     assert int(job.wait_status("eventTimes")["docs"].removesuffix(" s").replace(",", "")) >= 0
     assert "event time docs: " in job.typed("status", job.name)
@@ -98,7 +121,10 @@ def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time
 def struck(job: FolderJob, target: str, guarantee: str, times: int = 1) -> dict[str, Any]:
     """A drill that passes, which says that output went on and that what was delivered is right."""
     status = job.drill(target, times=times)
-    assert (status["phase"], status["reason"], status["done"]) == ("Passed", "Clean", times), (guarantee, status)
+    assert (status["phase"], status["reason"], status["done"]) == ("Passed", "Clean", times), (
+        guarantee,
+        status,
+    )
     return {"faults": status["faults"], "audit": status["audit"]}
 
 

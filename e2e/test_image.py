@@ -1,4 +1,5 @@
-"""The image, as pods use it: the class archives fit what is in it, and it runs as nobody in particular on a read-only root."""
+"""The image, as pods use it: the class archives fit what is in it, and it runs as nobody in particular on a
+read-only root."""
 
 import json
 import uuid
@@ -27,7 +28,9 @@ print(json.dumps([f"pkg:pypi/{re.sub('[-_.]+', '-', each.name).lower()}@{each.ve
 def printed(kube: Kube, *command: str) -> str:
     """What `command` prints in a restricted pod of the image."""
     name = f"image-{uuid.uuid4().hex[:6]}"
-    kube.apply(restricted_pod(name, *command, mounts={"tmp": ({"emptyDir": {}}, "/tmp")}, restartPolicy="Never"))
+    kube.apply(
+        restricted_pod(name, *command, mounts={"tmp": ({"emptyDir": {}}, "/tmp")}, restartPolicy="Never")
+    )
     try:
         kube.wait("Pod", name, is_over, 60)
         return kube.logs(name)
@@ -39,7 +42,10 @@ def printed(kube: Kube, *command: str) -> str:
     ("archive", "main"),
     [
         ("/opt/flamestream/driver.jsa", "org.apache.spark.api.python.PythonGatewayServer"),
-        ("/opt/flamestream/executor.jsa", "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --help"),
+        (
+            "/opt/flamestream/executor.jsa",
+            "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend --help",
+        ),
     ],
     ids=["driver", "executor"],
 )
@@ -54,15 +60,23 @@ def test_nothing_runs_as_root(kube: Kube, namespace: str) -> None:
 
 def test_byte_code_is_there_and_is_not_compared_with_its_source(kube: Kube, namespace: str) -> None:
     code = (
-        "import importlib.util as u, json; d = open(u.cache_from_source(u.find_spec('{0}').origin), 'rb').read(8); print(json.dumps(d[4]))"
+        "import importlib.util as u, json; d = open(u.cache_from_source(u.find_spec('{0}').origin), "
+        "'rb').read(8); print(json.dumps(d[4]))"
     )
     for module in ("flamestream.core.worker.worker", "pyspark.worker", "msgspec", "argparse"):
-        assert json.loads(printed(kube, "python3", "-c", code.format(module))) == 1, f"{module}: a hash that is never checked"
+        assert json.loads(printed(kube, "python3", "-c", code.format(module))) == 1, (
+            f"{module}: a hash that is never checked"
+        )
 
 
 def test_the_bill_of_materials_names_what_is_in_it(kube: Kube, namespace: str) -> None:
-    listed = {each["purl"] for each in json.loads(printed(kube, "cat", "/opt/flamestream/sbom.cdx.json"))["components"]}
+    listed = {
+        each["purl"]
+        for each in json.loads(printed(kube, "cat", "/opt/flamestream/sbom.cdx.json"))["components"]
+    }
     python = json.loads(printed(kube, "python3", "-c", _INSTALLED))
-    debian = printed(kube, "dpkg-query", "--show", "--showformat", "pkg:deb/debian/${Package}@${Version}\n").split()
+    debian = printed(
+        kube, "dpkg-query", "--show", "--showformat", "pkg:deb/debian/${Package}@${Version}\n"
+    ).split()
     assert {purl for purl in listed if purl.startswith("pkg:pypi/")} == set(python)
     assert {unquote(purl).partition("?")[0] for purl in listed if purl.startswith("pkg:deb/")} == set(debian)

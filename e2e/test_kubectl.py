@@ -23,7 +23,14 @@ def job(installation: Installation, kube: Kube) -> Iterator[FolderJob]:
 def test_list_and_status_show_a_job_that_is_ready(job: FolderJob) -> None:
     assert f" {job.name} " in job.typed("list")
     shown = job.typed("status", job.name)
-    for word in ("ready", "inverted_index.py:graph", "workers    2/2, 1 standby", "latency ", "snapshot ", "driver "):
+    for word in (
+        "ready",
+        "inverted_index.py:graph",
+        "workers    2/2, 1 standby",
+        "latency ",
+        "snapshot ",
+        "driver ",
+    ):
         assert word in shown, shown
     status = json.loads(job.typed("status", job.name, "--json"))["job"]["status"]
     assert status["phase"] == "Running" and status["snapshot"]["size"] > 0 and status["latency"]["p50Ms"] > 0

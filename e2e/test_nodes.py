@@ -1,4 +1,5 @@
-"""A node is lost with everything on it, by a crash or by a cut, and comes back. Only where E2E_NODE_COMMAND says how to do that."""
+"""A node is lost with everything on it, by a crash or by a cut, and comes back. Only where E2E_NODE_COMMAND
+says how to do that."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +12,9 @@ from e2e.support.kube import Kube
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
-pytestmark = pytest.mark.skipif(not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node")
+pytestmark = pytest.mark.skipif(
+    not faults.can_break_nodes(), reason="E2E_NODE_COMMAND does not say how to crash a node"
+)
 Report = Callable[..., None]
 
 

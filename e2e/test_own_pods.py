@@ -16,18 +16,24 @@ from e2e.support.kube import Kube
 
 DEVICE = "flamestream.test/device"
 CODE = (ROOT / "examples" / "inverted_index.py").read_text()
-OWN = CODE.replace("import re\n", "import re\nfrom folded import folded\n").replace("document.text.lower()", "folded(document.text)")
+OWN = CODE.replace("import re\n", "import re\nfrom folded import folded\n").replace(
+    "document.text.lower()", "folded(document.text)"
+)
 
 
 def package() -> bytes:
     """An archive with the one module that the application imports."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("folded.py"), "def folded(text: str) -> str:\n    return text.casefold()\n")
+        archive.writestr(
+            zipfile.ZipInfo("folded.py"), "def folded(text: str) -> str:\n    return text.casefold()\n"
+        )
     return held.getvalue()
 
 
-def test_a_package_on_a_volume_is_there_in_workers_audits_and_drills(installation: Installation, kube: Kube) -> None:
+def test_a_package_on_a_volume_is_there_in_workers_audits_and_drills(
+    installation: Installation, kube: Kube
+) -> None:
     assert OWN != CODE
     held, name = package(), fresh()
     job = FolderJob(kube, installation, name)
@@ -61,13 +67,20 @@ def test_workers_get_the_device_they_ask_for_and_a_job_says_when_there_is_none(
     installation: Installation, kube: Kube, devices: None
 ) -> None:
     job = FolderJob(kube, installation, fresh(), replicas=2, standby=0)
-    job.extra = {"workers": {"replicas": 2, "standby": 0, "resources": {"limits": {DEVICE: "1", "memory": "1Gi"}}}}
+    job.extra = {
+        "workers": {"replicas": 2, "standby": 0, "resources": {"limits": {DEVICE: "1", "memory": "1Gi"}}}
+    }
     job.start()
-    limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in kube.list("Pod", job.selector("worker"))]
+    limits = [
+        pod["spec"]["containers"][0]["resources"]["limits"]
+        for pod in kube.list("Pod", job.selector("worker"))
+    ]
     assert [each[DEVICE] for each in limits] == ["1", "1"]
     job.extra["workers"] = {**job.extra["workers"], "resources": {"limits": {DEVICE: "9", "memory": "1Gi"}}}
     job.apply()
     try:
-        kube.wait("FlameStreamJob", job.name, lambda it: DEVICE in json.dumps(it["status"]["conditions"]), 180)
+        kube.wait(
+            "FlameStreamJob", job.name, lambda it: DEVICE in json.dumps(it["status"]["conditions"]), 180
+        )
     finally:
         job.delete()

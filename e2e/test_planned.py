@@ -1,4 +1,5 @@
-"""What people do to a running cluster on purpose: a node is drained, a job's settings or image change, the operator is upgraded by helm."""
+"""What people do to a running cluster on purpose: a node is drained, a job's settings or image change, the
+operator is upgraded by helm."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,9 +21,17 @@ ROLL_WITHIN = 240
 
 @pytest.fixture(scope="module", params=[False, True], ids=["one application", "two applications"])
 def planned(request: pytest.FixtureRequest, installation: Installation, kube: Kube) -> Iterator[Stream]:
-    """Two workers and spares; where there is another node, the whole of the only application begins on it, beside nothing of ours."""
+    """Two workers and spares; where there is another node, the whole of the only application begins on it,
+    beside nothing of ours."""
     other = faults.other_node(installation)
-    made = Stream(kube, installation, words=60, standby=2 if request.param else 1, high_availability=request.param, name=fresh())
+    made = Stream(
+        kube,
+        installation,
+        words=60,
+        standby=2 if request.param else 1,
+        high_availability=request.param,
+        name=fresh(),
+    )
     try:
         made.prepare()
         faults.hold(installation.node, bool(other) and not request.param)
@@ -51,7 +60,9 @@ def rolled(stream: Stream, before: set[str]) -> None:
 
     stream.kube.watch("Pod", is_new, ROLL_WITHIN, selector=stream.selector("worker"))
     drivers = 1 + stream.high_availability
-    stream.kube.wait("FlameStreamJob", stream.name, lambda job: len(job["status"]["drivers"]) == drivers, ROLL_WITHIN)
+    stream.kube.wait(
+        "FlameStreamJob", stream.name, lambda job: len(job["status"]["drivers"]) == drivers, ROLL_WITHIN
+    )
 
 
 def what(stream: Stream, change: str) -> str:

@@ -1,4 +1,5 @@
-"""The chart's NetworkPolicies, where something enforces them: strangers reach nothing, and whoever has work here does."""
+"""The chart's NetworkPolicies, where something enforces them: strangers reach nothing, and whoever has work
+here does."""
 
 import os
 
@@ -10,7 +11,8 @@ from e2e.support.job import restricted_pod
 from e2e.support.kube import Kube, until
 
 pytestmark = pytest.mark.skipif(
-    "E2E_POLICIES" not in os.environ, reason="E2E_POLICIES does not say that something enforces NetworkPolicies"
+    "E2E_POLICIES" not in os.environ,
+    reason="E2E_POLICIES does not say that something enforces NetworkPolicies",
 )
 
 REACH = """
@@ -38,7 +40,7 @@ import pathlib
 rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]]
 local = ("0100007F", "0" * 24 + "01000000", "0" * 16 + "FFFF00000100007F")
 print(*{int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and not row[1].startswith(local)})
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(
@@ -46,19 +48,28 @@ print(*{int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and
     [
         ({}, set()),
         ({"flamestream.dev/role": "worker"}, {S3}),
-        ({"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker"}, {ZOOKEEPER, CONTROL, S3}),
+        (
+            {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker"},
+            {ZOOKEEPER, CONTROL, S3},
+        ),
         ({"flamestream.dev/role": "audit"}, {ZOOKEEPER, S3}),
-        ({"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "preflight"}, {ZOOKEEPER, S3}),
+        (
+            {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "preflight"},
+            {ZOOKEEPER, S3},
+        ),
     ],
     ids=["a stranger", "half a worker", "a worker", "an audit", "a trial of new code"],
 )
-def test_who_reaches_what(installation: Installation, kube: Kube, labels: dict[str, str], open_: set[str]) -> None:
+def test_who_reaches_what(
+    installation: Installation, kube: Kube, labels: dict[str, str], open_: set[str]
+) -> None:
     metrics = f"{installation.leader_pod()['status']['podIP']}:8080"
     assert_reached(kube, labels, open_ | {metrics}, ZOOKEEPER, CONTROL, S3, metrics)
 
 
 def assert_reached(kube: Kube, labels: dict[str, str], expected: set[str], *places: str) -> None:
-    """A pod with these labels gets connections to exactly those places, once what enforces policies knows the pod."""
+    """A pod with these labels gets connections to exactly those places, once what enforces policies knows the
+    pod."""
     kube.apply(restricted_pod("reach", "sleep", "600", labels=labels, automountServiceAccountToken=False))
 
     def reached() -> set[str]:
@@ -73,7 +84,8 @@ def assert_reached(kube: Kube, labels: dict[str, str], expected: set[str], *plac
 
 
 def test_a_job_s_pods_are_reached_by_pods_of_that_job_alone(installation: Installation, kube: Kube) -> None:
-    """Links of workers, Spark's driver and executors: a stranger and a worker of another job get no connection at all."""
+    """Links of workers, Spark's driver and executors: a stranger and a worker of another job get no
+    connection at all."""
     job = FolderJob(kube, installation, "shut")
     job.start()
     pods = [pod for pod in kube.list("Pod", job.selector()) if pod["status"]["phase"] == "Running"]
@@ -83,7 +95,11 @@ def test_a_job_s_pods_are_reached_by_pods_of_that_job_alone(installation: Instal
         for port in kube.execute(pod["metadata"]["name"], "python3", "-c", LISTENS).split()
     }
     assert len(places) >= len(pods) >= 4, "each listens on something"
-    other = {"app.kubernetes.io/managed-by": "flamestream", "flamestream.dev/role": "worker", "flamestream.dev/job": "another"}
+    other = {
+        "app.kubernetes.io/managed-by": "flamestream",
+        "flamestream.dev/role": "worker",
+        "flamestream.dev/job": "another",
+    }
     assert_reached(kube, {}, set(), *places)
     assert_reached(kube, other, set(), *places)
     assert_reached(kube, {"flamestream.dev/job": job.name}, places, *places)

@@ -1,4 +1,5 @@
-"""Savepoints as a user has them: taken, kept when their job is gone, restored into a new job, made by the clock."""
+"""Savepoints as a user has them: taken, kept when their job is gone, restored into a new job, made by the
+clock."""
 
 import uuid
 from typing import Any
@@ -30,7 +31,14 @@ def test_a_new_job_goes_on_where_the_savepoint_of_a_deleted_one_was_taken(stream
     kube.delete("FlameStreamJob", stream.name)
     assert kube.get("FlameStreamSnapshot", name), "it outlives its job"
 
-    other = Stream(kube, stream.installation, fresh(), words=stream.words, outside="other", extra={"restoreFrom": {"snapshot": name}})
+    other = Stream(
+        kube,
+        stream.installation,
+        fresh(),
+        words=stream.words,
+        outside="other",
+        extra={"restoreFrom": {"snapshot": name}},
+    )
     other.prepare()
     other.apply()
     other.wait_ready()
@@ -52,15 +60,27 @@ def test_a_job_waits_for_its_snapshot_and_says_so(installation: Installation, ku
     job.delete()
 
 
-def test_a_snapshot_of_another_graph_is_refused_before_anything_is_restored(installation: Installation, kube: Kube) -> None:
+def test_a_snapshot_of_another_graph_is_refused_before_anything_is_restored(
+    installation: Installation, kube: Kube
+) -> None:
     first = FolderJob(kube, installation, fresh(), replicas=1, standby=0)
     first.start()
     first.wait_status("epoch")
     name, status = taken(kube, first.name)
     code = first.application()["data"]["inverted_index.py"]
-    other = FolderJob(kube, installation, fresh(), replicas=1, standby=0, docs=first.name, extra={"restoreFrom": {"snapshot": name}})
+    other = FolderJob(
+        kube,
+        installation,
+        fresh(),
+        replicas=1,
+        standby=0,
+        docs=first.name,
+        extra={"restoreFrom": {"snapshot": name}},
+    )
     kube.apply(other.application(code + '\nindex.sink("second", key=word_of)\n'))
-    other.apply(sinks={sink: {"files": {"path": other.folder(other.name) + sink}} for sink in ("index", "second")})
+    other.apply(
+        sinks={sink: {"files": {"path": other.folder(other.name) + sink}} for sink in ("index", "second")}
+    )
     told = other.wait_condition("Failed")
     assert f"epoch {status['epoch']} has graph" in told["message"], told
     kube.apply(other.application())
@@ -71,17 +91,25 @@ def test_a_snapshot_of_another_graph_is_refused_before_anything_is_restored(inst
     kube.delete("FlameStreamSnapshot", name)
 
 
-def test_savepoints_by_the_clock_are_taken_and_the_newest_are_kept(installation: Installation, kube: Kube) -> None:
-    job = FolderJob(kube, installation, fresh(), standby=0, replicas=1, extra={"savepoints": {"every": "10s", "keep": 2}})
+def test_savepoints_by_the_clock_are_taken_and_the_newest_are_kept(
+    installation: Installation, kube: Kube
+) -> None:
+    job = FolderJob(
+        kube, installation, fresh(), standby=0, replicas=1, extra={"savepoints": {"every": "10s", "keep": 2}}
+    )
     job.start()
 
     def complete(there: dict[str, Object], but: list[str]) -> list[str]:
         """Two, and not these."""
-        found = sorted(name for name, each in there.items() if each.get("status", {}).get("phase") == "Completed")
+        found = sorted(
+            name for name, each in there.items() if each.get("status", {}).get("phase") == "Completed"
+        )
         return found if len(found) == 2 and found > but else []
 
     first = kube.watch("FlameStreamSnapshot", lambda there: complete(there, []), 90, selector=job.selector())
-    second = kube.watch("FlameStreamSnapshot", lambda there: complete(there, first), 60, selector=job.selector())
+    second = kube.watch(
+        "FlameStreamSnapshot", lambda there: complete(there, first), 60, selector=job.selector()
+    )
     kube.watch("FlameStreamSnapshot", lambda there: len(there) <= 3, 10, selector=job.selector())
     assert set(second) != set(first)
     job.delete()

@@ -1,5 +1,6 @@
-"""The number of workers is changed from beside the manifest, by `kubectl scale` and by a real HorizontalPodAutoscaler: both go through the
-scale subresource. The autoscaler is one without metrics, which still keeps to its least number: what it would measure is not ours."""
+"""The number of workers is changed from beside the manifest, by `kubectl scale` and by a real
+HorizontalPodAutoscaler: both go through the scale subresource. The autoscaler is one without metrics, which
+still keeps to its least number: what it would measure is not ours."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -41,15 +42,25 @@ def becomes(stream: Stream, replicas: int, change: Callable[[], object]) -> None
 
 def test_an_autoscaler_adds_a_worker_and_costs_no_item(scaled: Stream, report: Report) -> None:
     target = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "name": scaled.name}
-    resource = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
+    resource = {
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+    }
     autoscaler = {
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": scaled.name},
         "spec": {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 2, "metrics": [resource]},
     }  # fmt: skip
-    broken(scaled, report, "autoscaled from 1 worker to 2", lambda: becomes(scaled, 2, lambda: scaled.kube.apply(autoscaler)))
+    broken(
+        scaled,
+        report,
+        "autoscaled from 1 worker to 2",
+        lambda: becomes(scaled, 2, lambda: scaled.kube.apply(autoscaler)),
+    )
 
 
 def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> None:
     scaled.kube.delete("HorizontalPodAutoscaler", scaled.name)
     by_hand = ("scale", f"flamestreamjob/{scaled.name}", "--replicas=1", "--namespace", scaled.kube.namespace)
-    broken(scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, lambda: kubectl(*by_hand)))
+    broken(
+        scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, lambda: kubectl(*by_hand))
+    )

@@ -1,4 +1,5 @@
-"""A changed application: tried in a pod beside the stream, which goes on if the new code does not load or the snapshot does not fit it."""
+"""A changed application: tried in a pod beside the stream, which goes on if the new code does not load or the
+snapshot does not fit it."""
 
 from collections.abc import Iterator
 
@@ -42,11 +43,17 @@ def stable(job: FolderJob) -> set[str]:
         ("a module that is missing", "import no_such_module\n" + CODE, "no_such_module"),
         ("a file that does not parse", CODE + "\ngraph = = 3\n", "syntax"),
         ("a sink that the manifest does not name", CODE + '\nindex.sink("second", key=word_of)\n', "second"),
-        ("a graph that the snapshot does not fit", CODE.replace(".flat_map(words)", ".flat_map(words).filter(bool)"), "has graph"),
+        (
+            "a graph that the snapshot does not fit",
+            CODE.replace(".flat_map(words)", ".flat_map(words).filter(bool)"),
+            "has graph",
+        ),
     ],
     ids=lambda value: value if " " in str(value) and "\n" not in str(value) else "",
 )
-def test_code_that_cannot_go_on_costs_the_stream_nothing(job: FolderJob, what: str, code: str, words: str) -> None:
+def test_code_that_cannot_go_on_costs_the_stream_nothing(
+    job: FolderJob, what: str, code: str, words: str
+) -> None:
     before = stable(job)
     job.kube.apply(job.application(code))
     told = job.wait_condition("Degraded", "RolledBack")
@@ -54,16 +61,25 @@ def test_code_that_cannot_go_on_costs_the_stream_nothing(job: FolderJob, what: s
     job.wait_event("RolledBack")
     assert workers(job) == before, "the stream ran on"
     job.kube.apply(job.application(CODE))
-    job.kube.wait("FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60)
+    job.kube.wait(
+        "FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60
+    )
     assert workers(job) == before
 
 
 def test_equivalent_code_goes_on_from_the_epoch_and_an_audit_names_the_change(job: FolderJob) -> None:
     before, epoch = stable(job), job.status()["epoch"]["number"]
     job.kube.apply(job.application(CODE + "\n# a comment more\n"))
-    job.kube.watch("Pod", lambda there: (now := staying(there)) and not now & before, 120, selector=job.selector("worker"))
+    job.kube.watch(
+        "Pod",
+        lambda there: (now := staying(there)) and not now & before,
+        120,
+        selector=job.selector("worker"),
+    )
     job.wait_ready()
     assert job.status()["epoch"]["number"] >= epoch
     status = job.drill("worker")
-    assert (status["phase"], status["done"], status["faults"][0]["then"]) == ("Inconclusive", 1, "output"), status
+    assert (status["phase"], status["done"], status["faults"][0]["then"]) == ("Inconclusive", 1, "output"), (
+        status
+    )
     assert "changed at time" in status["message"], "nobody can know that the code is equivalent"

@@ -1,9 +1,12 @@
-"""A server that keeps the contract `fenced` of the HTTP sink (docs/reference/http.md), with SQLite: put your own rows where `results` is.
+"""A server that keeps the contract `fenced` of the HTTP sink (docs/reference/http.md), with SQLite: put your
+own rows where `results` is.
 
-    python examples/http_consumer.py 8090 results.db    # sinks: {index: {http: {url: "http://localhost:8090/", contract: fenced}}}
+    python examples/http_consumer.py 8090 results.db
+    # in a manifest: sinks: {index: {http: {url: "http://localhost:8090/", contract: fenced}}}
 
-What it has to do: refuse whoever is of an older attempt; keep each slot's last bundle *in the same transaction* as what the bundle led to;
-take a bundle once, in the order of sequences; and say what it has when it is asked. It uses nothing of FlameStream.
+What it has to do: refuse whoever is of an older attempt; keep each slot's last bundle *in the same
+transaction* as what the bundle led to; take a bundle once, in the order of sequences; and say what it has
+when it is asked. It uses nothing of FlameStream.
 """
 
 import json
@@ -14,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 SCHEMA = """
     CREATE TABLE IF NOT EXISTS slots (job, sink, slot, attempt, layout, sequence, t_last, items, PRIMARY KEY (job, sink, slot));
     CREATE TABLE IF NOT EXISTS results (n INTEGER PRIMARY KEY, slot, sequence, items, payload);
-"""
+"""  # noqa: E501
 
 
 class Refused(Exception):
@@ -26,7 +29,8 @@ class Refused(Exception):
 def slot_of(database, asked, slot):
     """The slot's row, open for whoever asks. Refuses an older attempt."""
     row = database.execute(
-        "SELECT attempt, layout, sequence, items FROM slots WHERE job = ? AND sink = ? AND slot = ?", (asked["job"], asked["sink"], slot)
+        "SELECT attempt, layout, sequence, items FROM slots WHERE job = ? AND sink = ? AND slot = ?",
+        (asked["job"], asked["sink"], slot),
     ).fetchone()
     if row is not None and row[:2] > (asked["attempt"], asked["layout"]):
         raise Refused(409, f"slot {slot} is open under attempt {row[0]}")
@@ -44,7 +48,8 @@ def opened(database, asked):
             (asked["attempt"], asked["layout"], asked["job"], asked["sink"], slot),
         )
         sequence, t_last, items = database.execute(
-            "SELECT sequence, t_last, items FROM slots WHERE job = ? AND sink = ? AND slot = ?", (asked["job"], asked["sink"], slot)
+            "SELECT sequence, t_last, items FROM slots WHERE job = ? AND sink = ? AND slot = ?",
+            (asked["job"], asked["sink"], slot),
         ).fetchone()
         if sequence:
             last.append({"slot": slot, "sequence": sequence, "t_last": t_last, "items": items})
@@ -68,13 +73,21 @@ def delivered(database, asked):
             )
         database.execute(
             "UPDATE slots SET sequence = ?, t_last = ?, items = ? WHERE job = ? AND sink = ? AND slot = ?",
-            (bundle["sequence"], bundle["t_last"], bundle["items"], asked["job"], asked["sink"], bundle["slot"]),
+            (
+                bundle["sequence"],
+                bundle["t_last"],
+                bundle["items"],
+                asked["job"],
+                asked["sink"],
+                bundle["slot"],
+            ),
         )
     return {}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One thread serves all workers, so a connection ends with its request (HTTP/1.0), or when a worker stops in the middle of one."""
+    """One thread serves all workers, so a connection ends with its request (HTTP/1.0), or when a worker stops
+    in the middle of one."""
 
     timeout = 5
 
@@ -83,7 +96,11 @@ class Handler(BaseHTTPRequestHandler):
         database = self.server.database
         try:
             with database:  # one transaction: all of it, or nothing
-                answer = opened(database, asked["open"]) if "open" in asked else delivered(database, asked["deliver"])
+                answer = (
+                    opened(database, asked["open"])
+                    if "open" in asked
+                    else delivered(database, asked["deliver"])
+                )
             self.answer(200, answer)
         except Refused as refused:
             self.answer(refused.status, {"error": str(refused)})

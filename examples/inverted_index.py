@@ -1,7 +1,8 @@
 """Inverted index: documents become words, words become posting lists, every change of a list is a result.
 
-The job of the delivery paper. A posting list grows with each document that has the word, so a lost, doubled or reordered posting shows
-in every later change of that word. The list is an `fs.Vector`: an append costs the same at 10 and at 100,000 postings.
+The job of the delivery paper. A posting list grows with each document that has the word, so a lost, doubled
+or reordered posting shows in every later change of that word. The list is an `fs.Vector`: an append costs the
+same at 10 and at 100,000 postings.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""An inverted index from Kafka to PostgreSQL, which search_page.py searches: the index is the newest row of each word and document.
+"""An inverted index from Kafka to PostgreSQL, which search_page.py searches: the index is the newest row of
+each word and document.
 
 A record is JSON: {"name": "1.txt", "text": "To be, or not to be"}. See kafka_search.yaml for how to run it.
 """

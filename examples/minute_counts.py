@@ -1,7 +1,7 @@
 """How many events each user had in each minute, in event time, and which events came too late to be counted.
 
-An event is a line `SECONDS USER`. Events come in any order, up to 30 seconds late. A count leaves when its minute is over; an event that
-comes later changes no count, and goes to `late`.
+An event is a line `SECONDS USER`. Events come in any order, up to 30 seconds late. A count leaves when its
+minute is over; an event that comes later changes no count, and goes to `late`.
 """
 
 from dataclasses import dataclass

@@ -22,9 +22,14 @@ def found(dsn: str, words: list[str]) -> list[tuple[str, list[str]]]:
 
 
 def page(query: str, documents: list[tuple[str, list[str]]]) -> str:
-    items = "".join(f"<li>{escape(name)} <small>({escape('; '.join(places))})</small></li>" for name, places in documents)
+    items = "".join(
+        f"<li>{escape(name)} <small>({escape('; '.join(places))})</small></li>" for name, places in documents
+    )
     form = f"<form><input name=q value='{escape(query)}' autofocus> <button>search</button></form>"
-    return f"<!doctype html><meta charset=utf-8><title>search</title>{form}<p>{len(documents)} documents</p><ul>{items}</ul>"
+    return (
+        f"<!doctype html><meta charset=utf-8><title>search</title>{form}<p>{len(documents)} "
+        f"documents</p><ul>{items}</ul>"
+    )
 
 
 class Page(BaseHTTPRequestHandler):

@@ -1,10 +1,11 @@
-"""Both ends of the wire protocol (docs/reference/wire-protocol.md) in a few lines, for other languages. It uses nothing of FlameStream.
+"""Both ends of the wire protocol (docs/reference/wire-protocol.md) in a few lines, for other languages. It
+uses nothing of FlameStream.
 
-    python examples/socket_client.py produce 7001 < lines.txt     # sources: {docs: {socket: {address: "localhost:7001"}}}
-    python examples/socket_client.py consume 7002                 # sinks: {index: {socket: {address: "localhost:7002"}}}
+    python examples/socket_client.py produce 7001 < lines.txt  # sources: {docs: {socket: {address: "localhost:7001"}}}
+    python examples/socket_client.py consume 7002              # sinks: {index: {socket: {address: "localhost:7002"}}}
 
-Both keep what they have in memory. A producer or consumer that has to survive its own crash keeps the same things on disk: the records
-that are not durable yet, and each slot's fence and last bundle.
+Both keep what they have in memory. A producer or consumer that has to survive its own crash keeps the same
+things on disk: the records that are not durable yet, and each slot's fence and last bundle.
 """
 
 import json
@@ -28,7 +29,8 @@ def send_frame(peer, body):
 
 
 def serve(listener, talk):
-    """A thread for each connection: a new attempt may dial before the old one's connection is noticed to be dead."""
+    """A thread for each connection: a new attempt may dial before the old one's connection is noticed to be
+    dead."""
     while True:
         peer, _ = listener.accept()
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -43,7 +45,7 @@ def talk_until_closed(talk, peer):
         pass  # the worker will dial again
 
 
-# --- producer: a worker dials, says which record it needs next, and gets all from there on ------------------------------------------
+# --- producer: a worker dials, says which record it needs next, and gets all from there on ------------------
 
 
 def produce(listener, records, on_durable=lambda upto: None):
@@ -66,7 +68,7 @@ def produce(listener, records, on_durable=lambda upto: None):
     serve(listener, talk)
 
 
-# --- consumer: keeps each slot's fence and last bundle, takes each bundle once ------------------------------------------------------
+# --- consumer: keeps each slot's fence and last bundle, takes each bundle once ------------------------------
 
 
 def consume(listener, take):
@@ -110,7 +112,11 @@ def main():
     role, port = sys.argv[1], int(sys.argv[2])
     with socket.create_server(("", port)) as listener:
         if role == "produce":
-            produce(listener, [line.rstrip(b"\n") for line in sys.stdin.buffer], lambda upto: print(f"{upto} records are safe"))
+            produce(
+                listener,
+                [line.rstrip(b"\n") for line in sys.stdin.buffer],
+                lambda upto: print(f"{upto} records are safe"),
+            )
         else:
             consume(listener, lambda slot, items: [print(slot, payload, flush=True) for _, payload in items])
 

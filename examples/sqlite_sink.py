@@ -1,8 +1,10 @@
-"""A sink of one's own in 60 lines: results in a SQLite file, exactly once. docs/reference/connectors.md explains it.
+"""A sink of one's own in 60 lines: results in a SQLite file, exactly once. docs/reference/connectors.md
+explains it.
 
     sinks: {index: {connector: {class: sqlite_sink:SqliteSink, settings: {path: /data/index.db}}}}
 
-Everything about a slot (its fence, its last bundle, its rows) changes in one transaction, so it is fenced and atomic by the database.
+Everything about a slot (its fence, its last bundle, its rows) changes in one transaction, so it is fenced and
+atomic by the database.
 """
 
 import sqlite3
@@ -18,7 +20,7 @@ from flamestream.model.payload import decode_items
 TABLES = """
 CREATE TABLE IF NOT EXISTS slots (slot INTEGER PRIMARY KEY, attempt INT, layout INT, sequence INT, t_last BLOB, items BLOB);
 CREATE TABLE IF NOT EXISTS results (meta BLOB PRIMARY KEY, slot INT, sequence INT, result TEXT) WITHOUT ROWID;
-"""
+"""  # noqa: E501
 FENCE = """INSERT INTO slots VALUES (?, ?, ?, 0, NULL, NULL) ON CONFLICT (slot)
 DO UPDATE SET attempt = excluded.attempt, layout = excluded.layout"""
 
@@ -43,9 +45,14 @@ class SqliteSink:
     def deliver(self, action: Deliver) -> None:
         with _Transaction(self._connected()) as database:
             for new in Ledger(_slots(database, action)).check(action.bundles):
-                rows = [(meta, new.slot, new.sequence, repr(result)) for meta, result in decode_items(new.items)]
+                rows = [
+                    (meta, new.slot, new.sequence, repr(result)) for meta, result in decode_items(new.items)
+                ]
                 database.executemany("INSERT INTO results VALUES (?, ?, ?, ?)", rows)
-                database.execute("UPDATE slots SET sequence = ?, t_last = ?, items = ? WHERE slot = ?", (*new[1:], new.slot))
+                database.execute(
+                    "UPDATE slots SET sequence = ?, t_last = ?, items = ? WHERE slot = ?",
+                    (*new[1:], new.slot),
+                )
 
     def close(self) -> None:
         if self._database is not None:
@@ -53,17 +60,24 @@ class SqliteSink:
 
     def _connected(self) -> sqlite3.Connection:
         if self._database is None:
-            self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=5)
+            self._database = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=5
+            )
             self._database.executescript(TABLES)
         return self._database
 
 
-def _slots(database: sqlite3.Connection, action: OpenSink | Deliver, newer_only: bool = False) -> dict[Slot, LastBundle]:
-    """Last bundles. Raises Fenced if a slot belongs to a newer fence, or (unless `newer_only`) to any other."""
+def _slots(
+    database: sqlite3.Connection, action: OpenSink | Deliver, newer_only: bool = False
+) -> dict[Slot, LastBundle]:
+    """Last bundles. Raises Fenced if a slot belongs to a newer fence, or (unless `newer_only`) to any
+    other."""
     mine = action.slots if isinstance(action, OpenSink) else [bundle.slot for bundle in action.bundles]
     last: dict[Slot, LastBundle] = {}
     for slot in mine:
-        found = database.execute("SELECT attempt, layout, sequence, t_last, items FROM slots WHERE slot = ?", (slot,)).fetchone()
+        found = database.execute(
+            "SELECT attempt, layout, sequence, t_last, items FROM slots WHERE slot = ?", (slot,)
+        ).fetchone()
         fence = tuple(found[:2]) if found else (0, 0)
         if fence > tuple(action.fence) or (not newer_only and fence != tuple(action.fence)):
             raise Fenced(f"slot {slot} belongs to attempt {fence[0]}, layout {fence[1]}")

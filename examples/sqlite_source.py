@@ -1,9 +1,11 @@
-"""A source of one's own in 50 lines: the rows of a SQLite table by a growing key. docs/reference/connectors.md explains it.
+"""A source of one's own in 50 lines: the rows of a SQLite table by a growing key.
+docs/reference/connectors.md explains it.
 
     sources: {orders: {connector: {class: sqlite_source:SqliteSource, settings: {path: /data/shop.db, table: orders}}}}
 
-The offset of a row is its rowid less one, so rows have to be inserted with growing rowids and never changed. New rows are found while the
-job runs; which are seen together is chance, so the front is journalled and `read` gives the same rows again.
+The offset of a row is its rowid less one, so rows have to be inserted with growing rowids and never changed.
+New rows are found while the job runs; which are seen together is chance, so the front is journalled and
+`read` gives the same rows again.
 """
 
 import sqlite3
@@ -43,7 +45,10 @@ class SqliteSource:
     def read(self, entry: Entry) -> list[object]:
         rows = self._rows(entry.first, entry.count)
         if len(rows) < entry.count:
-            raise Corrupt(f"{self._path}: rows behind {entry.first + len(rows)} of {self._table} were read and are gone; restore them")
+            raise Corrupt(
+                f"{self._path}: rows behind {entry.first + len(rows)} of {self._table} were read and are "
+                "gone; restore them"
+            )
         return rows
 
     def _rows(self, first: int, count: int) -> list[object]:
@@ -56,5 +61,6 @@ class SqliteSource:
             finally:
                 database.close()
         except sqlite3.OperationalError as error:
-            raise OSError(f"SQLite: {self._path}: {error}") from error  # tried again, and shown in `flamestream status`
+            # tried again, and shown in `flamestream status`
+            raise OSError(f"SQLite: {self._path}: {error}") from error
         return [row[1:] for number, row in enumerate(found, first + 1) if row[0] == number]

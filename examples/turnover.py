@@ -1,7 +1,8 @@
-"""Turnover: each sale changes its shop's total. Vectorised and ready-made functions: no Python runs for a single record.
+"""Turnover: each sale changes its shop's total. Vectorised and ready-made functions: no Python runs for a
+single record.
 
-A line is `shop,cents`. Lines become columns by pyarrow, a batch at a time; the rest is said by the names of fields. The same job with
-functions of one's own would be three short lambdas, and give the same bytes.
+A line is `shop,cents`. Lines become columns by pyarrow, a batch at a time; the rest is said by the names of
+fields. The same job with functions of one's own would be three short lambdas, and give the same bytes.
 """
 
 from dataclasses import dataclass
@@ -43,6 +44,10 @@ graph = fs.Graph("turnover")
 changed = (
     graph.source("lines")
     .map(sales)
-    .reduce(key=fs.field("shop"), combine=fs.total("cents"), emit=fs.record(Turnover, "shop", "cents", total=fs.state))
+    .reduce(
+        key=fs.field("shop"),
+        combine=fs.total("cents"),
+        emit=fs.record(Turnover, "shop", "cents", total=fs.state),
+    )
 )
 changed.sink("turnover", key=fs.field("shop"))

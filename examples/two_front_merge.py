@@ -1,7 +1,7 @@
 """Two sources in one order: every order is valued at the last price before it.
 
-Each source has its own front; the merge reads both in global time. Which price an order meets is decided once, when its run is
-stamped, and stays so at every replay.
+Each source has its own front; the merge reads both in global time. Which price an order meets is decided
+once, when its run is stamped, and stays so at every replay.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,9 @@
-"""Word count from the elementary operations: a grouping of two items and a cycle, as the EDBT 2018 paper draws it (Fig. 5).
+"""Word count from the elementary operations: a grouping of two items and a cycle, as the EDBT 2018 paper
+draws it (Fig. 5).
 
-`reduce` would do the same in one line. Here the running total of a word is itself an item: it goes round the cycle and waits in the
-word's group for the next occurrence. In global order a group reads: Word, Total, Word, Total, ...
+`reduce` would do the same in one line. Here the running total of a word is itself an item: it goes round the
+cycle and waits in the word's group for the next occurrence. In global order a group reads: Word, Total, Word,
+Total, ...
 """
 
 from dataclasses import dataclass
@@ -31,7 +33,8 @@ def occurrences(line: str) -> list[Word]:
 
 
 def counted(window: tuple[Word | Total, ...]) -> list[Total]:
-    """(Total, Word) and a first (Word,) give the next total. (Word, Total) is an old total; (Word, Word) is still to be corrected."""
+    """(Total, Word) and a first (Word,) give the next total. (Word, Total) is an old total; (Word, Word) is
+    still to be corrected."""
     newest = window[-1]
     before = window[-2] if len(window) == 2 else Total(newest.word, 0)
     if isinstance(newest, Word) and isinstance(before, Total):

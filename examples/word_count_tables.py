@@ -1,4 +1,5 @@
-"""A job's state and output as Spark tables, cell by cell. Run the job first, then the cells (VS Code and Jupyter know `# %%`), or the file.
+"""A job's state and output as Spark tables, cell by cell. Run the job first, then the cells (VS Code and
+Jupyter know `# %%`), or the file.
 
 flamestream run examples/word_count.yaml
 python examples/word_count_tables.py

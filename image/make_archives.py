@@ -1,8 +1,10 @@
-"""Makes the class-data archives of the driver's and the executors' JVM, by a session on a stand-in for the Kubernetes API.
+"""Makes the class-data archives of the driver's and the executors' JVM, by a session on a stand-in for the
+Kubernetes API.
 
-A class archive holds what a JVM has loaded, so it is made by doing once what a job does: a driver asks Kubernetes for an executor, which
-registers, runs a Python task, and both end. The stand-in answers as an API server would, and starts the executor that it is asked for
-here, by the image's own entrypoint. A JVM that writes its archive does so when it ends.
+A class archive holds what a JVM has loaded, so it is made by doing once what a job does: a driver asks
+Kubernetes for an executor, which registers, runs a Python task, and both end. The stand-in answers as an API
+server would, and starts the executor that it is asked for here, by the image's own entrypoint. A JVM that
+writes its archive does so when it ends.
 
 Keeps: the image has both archives or is not made. Does not: contain anything of a job.
 """
@@ -59,7 +61,9 @@ class StandIn(ThreadingHTTPServer):
         environment = _environment(pod)
         archive = f"-XX:ArchiveClassesAtExit={EXECUTOR_ARCHIVE}"
         given = {**os.environ, **environment, "FLAMESTREAM_EXECUTOR_ARCHIVE": archive}
-        self.executors.append(subprocess.Popen([HOME / "entrypoint", "executor"], env=given, stdin=subprocess.DEVNULL))
+        self.executors.append(
+            subprocess.Popen([HOME / "entrypoint", "executor"], env=given, stdin=subprocess.DEVNULL)
+        )
         self.tell("ADDED", made)
         return made
 
@@ -83,11 +87,24 @@ class Answers(BaseHTTPRequestHandler):
         elif name in self.server.pods:
             self._answer(200, self.server.pods[name])
         elif name == "pods":
-            driver = "metadata.name" in self.path  # one pod is asked for by a field, executors by their labels
+            # one pod is asked for by a field, executors by their labels
+            driver = "metadata.name" in self.path
             items = [pod for key, pod in self.server.pods.items() if (key == "driver") == driver]
-            self._answer(200, {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items})
+            self._answer(
+                200,
+                {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": items},
+            )
         else:
-            self._answer(404, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
+            self._answer(
+                404,
+                {
+                    "kind": "Status",
+                    "apiVersion": "v1",
+                    "status": "Failure",
+                    "reason": "NotFound",
+                    "code": 404,
+                },
+            )
 
     def do_POST(self) -> None:
         given = self._body()
@@ -109,7 +126,9 @@ class Answers(BaseHTTPRequestHandler):
         self.send_response(101)
         self.send_header("Upgrade", "websocket")
         self.send_header("Connection", "Upgrade")
-        self.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.send_header(
+            "Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
+        )
         self.end_headers()
         told = 0
         while True:
@@ -139,7 +158,13 @@ class Answers(BaseHTTPRequestHandler):
 
 
 def _pod(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    metadata = {**given.get("metadata", {}), "name": name, "namespace": NAMESPACE, "uid": name, "resourceVersion": "1"}
+    metadata = {
+        **given.get("metadata", {}),
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": name,
+        "resourceVersion": "1",
+    }
     status = {
         "phase": "Running",
         "podIP": "127.0.0.1",
@@ -149,7 +174,13 @@ def _pod(name: str, given: dict[str, Any]) -> dict[str, Any]:
              "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
         ],
     }  # fmt: skip
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": given.get("spec", {"containers": []}), "status": status}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": metadata,
+        "spec": given.get("spec", {"containers": []}),
+        "status": status,
+    }
 
 
 def _environment(pod: dict[str, Any]) -> dict[str, str]:
@@ -164,13 +195,17 @@ def _environment(pod: dict[str, Any]) -> dict[str, str]:
 
 def _too_late(*_: object) -> None:
     """At once: whoever waits here for Spark would wait on."""
-    sys.stderr.write(f"make_archives: no archives within {WITHIN} s: Spark's words are above, or the processor was too busy: try again\n")
+    sys.stderr.write(
+        f"make_archives: no archives within {WITHIN} s: Spark's words are above, or the processor was too "
+        "busy: try again\n"
+    )
     sys.stderr.flush()
     os._exit(1)
 
 
 def main() -> None:
-    jvm.END_WITHIN = END_WITHIN  # writing an archive is the JVM's last act, and takes its time where the processor is shared
+    # writing an archive is the JVM's last act, and takes its time where the processor is shared
+    jvm.END_WITHIN = END_WITHIN
     signal.signal(signal.SIGALRM, _too_late)
     signal.alarm(WITHIN)  # Spark tries a failing task again for ever
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # nobody can resolve this host's name where an image is made
@@ -183,17 +218,21 @@ def main() -> None:
         secret = Path(folder) / "secret"
         secret.write_text(secrets.token_hex(32))  # a Secret's, in a pod
         template = Path(folder) / "executor.json"
-        template.write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "executor"}]}}))
+        template.write_text(
+            json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "executor"}]}})
+        )
         kubernetes = KubernetesSettings(
-            namespace=NAMESPACE, driver_pod="driver", driver_ip="127.0.0.1", image="x", pod_name_prefix="x", executors=1,
-            template=str(template), api=f"http://127.0.0.1:{server.server_port}",
+            namespace=NAMESPACE, driver_pod="driver", driver_ip="127.0.0.1", image="x", pod_name_prefix="x",
+            executors=1, template=str(template), api=f"http://127.0.0.1:{server.server_port}",
         )  # fmt: skip
         conf = {
             **kubernetes_conf(kubernetes),
             "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive}",
             "spark.authenticate.secret.file": str(secret),
         }
-        settings = SparkSettings(workers=1, scratch=Path(folder) / "spark", master=kubernetes.master, conf=conf, console=True)
+        settings = SparkSettings(
+            workers=1, scratch=Path(folder) / "spark", master=kubernetes.master, conf=conf, console=True
+        )
         with SparkDriver(settings, java) as driver:
             assert driver.context.parallelize(range(2), 2).map(str).collect() == ["0", "1"]
     deadline = time.monotonic() + END_WITHIN

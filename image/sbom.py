@@ -1,12 +1,14 @@
-"""The bill of materials of the image, as CycloneDX on standard output: made in the image as it is built, and by `make sbom`.
+"""The bill of materials of the image, as CycloneDX on standard output: made in the image as it is built, and
+by `make sbom`.
 
-What it names: the Python packages that requirements/image.txt pins, the jars of PySpark that image/jars.txt keeps, with what is packed
-inside them, the crates of native/Cargo.lock, and the Debian packages of the machine it runs on, if `--debian` asks for them. Each has a
-package URL, by which databases of vulnerabilities know it, and a hash where one is known for what was installed.
+What it names: the Python packages that requirements/image.txt pins, the jars of PySpark that image/jars.txt
+keeps, with what is packed inside them, the crates of native/Cargo.lock, and the Debian packages of the
+machine it runs on, if `--debian` asks for them. Each has a package URL, by which databases of vulnerabilities
+know it, and a hash where one is known for what was installed.
 
-Keeps: equal input gives equal bytes, so two images can be compared. Does not: look into wheels and crates for the C libraries that they
-bring (librdkafka, OpenSSL of psycopg, mimalloc), or ask anybody anything. Needs what the image has: its last step has no installer.
-Source: CycloneDX 1.6; the package URL specification.
+Keeps: equal input gives equal bytes, so two images can be compared. Does not: look into wheels and crates for
+the C libraries that they bring (librdkafka, OpenSSL of psycopg, mimalloc), or ask anybody anything. Needs
+what the image has: its last step has no installer. Source: CycloneDX 1.6; the package URL specification.
 """
 
 import argparse
@@ -31,19 +33,35 @@ import flamestream
 Component = dict[str, Any]
 
 
-def component(kind: str, name: str, version: str, *, group: str = "", qualifiers: str = "", **more: Any) -> Component:
+def component(
+    kind: str, name: str, version: str, *, group: str = "", qualifiers: str = "", **more: Any
+) -> Component:
     """One line of the bill; `kind` is the package URL's."""
     parts = [quote(part, safe=".-_~") for part in (kind, group, name) if part]
     purl = f"pkg:{'/'.join(parts)}@{quote(version, safe='.-_~')}{qualifiers}"
-    return {"type": "library", **({"group": group} if group else {}), "name": name, "version": version, "purl": purl, **more}
+    return {
+        "type": "library",
+        **({"group": group} if group else {}),
+        "name": name,
+        "version": version,
+        "purl": purl,
+        **more,
+    }
 
 
 def packages(pins: Path, site: Path) -> Iterator[Component]:
     """Python's: what is pinned, with the licence that the installed package names."""
-    licences = {_normal(found.name): found.metadata.get("License-Expression") for found in distributions(path=[str(site)])}
-    for name, version in re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;\\]+)", pins.read_text(), re.MULTILINE):
+    licences = {
+        _normal(found.name): found.metadata.get("License-Expression")
+        for found in distributions(path=[str(site)])
+    }
+    for name, version in re.findall(
+        r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;\\]+)", pins.read_text(), re.MULTILINE
+    ):
         licence = licences.get(_normal(name))
-        yield component("pypi", _normal(name), version, **({"licenses": [{"expression": licence}]} if licence else {}))
+        yield component(
+            "pypi", _normal(name), version, **({"licenses": [{"expression": licence}]} if licence else {})
+        )
 
 
 def _normal(name: str) -> str:
@@ -60,9 +78,20 @@ def jars(list_file: Path, folder: Path) -> Iterator[Component]:
             own = (group, name, version)
         if not own[0]:
             sys.exit(f"{jar.name} does not say its Maven group: say it in {list_file}")
-        packed = [component("maven", name, version, group=group) for group, name, version in inside if (group, name, version) != own]
+        packed = [
+            component("maven", name, version, group=group)
+            for group, name, version in inside
+            if (group, name, version) != own
+        ]
         digest = hashlib.sha256(jar.read_bytes()).hexdigest()
-        yield component("maven", own[1], own[2], group=own[0], hashes=[_sha256(digest)], **({"components": packed} if packed else {}))
+        yield component(
+            "maven",
+            own[1],
+            own[2],
+            group=own[0],
+            hashes=[_sha256(digest)],
+            **({"components": packed} if packed else {}),
+        )
 
 
 def _coordinates(jar: Path) -> set[tuple[str, str, str]]:
@@ -71,7 +100,13 @@ def _coordinates(jar: Path) -> set[tuple[str, str, str]]:
     with zipfile.ZipFile(jar) as archive:
         for name in archive.namelist():
             if re.fullmatch(r"META-INF/maven/.+/pom\.properties", name):
-                said = dict(re.findall(r"^(groupId|artifactId|version)\s*=\s*(\S+)", archive.read(name).decode(), re.MULTILINE))
+                said = dict(
+                    re.findall(
+                        r"^(groupId|artifactId|version)\s*=\s*(\S+)",
+                        archive.read(name).decode(),
+                        re.MULTILINE,
+                    )
+                )
                 found.add((said["groupId"], said["artifactId"], said["version"]))
     return found
 
@@ -86,7 +121,10 @@ def crates(lock: Path) -> Iterator[Component]:
 def debian() -> Iterator[Component]:
     """The machine's own packages."""
     listed = subprocess.run(
-        ["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\n"], capture_output=True, text=True, check=True
+        ["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture}\n"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name, version, architecture in map(str.split, listed.stdout.splitlines()):
         yield component("deb", name, version, group="debian", qualifiers=f"?arch={architecture}")
@@ -108,7 +146,9 @@ def bill(version: str, components: Iterable[Component]) -> dict[str, Any]:
 
 def main() -> None:
     here = Path(__file__).resolve().parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pins", type=Path, default=here.parent / "requirements" / "image.txt")
     parser.add_argument("--crates", type=Path, default=here.parent / "native" / "Cargo.lock")
     parser.add_argument("--jars", type=Path, default=here / "jars.txt")
@@ -116,7 +156,9 @@ def main() -> None:
     given = parser.parse_args()
     spark = Path(pyspark.__file__).parent
     python, java = packages(given.pins, spark.parent), jars(given.jars, spark / "jars")
-    found = bill(flamestream.__version__, [*python, *java, *crates(given.crates), *(debian() if given.debian else [])])
+    found = bill(
+        flamestream.__version__, [*python, *java, *crates(given.crates), *(debian() if given.debian else [])]
+    )
     sys.stdout.write(f"{json.dumps(found, indent=1)}\n")
 
 

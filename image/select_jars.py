@@ -1,4 +1,5 @@
-"""Removes every jar from PySpark's folder that jars.txt does not name. A name that matches nothing is an error: Spark was changed."""
+"""Removes every jar from PySpark's folder that jars.txt does not name. A name that matches nothing is an
+error: Spark was changed."""
 
 import re
 import sys
@@ -7,9 +8,16 @@ from pathlib import Path
 
 def chosen(list_file: Path, folder: Path) -> dict[Path, str]:
     """The jars that are named, with the group that is said beside a name; the versions are Spark's."""
-    lines = [line.split() for line in list_file.read_text().splitlines() if line.strip() and not line.startswith("#")]
+    lines = [
+        line.split()
+        for line in list_file.read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
     groups = {name: "".join(group) for name, *group in lines}
-    jars = {jar: re.sub(r"-\d[^-]*(\.Final)?(-core)?(-linux-\w+)?\.jar$", "", jar.name) for jar in sorted(folder.glob("*.jar"))}
+    jars = {
+        jar: re.sub(r"-\d[^-]*(\.Final)?(-core)?(-linux-\w+)?\.jar$", "", jar.name)
+        for jar in sorted(folder.glob("*.jar"))
+    }
     if missing := sorted(set(groups) - set(jars.values())):
         sys.exit(f"{list_file}: PySpark in {folder} has no jar for {', '.join(missing)}")
     return {jar: groups[name] for jar, name in jars.items() if name in groups}

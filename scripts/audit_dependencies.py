@@ -1,9 +1,11 @@
-"""Which vulnerabilities are known of what the product is made of: `make audit-dependencies`, or of any CycloneDX list, as the image's:
+"""Which vulnerabilities are known of what the product is made of: `make audit-dependencies`, or of any
+CycloneDX list, as the image's:
 
     python scripts/audit_dependencies.py sbom.cdx.json
 
-One question to OSV, which has the databases that pip-audit (PyPA) and cargo-audit (RustSec) look into, and Maven's and Debian's besides. A
-line each: the vulnerability, and the package it is in. What it means for FlameStream is for people to find out (SECURITY.md).
+One question to OSV, which has the databases that pip-audit (PyPA) and cargo-audit (RustSec) look into, and
+Maven's and Debian's besides. A line each: the vulnerability, and the package it is in. What it means for
+FlameStream is for people to find out (SECURITY.md).
 
 Exit code 0: nothing is known of any package. 1: something is. 7: nobody could be asked, so nothing is proved.
 Keeps: an answer that leaves packages out is none. Does not: send anything but names and versions.
@@ -57,7 +59,9 @@ def _ask(question: dict[str, Any], url: str) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("sbom", type=Path)
     parser.add_argument("--url", default=OSV, help="of a mirror of OSV")
     options = parser.parse_args(arguments)

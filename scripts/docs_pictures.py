@@ -1,7 +1,8 @@
-"""Pictures in Mermaid, drawn without the network: the site has the script itself, and only pages with a picture load it.
+"""Pictures in Mermaid, drawn without the network: the site has the script itself, and only pages with a
+picture load it.
 
-The theme fetches Mermaid from a network unless the page has it already. The file comes with mermaidx, whose wheel is pinned by hash; it
-is byte for byte that of Mermaid's own package.
+The theme fetches Mermaid from a network unless the page has it already. The file comes with mermaidx, whose
+wheel is pinned by hash; it is byte for byte that of Mermaid's own package.
 
 Does not: draw. The reader's browser does, in the theme's colours.
 """
@@ -19,7 +20,9 @@ def on_post_page(output: str, page: Any, config: Mapping[str, Any]) -> str:  # t
     """A page, with the script ahead of the theme's own if it has a picture."""
     if 'class="mermaid"' not in output:
         return output
-    return output.replace("</head>", f'<script src="{"../" * page.url.count("/")}{SCRIPT}"></script></head>', 1)
+    return output.replace(
+        "</head>", f'<script src="{"../" * page.url.count("/")}{SCRIPT}"></script></head>', 1
+    )
 
 
 def on_post_build(config: Mapping[str, Any]) -> None:

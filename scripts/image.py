@@ -1,13 +1,15 @@
 """Build the container image, and lay beside it what it is made of (SBOM) and how it was made (provenance).
 
-The builder is docker, with buildx or its own BuildKit, else buildah. Needs a Python >= 3.11 with nothing beside its standard library.
+The builder is docker, with buildx or its own BuildKit, else buildah. Needs a Python >= 3.11 with nothing
+beside its standard library.
 
     python scripts/image.py --tag flamestream:0.1.0
     python scripts/image.py --tag flamestream:0.1.0 --platforms linux/amd64,linux/arm64      # both, as an OCI archive; needs buildx
 
 Keeps: the files beside it name the image by its digest. Does not: push or sign (`make sign`).
-Source: SLSA provenance 1.0, as an in-toto statement 1.0; CycloneDX for the SBOM, which the image itself has too.
-"""
+Source: SLSA provenance 1.0, as an in-toto statement 1.0; CycloneDX for the SBOM, which the image itself has
+too.
+"""  # noqa: E501
 
 import argparse
 import hashlib
@@ -48,10 +50,16 @@ class Asked:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tag", required=True)
     parser.add_argument("--base", default="", help="the image below; default: the Dockerfile's")
-    parser.add_argument("--platforms", default="", help="several, with commas: an OCI archive instead of an image that is loaded")
+    parser.add_argument(
+        "--platforms",
+        default="",
+        help="several, with commas: an OCI archive instead of an image that is loaded",
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     given, more = parser.parse_known_args()
     try:
@@ -78,10 +86,16 @@ def make(asked: Asked) -> None:
 def found_builder(*, several: bool) -> list[str]:
     """The words that begin a build. Several platforms are buildx's alone."""
     docker = shutil.which("docker")
-    if docker and subprocess.run([docker, "buildx", "version"], capture_output=True, check=False).returncode == 0:
+    if (
+        docker
+        and subprocess.run([docker, "buildx", "version"], capture_output=True, check=False).returncode == 0
+    ):
         return ["docker", "buildx", "build"]
     if several:
-        raise ImageError("several platforms need docker with buildx (on Debian: docker-buildx): install it, or build one at a time")
+        raise ImageError(
+            "several platforms need docker with buildx (on Debian: docker-buildx): install it, or build one "
+            "at a time"
+        )
     if shutil.which("buildah"):  # before docker's old builder, which newer ones refuse
         return ["buildah", "build"]
     if docker:
@@ -105,7 +119,13 @@ def image_command(builder: list[str], asked: Asked, digest: Path) -> list[str]:
 
 def revision() -> str:
     """The commit, and whether there is more than it has."""
-    said = subprocess.run(["git", "describe", "--always", "--abbrev=40", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        ["git", "describe", "--always", "--abbrev=40", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return said.stdout.strip() or "unknown"
 
 
@@ -114,7 +134,10 @@ def provenance(asked: Asked, digest: str, when: tuple[datetime, datetime]) -> di
     base = asked.base or re.findall(r"^ARG BASE=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)[0]
     below, _, below_digest = base.partition("@sha256:")
     images = [{"uri": below, **({"digest": {"sha256": below_digest}} if below_digest else {})}]
-    files = [{"uri": name, "digest": {"sha256": hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}} for name in MATERIALS]
+    files = [
+        {"uri": name, "digest": {"sha256": hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}}
+        for name in MATERIALS
+    ]
     began, ended = (moment.isoformat(timespec="seconds") for moment in when)
     return {
         "_type": "https://in-toto.io/Statement/v1",
@@ -124,9 +147,16 @@ def provenance(asked: Asked, digest: str, when: tuple[datetime, datetime]) -> di
             "buildDefinition": {
                 "buildType": "https://flamestream.dev/make-image/v1",
                 "externalParameters": {"tag": asked.tag, "base": base, "platforms": asked.platforms},
-                "resolvedDependencies": [{"uri": "git", "digest": {"gitCommit": revision()}}, *images, *files],
+                "resolvedDependencies": [
+                    {"uri": "git", "digest": {"gitCommit": revision()}},
+                    *images,
+                    *files,
+                ],
             },
-            "runDetails": {"builder": {"id": "https://flamestream.dev/make-image"}, "metadata": {"startedOn": began, "finishedOn": ended}},
+            "runDetails": {
+                "builder": {"id": "https://flamestream.dev/make-image"},
+                "metadata": {"startedOn": began, "finishedOn": ended},
+            },
         },
     }
 
@@ -135,7 +165,9 @@ def run(*command: str) -> None:
     """A step, whose output stays visible. Raises ImageError."""
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "DOCKER_BUILDKIT": "1"}, check=False)
     if done.returncode:
-        raise ImageError(f"`{' '.join(command)}` failed with exit code {done.returncode}; what it printed is above.")
+        raise ImageError(
+            f"`{' '.join(command)}` failed with exit code {done.returncode}; what it printed is above."
+        )
 
 
 if __name__ == "__main__":

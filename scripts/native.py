@@ -1,9 +1,12 @@
-"""What is checked of the native kernel with Rust's own tools, where they are there; a line says what is not looked at.
+"""What is checked of the native kernel with Rust's own tools, where they are there; a line says what is not
+looked at.
 
     python scripts/native.py lint        # rustfmt and clippy, every `unsafe` with its reason
     python scripts/native.py test        # unit tests of codec, metas, vectors and tables
-    python scripts/native.py sanitize    # the same under AddressSanitizer, with Python's own objects under its eyes (needs a nightly Rust)
-    python scripts/native.py miri        # those that need no Python, interpreted: undefined behaviour ends them (needs a nightly Rust)
+    python scripts/native.py sanitize    # the same under AddressSanitizer, with Python's own objects under
+                                         its eyes (needs a nightly Rust)
+    python scripts/native.py miri        # those that need no Python, interpreted: undefined behaviour ends
+                                         them (needs a nightly Rust)
 
 The tests run in a program that embeds the Python of `.venv`, so they need its shared library.
 
@@ -36,7 +39,9 @@ def main(arguments: list[str]) -> int:
 def lint() -> int:
     if not (works("cargo", "fmt", "--version") and works("cargo", "clippy", "--version")):
         return passed_over("there is no rustfmt and clippy")
-    return run("cargo", "fmt", "--check") or run("cargo", "clippy", "--quiet", "--locked", "--all-targets", "--", "-D", "warnings")
+    return run("cargo", "fmt", "--check") or run(
+        "cargo", "clippy", "--quiet", "--locked", "--all-targets", "--", "-D", "warnings"
+    )
 
 
 def test() -> int:
@@ -50,15 +55,20 @@ def sanitize() -> int:
     if not works("cargo", "+nightly", "--version"):
         print("native: a sanitizer needs a nightly Rust: rustup toolchain install nightly", file=sys.stderr)
         return 1
-    # Python's small objects come from malloc, so that each is watched; what Python never frees is no leak of ours.
+    # Python's small objects come from malloc, so that each is watched; what Python never frees is no leak of
+    # ours.
     watched = {"RUSTFLAGS": "-Zsanitizer=address", "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": "detect_leaks=0"}
     return run("cargo", "+nightly", "test", "--quiet", "--locked", "--target", SANITIZED, **watched)
 
 
 def miri() -> int:
-    """Asked for by name too. Metas, keyed state and its buckets: what calls Python's library cannot be interpreted."""
+    """Asked for by name too. Metas, keyed state and its buckets: what calls Python's library cannot be
+    interpreted."""
     if not works("cargo", "+nightly", "miri", "--version"):
-        print("native: miri needs a nightly Rust: rustup toolchain install nightly --component miri rust-src", file=sys.stderr)
+        print(
+            "native: miri needs a nightly Rust: rustup toolchain install nightly --component miri rust-src",
+            file=sys.stderr,
+        )
         return 1
     return run("cargo", "+nightly", "miri", "test", "--quiet", "--locked", "--", "meta::", "state::")
 
@@ -68,7 +78,10 @@ def library_folder() -> Path:
 
 
 def works(*command: str) -> bool:
-    return shutil.which(command[0]) is not None and subprocess.run(command, cwd=NATIVE, capture_output=True, check=False).returncode == 0
+    return (
+        shutil.which(command[0]) is not None
+        and subprocess.run(command, cwd=NATIVE, capture_output=True, check=False).returncode == 0
+    )
 
 
 def run(*command: str, **variables: str) -> int:

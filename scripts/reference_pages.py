@@ -7,7 +7,8 @@
 | api.md      | `__all__` of the public modules; the site puts each docstring in its place       |
 | decisions   | the first line of each decision, by the folders of their subjects                |
 
-Keeps: the pages in docs/ are what this makes (a test compares them). Does not: have a text of its own but headings and how to read a page.
+Keeps: the pages in docs/ are what this makes (a test compares them). Does not: have a text of its own but
+headings and how to read a page.
 """
 
 import importlib
@@ -32,17 +33,24 @@ PUBLIC: Final = ("flamestream", "flamestream.testing", "flamestream.columns")
 Schema = Mapping[str, Any]
 
 
-# --- fields -------------------------------------------------------------------------------------------------------------------------
+# --- fields -------------------------------------------------------------------------------------------------
 
-KINDS: Final = {"FlameStreamJob": definitions.job, "FlameStreamSnapshot": definitions.snapshot, "FlameStreamDrill": definitions.drill}
+KINDS: Final = {
+    "FlameStreamJob": definitions.job,
+    "FlameStreamSnapshot": definitions.snapshot,
+    "FlameStreamDrill": definitions.drill,
+}
 
 
 def fields() -> str:
     """Every field of every object that FlameStream reads, and every one of their status."""
     told = (
-        "# Fields\n\nEvery field of a manifest and of the objects in a cluster, as `kubectl explain` shows them. "
-        "[The manifest](manifest.md) says how they go together.\nA field in **bold** is required, wherever its part is written. "
-        "`NAME` stands for names of your own, `[]` for each of a list. A duration is text like `50ms`, `1s`, `2m` or `1h`.\n"
+        "# Fields\n\nEvery field of a manifest and of the objects in a cluster, as `kubectl explain` shows "
+        "them. "
+        "[The manifest](manifest.md) says how they go together.\nA field in **bold** is required, wherever "
+        "its part is written. "
+        "`NAME` stands for names of your own, `[]` for each of a list. A duration is text like `50ms`, `1s`, "
+        "`2m` or `1h`.\n"
     )
     for kind, made in KINDS.items():
         version = made()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -53,9 +61,19 @@ def fields() -> str:
 
 
 def _part(path: str, schema: Schema) -> Iterator[str]:
-    """Of `spec` or `status`: a table of the fields that stand alone, then one for each part, the required ones first."""
-    parts = {name: field for name, field in schema["properties"].items() if field.get("properties") or _kinds_of(field)}
-    yield _table({**schema, "properties": {name: field for name, field in schema["properties"].items() if name not in parts}})
+    """Of `spec` or `status`: a table of the fields that stand alone, then one for each part, the required
+    ones first."""
+    parts = {
+        name: field
+        for name, field in schema["properties"].items()
+        if field.get("properties") or _kinds_of(field)
+    }
+    yield _table(
+        {
+            **schema,
+            "properties": {name: field for name, field in schema["properties"].items() if name not in parts},
+        }
+    )
     for name, field in sorted(parts.items(), key=lambda part: part[0] not in schema.get("required", ())):
         yield f"\n#### {path}.{name}\n\n{_marked(field['description'])}\n"
         yield _table(field)
@@ -69,7 +87,11 @@ def _part(path: str, schema: Schema) -> Iterator[str]:
 def _table(schema: Schema) -> str:
     """Its fields, a row each, and what is refused of them."""
     required = schema.get("required", ())
-    rows = [row for name, field in schema.get("properties", {}).items() for row in _rows(name, field, name in required)]
+    rows = [
+        row
+        for name, field in schema.get("properties", {}).items()
+        for row in _rows(name, field, name in required)
+    ]
     head = "\n| field | type | default | meaning |\n|---|---|---|---|\n" if rows else ""
     return head + "".join(rows) + _rules(schema)
 
@@ -85,7 +107,9 @@ def _rows(name: str, field: Schema, required: bool) -> Iterator[str]:
     """The field's row, and one for each field below it."""
     shown = f"**`{name}`**" if required else f"`{name}`"
     default = "" if field.get("default") in (None, {}) else f"`{json.dumps(field['default'])}`"
-    yield f"| {shown} | {_type(field)} | {_cell(default)} | {_cell(_marked(field.get('description', '')))} |\n"
+    yield (
+        f"| {shown} | {_type(field)} | {_cell(default)} | {_cell(_marked(field.get('description', '')))} |\n"
+    )
     inner, mark = (field["items"], f"{name}[]") if field.get("type") == "array" else (field, name)
     for each, below in inner.get("properties", {}).items():
         yield from _rows(f"{mark}.{each}", below, each in inner.get("required", ()))
@@ -102,7 +126,13 @@ def _type(field: Schema) -> str:
         return f"list of {_type(field['items'])}"
     if isinstance(field.get("additionalProperties"), dict):
         return f"map to {_type(field['additionalProperties'])}"
-    names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "map"}
+    names = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "`true` or `false`",
+        "object": "map",
+    }
     least, most = field.get("minimum"), field.get("maximum")
     limits = [] if least is None else [f"from {least:,}"]
     limits += [] if most is None else [f"to {most:,}"]
@@ -119,12 +149,15 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-# --- commands -----------------------------------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------
 
 
 def commands() -> str:
     """Every command and option of both programs."""
-    told = "# Commands\n\nEvery command with its options, as `--help` shows them. Exit codes: [the command line](cli.md).\n"
+    told = (
+        "# Commands\n\nEvery command with its options, as `--help` shows them. Exit codes: [the command "
+        "line](cli.md).\n"
+    )
     for program, app in (("flamestream", flamestream_app), ("kubectl flamestream", kubectl_app)):
         command: Any = typer.main.get_command(app)
         told += f"\n## {program}\n\n{command.help}\n" + "".join(_commands(program, command))
@@ -139,7 +172,9 @@ def _commands(name: str, group: Any) -> Iterator[str]:
         shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
         arguments = " ".join(_argument(each) for each in shown if not each.opts[0].startswith("-"))
         yield f"\n### {name} {word}{f' {arguments}' if arguments else ''}\n\n{_marked(command.help)}\n"
-        yield "\n| | |\n|---|---|\n" + "".join(f"| `{_option(each)}` | {_cell(_meaning(each))} |\n" for each in shown)
+        yield "\n| | |\n|---|---|\n" + "".join(
+            f"| `{_option(each)}` | {_cell(_meaning(each))} |\n" for each in shown
+        )
 
 
 def _argument(parameter: Any) -> str:
@@ -179,19 +214,27 @@ def _marked(text: str) -> str:
     return re.sub(r"docs/([\w-]+)/([\w-]+\.md)", r"[\2](../\1/\2)", text)
 
 
-# --- names of the API ---------------------------------------------------------------------------------------------------------------
+# --- names of the API ---------------------------------------------------------------------------------------
 
 
 def api() -> str:
     """Every public name, with the place where the site puts its docstring."""
-    told = "# API\n\nEvery name that is public; everything else may change. The site shows signatures and docstrings below the tables.\n"
+    told = (
+        "# API\n\nEvery name that is public; everything else may change. The site shows signatures and "
+        "docstrings below the tables.\n"
+    )
     shown = set[int]()
     for name in PUBLIC:
         module = importlib.import_module(name)
         things = {each: getattr(module, each) for each in module.__all__}
         told += f"\n## {name}\n\n{_first(module)}\n\n| name | what it is |\n|---|---|\n"
-        told += "".join(f"| `{each}` | {_cell(_first(thing)) or 'a type, see below'} |\n" for each, thing in things.items())
-        told += "\n" + "".join(f"::: {_home(name, each, thing)}\n" for each, thing in things.items() if id(thing) not in shown)
+        told += "".join(
+            f"| `{each}` | {_cell(_first(thing)) or 'a type, see below'} |\n"
+            for each, thing in things.items()
+        )
+        told += "\n" + "".join(
+            f"::: {_home(name, each, thing)}\n" for each, thing in things.items() if id(thing) not in shown
+        )
         shown |= {id(thing) for thing in things.values()}
     return HEADER + told
 
@@ -207,16 +250,21 @@ def _first(thing: object) -> str:
     return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
 
 
-# --- decisions ----------------------------------------------------------------------------------------------------------------------
+# --- decisions ----------------------------------------------------------------------------------------------
 
 
 def decisions() -> str:
     """A line for each, by subject: the folders in the order of their first numbers."""
-    told = "# Decisions\n\nWhat was decided, in which situation, and what it costs; what was tried and not kept.\n"
+    told = (
+        "# Decisions\n\nWhat was decided, in which situation, and what it costs; what was tried and not "
+        "kept.\n"
+    )
     pages = sorted((DOCS / "decisions").glob("*/[0-9]*.md"), key=lambda page: page.name)
     for subject in dict.fromkeys(page.parent.name for page in pages):
         told += f"\n## {subject.capitalize()}\n\n"
-        told += "".join(f"- [{_title(page)}]({subject}/{page.name})\n" for page in pages if page.parent.name == subject)
+        told += "".join(
+            f"- [{_title(page)}]({subject}/{page.name})\n" for page in pages if page.parent.name == subject
+        )
     return HEADER + told
 
 
@@ -224,9 +272,14 @@ def _title(page: Path) -> str:
     return page.read_text().partition("\n")[0].removeprefix("# ")
 
 
-# --- all of them --------------------------------------------------------------------------------------------------------------------
+# --- all of them --------------------------------------------------------------------------------------------
 
-PAGES: Final = {"reference/fields.md": fields, "reference/commands.md": commands, "reference/api.md": api, "decisions/index.md": decisions}
+PAGES: Final = {
+    "reference/fields.md": fields,
+    "reference/commands.md": commands,
+    "reference/api.md": api,
+    "decisions/index.md": decisions,
+}
 
 
 def main() -> int:

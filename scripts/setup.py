@@ -1,12 +1,14 @@
-"""Make the checkout runnable: `.venv` with everything in requirements/test.txt and the project itself, editable.
+"""Make the checkout runnable: `.venv` with everything in requirements/test.txt and the project itself,
+editable.
 
-Needs a Python >= 3.11 and nothing else that is not in the standard library. Idempotent: a stamp in `.venv` holds a hash of all that
-the environment is made from, and an equal stamp ends this script in some milliseconds. Two set-ups at once take turns.
+Needs a Python >= 3.11 and nothing else that is not in the standard library. Idempotent: a stamp in `.venv`
+holds a hash of all that the environment is made from, and an equal stamp ends this script in some
+milliseconds. Two set-ups at once take turns.
 
-Order: the installer (uv: from PATH, or pinned by hash into `.venv-tools`), the environment, the pinned packages, the project with its
-native kernel, and an archive of Java classes that halves Spark's start.
-Does not: touch anything outside the checkout (but Debian's python3-venv and Rust compiler, only where they are missing and only as root,
-and it says so).
+Order: the installer (uv: from PATH, or pinned by hash into `.venv-tools`), the environment, the pinned
+packages, the project with its native kernel, and an archive of Java classes that halves Spark's start. Does
+not: touch anything outside the checkout (but Debian's python3-venv and Rust compiler, only where they are
+missing and only as root, and it says so).
 """
 
 import fcntl
@@ -32,7 +34,11 @@ class SetupError(Exception):
 def main() -> int:
     """Exit code of the script: 0 when `.venv` is ready."""
     if sys.version_info < OLDEST:
-        print(f"setup: Python {sys.version.split()[0]} at {sys.executable} is too old: FlameStream needs 3.11 or newer.", file=sys.stderr)
+        print(
+            f"setup: Python {sys.version.split()[0]} at {sys.executable} is too old: FlameStream needs 3.11 "
+            "or newer.",
+            file=sys.stderr,
+        )
         print("setup: name another one with `make PYTHON=/path/to/python3.11 ...`", file=sys.stderr)
         return 2
     with (ROOT / ".setup.lock").open("w") as lock:
@@ -49,9 +55,16 @@ def main() -> int:
 
 
 def fingerprint() -> str:
-    """A hash of all that the environment depends on: pins, this script, the project's metadata, its place, the interpreter."""
-    digest = hashlib.sha256(f"{ROOT} {os.path.realpath(sys.executable)} {sys.version} {shutil.which('cargo')}".encode())
-    native = [ROOT / "native" / "Cargo.toml", ROOT / "native" / "Cargo.lock", *sorted((ROOT / "native" / "src").rglob("*.rs"))]
+    """A hash of all that the environment depends on: pins, this script, the project's metadata, its place,
+    the interpreter."""
+    digest = hashlib.sha256(
+        f"{ROOT} {os.path.realpath(sys.executable)} {sys.version} {shutil.which('cargo')}".encode()
+    )
+    native = [
+        ROOT / "native" / "Cargo.toml",
+        ROOT / "native" / "Cargo.lock",
+        *sorted((ROOT / "native" / "src").rglob("*.rs")),
+    ]
     others = ("docs", "wheels")  # of environments of their own
     pins = [file for file in sorted(REQUIREMENTS.glob("*.txt")) if not file.name.startswith(others)]
     for file in [*pins, ROOT / "pyproject.toml", Path(__file__), *native]:
@@ -69,22 +82,40 @@ def build() -> None:
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV))
     say("installing the pinned packages (about 600 MB with Spark; a minute or two the first time)")
     pinned = ["--require-hashes", "--build-constraints", str(REQUIREMENTS / "build.txt")]
-    run(uv, "pip", "sync", "--quiet", "--compile-bytecode", "--python", python, *pinned, str(REQUIREMENTS / "test.txt"))
+    run(
+        uv,
+        "pip",
+        "sync",
+        "--quiet",
+        "--compile-bytecode",
+        "--python",
+        python,
+        *pinned,
+        str(REQUIREMENTS / "test.txt"),
+    )
     editable = ["--no-deps", "--build-constraints", str(REQUIREMENTS / "build.txt"), "--editable", str(ROOT)]
     without = why_no_compiler()
     if without:
         say(without)
     else:
         say("building the native kernel")
-        for old in (ROOT / "runtime" / "flamestream").glob("_kernel*.so"):  # or it would pass for the new one where that cannot be built
+        # or it would pass for the new one where that cannot be built
+        for old in (ROOT / "runtime" / "flamestream").glob("_kernel*.so"):
             old.unlink()
     run(uv, "pip", "install", "--quiet", "--python", python, *editable)
     why_not = without or why_no_kernel(python)
     if why_not:
-        say("the native kernel was not built: everything works without it, with half as much work again a record, and what tests")
+        say(
+            "the native kernel was not built: everything works without it, with half as much work again a "
+            "record, and what tests"
+        )
         say(f"say of it is then not proven.{'' if without else f' Why: {why_not}'}")
     say("making Spark's class archive (its sessions then start in half the time)")
-    archive = subprocess.run([python, "-m", "flamestream.spark.streaming.make_class_archive"], stdin=subprocess.DEVNULL, check=False)
+    archive = subprocess.run(
+        [python, "-m", "flamestream.spark.streaming.make_class_archive"],
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
     if archive.returncode:
         say("no class archive was made, and none is needed: only Spark's start is slower")
 
@@ -92,7 +123,11 @@ def build() -> None:
 def made_by_this_interpreter() -> bool:
     """Whether `.venv` is there, whole, and on the Python that runs this."""
     python = VENV / "bin" / "python"
-    return python.exists() and (VENV / "pyvenv.cfg").exists() and os.path.realpath(python) == os.path.realpath(sys.executable)
+    return (
+        python.exists()
+        and (VENV / "pyvenv.cfg").exists()
+        and os.path.realpath(python) == os.path.realpath(sys.executable)
+    )
 
 
 def find_uv() -> str:
@@ -105,12 +140,22 @@ def find_uv() -> str:
     if not has_ensurepip():
         install_venv_package()
     run(sys.executable, "-m", "venv", "--clear", str(TOOLS))
-    run(str(TOOLS / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(REQUIREMENTS / "tools.txt"))
+    run(
+        str(TOOLS / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        "-r",
+        str(REQUIREMENTS / "tools.txt"),
+    )
     return str(own)
 
 
 def pinned_environment(folder: Path, pins: Path) -> Path:
-    """The interpreter of an environment of its own, with what `pins` lists; made again when they or our own interpreter change."""
+    """The interpreter of an environment of its own, with what `pins` lists; made again when they or our own
+    interpreter change."""
     python, stamp = folder / "bin" / "python", folder / ".made-from"
     wanted = hashlib.sha256(pins.read_bytes() + sys.version.encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
@@ -125,15 +170,22 @@ def pinned_environment(folder: Path, pins: Path) -> Path:
 
 def has_ensurepip() -> bool:
     """Debian's and Ubuntu's python3 comes without it: it is in the package python3-venv."""
-    return subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 def why_no_compiler() -> str:
-    """Why no Rust compiler runs here; "" if one does. As root on Debian or Ubuntu one is installed first where there is none."""
+    """Why no Rust compiler runs here; "" if one does. As root on Debian or Ubuntu one is installed first
+    where there is none."""
     if not shutil.which("cargo") and may_install():
         try:
             run_apt("update")
-            # Debian 12 has two: cargo is too old for the kernel, cargo-web is what its browsers are built with. Others have the first only.
+            # Debian 12 has two: cargo is too old for the kernel, cargo-web is what its browsers are built
+            # with. Others have the first only.
             package = "cargo-web" if has_candidate("cargo-web") else "cargo"
             say(f"installing Debian's {package}: there is no Rust compiler")
             run_apt("install", "-y", "--no-install-recommends", package)
@@ -141,10 +193,18 @@ def why_no_compiler() -> str:
             say(str(error))
     cargo = shutil.which("cargo")
     if cargo is None:
-        return "there is no Rust compiler (cargo): install one (rustup, or Debian's cargo of 1.83 or newer) and set up again"
-    tried = subprocess.run([cargo, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        return (
+            "there is no Rust compiler (cargo): install one (rustup, or Debian's cargo of 1.83 or newer) and "
+            "set up again"
+        )
+    tried = subprocess.run(
+        [cargo, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
     if tried.returncode:  # rustup's stand-in without a toolchain behind it
-        return f"{cargo} is there, and no compiler behind it (`rustup default stable` gets one). It says:\n{indented(tried.stderr)}"
+        return (
+            f"{cargo} is there, and no compiler behind it (`rustup default stable` gets one). It "
+            f"says:\n{indented(tried.stderr)}"
+        )
     return ""
 
 
@@ -154,9 +214,18 @@ def why_no_kernel(python: str) -> str:
     imported = subprocess.run([python, "-c", looked], capture_output=True, text=True, check=False)
     if imported.returncode == 0:
         return ""
-    command = ["cargo", "build", "--release", "--locked", "--manifest-path", str(ROOT / "native" / "Cargo.toml")]
+    command = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        str(ROOT / "native" / "Cargo.toml"),
+    ]
     environment = {**os.environ, "PYO3_PYTHON": python, "PYO3_BUILD_EXTENSION_MODULE": "1"}
-    built = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, stdin=subprocess.DEVNULL)
+    built = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, stdin=subprocess.DEVNULL
+    )
     if built.returncode:
         return f"`{' '.join(command)}` says:\n{indented(built.stderr)}"
     return f"it is built, and cannot be loaded:\n{indented(imported.stderr)}"
@@ -195,14 +264,24 @@ def install_venv_package() -> None:
 
 def run(*command: str, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:
     """Run a step; its output stays visible. A failure ends the set-up and names the step."""
-    result = subprocess.run(command, env=environment or installer_environment(), cwd=cwd, stdin=subprocess.DEVNULL, check=False)
+    result = subprocess.run(
+        command, env=environment or installer_environment(), cwd=cwd, stdin=subprocess.DEVNULL, check=False
+    )
     if result.returncode:
-        raise SetupError(f"`{' '.join(command)}` failed with exit code {result.returncode}; what it printed is above.")
+        raise SetupError(
+            f"`{' '.join(command)}` failed with exit code {result.returncode}; what it printed is above."
+        )
 
 
 def installer_environment() -> dict[str, str]:
-    """uv must use the interpreter we run on and trust the certificates the system trusts, and needs a cache even without a HOME."""
-    environment = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "UV_SYSTEM_CERTS": "1", "UV_NO_PROGRESS": "1"}
+    """uv must use the interpreter we run on and trust the certificates the system trusts, and needs a cache
+    even without a HOME."""
+    environment = {
+        **os.environ,
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_SYSTEM_CERTS": "1",
+        "UV_NO_PROGRESS": "1",
+    }
     environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"  # its advice is not for who types `make demo`
     environment.pop("VIRTUAL_ENV", None)
     if not environment.get("HOME") and not environment.get("UV_CACHE_DIR"):

@@ -1,15 +1,19 @@
-"""Build the packages: wheels of `flamestream` with its kernel, an sdist, and the wheel of `flamestream-operator`.
+"""Build the packages: wheels of `flamestream` with its kernel, an sdist, and the wheel of
+`flamestream-operator`.
 
-A wheel of `flamestream` is for every CPython from 3.11 on (the stable ABI) and every Linux with glibc 2.17 or newer, one a processor.
-maturin makes it, with zig's C compiler and linker: they know the old glibc, and other processors. Rust's own library for the other
-processor must be there (`rustup target add aarch64-unknown-linux-gnu`); a wheel that is not asked for by name is left out without it.
+A wheel of `flamestream` is for every CPython from 3.11 on (the stable ABI) and every Linux with glibc 2.17 or
+newer, one a processor. maturin makes it, with zig's C compiler and linker: they know the old glibc, and other
+processors. Rust's own library for the other processor must be there (`rustup target add
+aarch64-unknown-linux-gnu`); a wheel that is not asked for by name is left out without it.
 
-Everything is built from a copy of what is tracked, so nothing of the checkout gets into a package that git does not know.
+Everything is built from a copy of what is tracked, so nothing of the checkout gets into a package that git
+does not know.
 
     python scripts/wheels.py                          # into dist/
     python scripts/wheels.py --targets x86_64 --out /elsewhere
 
-Keeps: each wheel is looked into: a `flamestream` without a kernel ends this with an error. Does not: publish anything.
+Keeps: each wheel is looked into: a `flamestream` without a kernel ends this with an error. Does not: publish
+anything.
 """
 
 import argparse
@@ -34,8 +38,15 @@ class WheelError(SetupError):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--targets", nargs="+", choices=TARGETS, help="processors; default: those that Rust has its library for")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--targets",
+        nargs="+",
+        choices=TARGETS,
+        help="processors; default: those that Rust has its library for",
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     given = parser.parse_args()
     try:
@@ -59,7 +70,17 @@ def build(asked: list[str] | None, out: Path) -> list[Path]:
     for target in targets:
         maturin(source, f"{target}-unknown-linux-gnu", out)
     run(uv, "build", "--quiet", "--sdist", *constraints, "--out-dir", str(out), str(source), cwd=ROOT)
-    run(uv, "build", "--quiet", "--wheel", *constraints, "--out-dir", str(out), str(source / "operator"), cwd=ROOT)
+    run(
+        uv,
+        "build",
+        "--quiet",
+        "--wheel",
+        *constraints,
+        "--out-dir",
+        str(out),
+        str(source / "operator"),
+        cwd=ROOT,
+    )
     shutil.rmtree(source)
     built = sorted(file for file in out.glob("flamestream*") if before.get(file) != file.stat().st_mtime_ns)
     for wheel in (file for file in built if file.name.startswith("flamestream-") and file.suffix == ".whl"):
@@ -76,13 +97,19 @@ def chosen(asked: list[str] | None) -> list[str]:
     if lacking and asked:
         raise WheelError(f"Rust has no library for {', '.join(lacking)} here:{how}")
     if lacking:
-        print(f"wheels: left out: {', '.join(lacking)}, for which Rust has no library here. It gets one by:{how}", flush=True)
+        print(
+            f"wheels: left out: {', '.join(lacking)}, for which Rust has no library here. It gets one "
+            f"by:{how}",
+            flush=True,
+        )
     return [target for target in asked or TARGETS if target not in lacking]
 
 
 def has_library(target: str) -> bool:
     """Whether rustc can link for `target`."""
-    said = subprocess.run(["rustc", "--print", "target-libdir", "--target", target], capture_output=True, text=True, check=False)
+    said = subprocess.run(
+        ["rustc", "--print", "target-libdir", "--target", target], capture_output=True, text=True, check=False
+    )
     return said.returncode == 0 and any(Path(said.stdout.strip()).glob("libstd-*"))
 
 
@@ -91,7 +118,11 @@ def copied(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     parts = ["pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "runtime", "native", "operator"]
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z", *parts], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-co", "--exclude-standard", "-z", *parts],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).exists():
@@ -109,7 +140,17 @@ def maturin(source: Path, target: str, out: Path) -> None:
         "PATH": f"{TOOLS / 'bin'}:{os.environ['PATH']}",
         "VIRTUAL_ENV": str(TOOLS),
     }
-    options = ["--release", "--locked", "--zig", "--target", target, "--compatibility", GLIBC, "--out", str(out)]
+    options = [
+        "--release",
+        "--locked",
+        "--zig",
+        "--target",
+        target,
+        "--compatibility",
+        GLIBC,
+        "--out",
+        str(out),
+    ]
     run(str(TOOLS / "bin" / "maturin"), "build", "--quiet", *options, cwd=source, environment=environment)
 
 

@@ -1,11 +1,17 @@
-"""The batch runner beside hand-written PySpark jobs for the same result, in one session, and the Spark audit of a large history.
+"""The batch runner beside hand-written PySpark jobs for the same result, in one session, and the Spark audit
+of a large history.
 
-    python benchmarks batch                              # the inverted index of 6,000 documents, about 1 million results
-    python benchmarks batch --audit 100000000            # a history of 100 million items is written, audit --spark compares it
+    python benchmarks batch                              # the inverted index of 6,000 documents, about 1
+                                                         million results
+    python benchmarks batch --audit 100000000            # a history of 100 million items is written, audit
+                                                         --spark compares it
 
-The result is every change of every posting list, (word, document, positions, documents so far), in order within a word. It is written
- by hand: with DataFrames, a Python tokenizer and a window function in the JVM; the same with a Python function a word; and with RDDs.
-All write files sorted as ours are. Runs alternate; the medians and the ratio are printed, and the load when they began.
+The result is every change of every posting list, (word, document, positions, documents so far), in order
+within a word. It is written
+ by hand: with DataFrames, a Python tokenizer and a window function in the JVM; the same with a Python
+ function a word; and with RDDs.
+All write files sorted as ours are. Runs alternate; the medians and the ratio are printed, and the load when
+they began.
 """
 
 import argparse
@@ -47,7 +53,7 @@ from flamestream.spark.frames.job_graph import ByValue, FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.streaming.session import SparkDriver
 
-# --- by hand ------------------------------------------------------------------------------------------------------------------------
+# --- by hand ------------------------------------------------------------------------------------------------
 
 
 def tokenized(batches: Iterable[Any]) -> Iterator[Any]:
@@ -67,7 +73,8 @@ def tokenized(batches: Iterable[Any]) -> Iterator[Any]:
             columns[3].extend(positions.values())
         kinds = (pa.int64(), pa.int32(), pa.string(), pa.list_(pa.int32()))
         yield pa.record_batch(
-            [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names=["document", "place", "word", "positions"]
+            [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)],
+            names=["document", "place", "word", "positions"],
         )
 
 
@@ -76,7 +83,9 @@ def with_dataframes(spark: Any, file: Path, out: Path, partitions: int) -> None:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    words = spark.read.text(str(file)).mapInArrow(tokenized, "document long, place int, word string, positions array<int>")
+    words = spark.read.text(str(file)).mapInArrow(
+        tokenized, "document long, place int, word string, positions array<int>"
+    )
     order = Window.partitionBy("word").orderBy("document")
     index = words.repartition(partitions, "word").withColumn("documents", F.row_number().over(order))
     index.sortWithinPartitions("document", "place").drop("place").write.parquet(str(out))
@@ -98,18 +107,25 @@ def with_rdds(spark: Any, file: Path, out: Path, partitions: int) -> None:
             yield document, place, workload.Change(word, document, positions, count)
 
     lines = spark.sparkContext.textFile(str(file), spark.sparkContext.defaultParallelism)
-    placed = lines.flatMap(postings).repartitionAndSortWithinPartitions(partitions, lambda key: portable_hash(key[0]))
+    placed = lines.flatMap(postings).repartitionAndSortWithinPartitions(
+        partitions, lambda key: portable_hash(key[0])
+    )
     ordered = placed.mapPartitions(changes).mapPartitions(lambda rows: sorted(rows, key=lambda row: row[:2]))
-    ordered.map(lambda row: json.dumps([row[2].word, row[2].document, row[2].positions, row[2].documents])).saveAsTextFile(str(out))
+    ordered.map(
+        lambda row: json.dumps([row[2].word, row[2].document, row[2].positions, row[2].documents])
+    ).saveAsTextFile(str(out))
 
 
 def folded(rows: Any) -> Any:
-    """One word's postings, in the order of documents, with a Python function for each: what applyInArrow gets."""
+    """One word's postings, in the order of documents, with a Python function for each: what applyInArrow
+    gets."""
     import pyarrow as pa
 
     ordered = rows.sort_by("document")
     index: list[Any] = []
-    for word, document, positions in zip(*(ordered[name].to_pylist() for name in ("word", "document", "positions")), strict=True):
+    for word, document, positions in zip(
+        *(ordered[name].to_pylist() for name in ("word", "document", "positions")), strict=True
+    ):
         index.append((document, positions))
         change = workload.Change(word, document, tuple(positions), len(index))
         ordered_count = change.documents
@@ -119,21 +135,29 @@ def folded(rows: Any) -> Any:
 
 def with_groups(spark: Any, file: Path, out: Path, partitions: int) -> None:
     """The DataFrame job with a Python function a word instead of a window in the JVM."""
-    words = spark.read.text(str(file)).mapInArrow(tokenized, "document long, place int, word string, positions array<int>")
+    words = spark.read.text(str(file)).mapInArrow(
+        tokenized, "document long, place int, word string, positions array<int>"
+    )
     groups = words.repartition(partitions, "word").groupBy("word")
-    index = groups.applyInArrow(folded, "document long, place int, word string, positions array<int>, documents int")
+    index = groups.applyInArrow(
+        folded, "document long, place int, word string, positions array<int>, documents int"
+    )
     index.sortWithinPartitions("document", "place").drop("place").write.parquet(str(out))
 
 
-# --- ours ---------------------------------------------------------------------------------------------------------------------------
+# --- ours ---------------------------------------------------------------------------------------------------
 
 
-def job_of(name: str, graph: Any, source: str, spec: dict[str, Any], vertex: int, out: Path, sink: str) -> FrameJob:
+def job_of(
+    name: str, graph: Any, source: str, spec: dict[str, Any], vertex: int, out: Path, sink: str
+) -> FrameJob:
     """A job with one source and one files sink."""
     traits = sources.describe(spec)
     front = FrontSettings(FrontId(0), SourceName(source), traits.timed, traits.run_length, traits.replayable)
     files = {sink: {"files": {"path": str(out)}}}
-    return FrameJob(name, graph, 256, (Input(vertex, RecordedSource(name, front, spec), traits.bounded),), files)
+    return FrameJob(
+        name, graph, 256, (Input(vertex, RecordedSource(name, front, spec), traits.bounded),), files
+    )
 
 
 def with_flamestream(spark: Any, file: Path, out: Path, partitions: int) -> None:
@@ -154,7 +178,10 @@ def cpu_of(pid: int) -> float:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
             todo += map(int, Path(f"/proc/{each}/task/{each}/children").read_text().split())
             todo += [
-                int(c) for t in Path(f"/proc/{each}/task").iterdir() if t.name != str(each) for c in (t / "children").read_text().split()
+                int(c)
+                for t in Path(f"/proc/{each}/task").iterdir()
+                if t.name != str(each)
+                for c in (t / "children").read_text().split()
             ]
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -169,7 +196,8 @@ def compare(spark: Any, jvm: int, folder: Path, args: argparse.Namespace) -> Non
     small = folder / "small.tsv"
     small.write_text("\n".join(documents(200)) + "\n")
     jobs: dict[str, Callable[[Any, Path, Path, int], None]] = {
-        "flamestream": with_flamestream, "dataframes": with_dataframes, "groups": with_groups, "rdds": with_rdds,
+        "flamestream": with_flamestream, "dataframes": with_dataframes, "groups": with_groups,
+        "rdds": with_rdds,
     }  # fmt: skip
     partitions = spark.sparkContext.defaultParallelism
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
@@ -187,17 +215,19 @@ def compare(spark: Any, jvm: int, folder: Path, args: argparse.Namespace) -> Non
     medians = {name: statistics.median(took) for name, took in seconds.items()}
     results = spark.read.parquet(str(folder / "out-dataframes")).count()
     print(json.dumps({
-        "documents": args.documents, "results": results, "seconds": {name: [round(s, 1) for s in took] for name, took in seconds.items()},
+        "documents": args.documents, "results": results,
+        "seconds": {name: [round(s, 1) for s in took] for name, took in seconds.items()},
         "CPU seconds": {name: round(took, 1) for name, took in used_up.items()},
-        "CPU ratios": {name: round(used_up["flamestream"] / took, 2) for name, took in used_up.items() if name != "flamestream"},
-        "ratio to dataframes": round(medians["flamestream"] / medians["dataframes"], 2),
+        "CPU ratios": {name: round(used_up["flamestream"] / took, 2) for name,
+            took in used_up.items() if name != "flamestream"},
+                "ratio to dataframes": round(medians["flamestream"] / medians["dataframes"], 2),
         "ratio to groups": round(medians["flamestream"] / medians["groups"], 2),
         "ratio to rdds": round(medians["flamestream"] / medians["rdds"], 2),
         "results/s": round(results / medians["flamestream"]),
     }))  # fmt: skip
 
 
-# --- the audit ----------------------------------------------------------------------------------------------------------------------
+# --- the audit ----------------------------------------------------------------------------------------------
 
 
 KEYS = 100_003
@@ -218,9 +248,12 @@ def with_count(count: int, number: int) -> tuple[int, int]:
 
 
 def history(folder: Path, items: int) -> None:
-    """What a run would have delivered, written straight into the sink: 1.5 us an item, and by other code than what the audit computes."""
+    """What a run would have delivered, written straight into the sink: 1.5 us an item, and by other code than
+    what the audit computes."""
     stamps = Stamps(FrontId(0), sources.describe({"generator": {"count": items}}).run_length)
-    with TaskConsumer({"files": {"path": str(folder)}}, "counts", "writer", "counts", Fence(Attempt(1), LayoutVersion(1))) as consumer:
+    with TaskConsumer(
+        {"files": {"path": str(folder)}}, "counts", "writer", "counts", Fence(Attempt(1), LayoutVersion(1))
+    ) as consumer:
         consumer.open(range(SLOTS))
         sequences = [0] * SLOTS
         for first in range(0, items, HELD):
@@ -241,7 +274,8 @@ def history(folder: Path, items: int) -> None:
 
 
 class Peaks(threading.Thread):
-    """The largest memory seen of this process and those below it, in MB: pages that several share are counted once (PSS)."""
+    """The largest memory seen of this process and those below it, in MB: pages that several share are counted
+    once (PSS)."""
 
     def __init__(self, jvm: int) -> None:
         super().__init__(daemon=True)
@@ -252,7 +286,10 @@ class Peaks(threading.Thread):
         while not self._ended.wait(1):
             sizes = {pid: size for pid in below(os.getpid()) if (size := pss_of(pid))}
             now = {"driver": sizes.pop(os.getpid(), 0), "JVM": sizes.pop(self._jvm, 0)}
-            now |= {"Python of tasks": sum(sizes.values()), "largest Python of a task": max(sizes.values(), default=0)}
+            now |= {
+                "Python of tasks": sum(sizes.values()),
+                "largest Python of a task": max(sizes.values(), default=0),
+            }
             for name, size in now.items():
                 self.seen[name] = max(size, self.seen.get(name, 0))
 
@@ -267,7 +304,11 @@ def below(pid: int) -> list[int]:
     found = [pid]
     for each in found:
         with suppress(OSError):
-            found += [int(child) for task in Path(f"/proc/{each}/task").iterdir() for child in (task / "children").read_text().split()]
+            found += [
+                int(child)
+                for task in Path(f"/proc/{each}/task").iterdir()
+                for child in (task / "children").read_text().split()
+            ]
     return found
 
 
@@ -282,7 +323,9 @@ def pss_of(pid: int) -> int:
 def audit(spark: Any, jvm: int, folder: Path, items: int) -> None:
     """`items` results of as many numbers are written; then the audit compares them."""
     graph = Graph("counts")
-    graph.source("numbers").reduce(key=remainder, initial=int, combine=plus_one, emit=with_count).sink("counts")
+    graph.source("numbers").reduce(key=remainder, initial=int, combine=plus_one, emit=with_count).sink(
+        "counts"
+    )
     out = folder / "counts"
     began = time.perf_counter()
     history(out, items)
@@ -293,14 +336,18 @@ def audit(spark: Any, jvm: int, folder: Path, items: int) -> None:
     sinks = {number: place.name for number, place in job.sink_places().items()}
     held = History(spark, sinks, [(number, chunk) for number in sinks for chunk in chunks_of(out)])
     pieces = pieces_of(spark, job.inputs)
-    meaning, count = ReferenceJob(job.graph, job.slots, fail=True), partitions_for(spark, job.slots, len(pieces))
+    meaning, count = (
+        ReferenceJob(job.graph, job.slots, fail=True),
+        partitions_for(spark, job.slots, len(pieces)),
+    )
     found = held.compared(rows_of(spark, meaning, pieces, partitions=count), Due())
     took = time.perf_counter() - began
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     print(json.dumps({
-        "items": found.delivered, "bytes": size, "audit seconds": round(took, 1), "CPU seconds": round(cpu_of(jvm) - used, 1),
-        "audited items/s": round(found.delivered / took), "peak MB": peaks.end(), "lost": found.lost, "doubled": found.doubled,
-        "foreign": found.foreign, "reordered": found.reordered, "load": os.getloadavg(),
+        "items": found.delivered, "bytes": size, "audit seconds": round(took, 1),
+        "CPU seconds": round(cpu_of(jvm) - used, 1), "audited items/s": round(found.delivered / took),
+        "peak MB": peaks.end(), "lost": found.lost, "doubled": found.doubled, "foreign": found.foreign,
+        "reordered": found.reordered, "load": os.getloadavg(),
     }))  # fmt: skip
 
 
@@ -315,7 +362,9 @@ def main() -> None:
     print(json.dumps({"load": os.getloadavg(), "cores": args.cores}))
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
         folder = Path(name)
-        with SparkDriver(frames_settings(cores=args.cores, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))) as driver:
+        with SparkDriver(
+            frames_settings(cores=args.cores, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))
+        ) as driver:
             spark = session_of(driver)
             if args.audit:
                 audit(spark, driver.jvm.pid, folder, args.audit)

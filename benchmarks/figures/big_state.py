@@ -1,12 +1,15 @@
-"""What a worker with a lot of state costs: its loss, its snapshots, what they write, and what a restore reads.
+"""What a worker with a lot of state costs: its loss, its snapshots, what they write, and what a restore
+reads.
 
-    python benchmarks big_state                                 # 1 GB on one worker: gap without and with a standby, latencies, bytes
+    python benchmarks big_state                                 # 1 GB on one worker: gap without and with a
+                                                                standby, latencies, bytes
     python benchmarks big_state --state 200MB --value 4096
 
-One worker holds all the state, in values that do not compress. Documents fill it as fast as they are taken, then others of `--keys` keys
-each come at `--rate`. A first run has one long checkpoint interval, so that its first snapshot is the whole state at once: latencies while
-it is under way, beside those before and behind it. Two more runs have epochs every second, are killed when all is calm, and say how long
-the output stood still, how much an epoch writes beside what changed, and how much a snapshot holds beside what lives.
+One worker holds all the state, in values that do not compress. Documents fill it as fast as they are taken,
+then others of `--keys` keys each come at `--rate`. A first run has one long checkpoint interval, so that its
+first snapshot is the whole state at once: latencies while it is under way, beside those before and behind it.
+Two more runs have epochs every second, are killed when all is calm, and say how long the output stood still,
+how much an epoch writes beside what changed, and how much a snapshot holds beside what lives.
 """
 
 import argparse
@@ -42,7 +45,9 @@ class Watch:
 
     def status(self) -> dict[str, Any]:
         path = self._folder / "status.json"
-        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"phase": "", "workers": [], "standbys": []}
+        found: dict[str, Any] = (
+            json.loads(path.read_text()) if path.exists() else {"phase": "", "workers": [], "standbys": []}
+        )
         return found
 
     def written(self) -> int:
@@ -79,7 +84,9 @@ def lines(keys: int, touched: int, documents: int) -> list[str]:
     return [f"{number}\t{' '.join(f'k{key}' for key in some)}" for number, some in enumerate(chosen)]
 
 
-def measured(options: argparse.Namespace, seconds: float, during: Callable[[Watch], None], **settings: Any) -> tuple[Outcome, int]:
+def measured(
+    options: argparse.Namespace, seconds: float, during: Callable[[Watch], None], **settings: Any
+) -> tuple[Outcome, int]:
     """A run of so many seconds behind the filling; `during` begins when the state is there."""
     keys = size_of(options.state) // options.value
     documents = lines(keys, options.keys, int(seconds * options.rate))
@@ -99,8 +106,8 @@ def measured(options: argparse.Namespace, seconds: float, during: Callable[[Watc
         file.write_text("\n".join(documents))
         os.environ["BENCH_VALUE"] = str(options.value)
         chosen = Settings(
-            rate=options.rate, workers=1, functions="big values", lines=file, fill=fill, warm_up=fill, documents=len(documents),
-            deadline=1800.0, **settings,
+            rate=options.rate, workers=1, functions="big values", lines=file, fill=fill, warm_up=fill,
+            documents=len(documents), deadline=1800.0, **settings,
         )  # fmt: skip
         outcome = run(chosen, watch)
     if failed:
@@ -126,10 +133,20 @@ def snapshot(options: argparse.Namespace) -> dict[str, Any]:
     outcome, fill = measured(options, options.interval + 30.0, during, interval=f"{options.interval:g}s")
     encode = window["uploading"] - options.encoding
     points = outcome.points[fill:]
-    calm = [latency for when, latency in points if window["filled"] + 3 < when < encode or when > window["committed"] + 2]
+    calm = [
+        latency
+        for when, latency in points
+        if window["filled"] + 3 < when < encode or when > window["committed"] + 2
+    ]
     busy = [latency for when, latency in points if encode <= when <= window["committed"]]
-    row = {"figure": "snapshot of everything", "bytes": int(window["bytes"]), "seconds": round(window["committed"] - encode, 1)}
-    row |= {f"calm_p{q}": _percentile(calm, q) for q in (50, 99)} | {f"during_p{q}": _percentile(busy, q) for q in (50, 99)}
+    row = {
+        "figure": "snapshot of everything",
+        "bytes": int(window["bytes"]),
+        "seconds": round(window["committed"] - encode, 1),
+    }
+    row |= {f"calm_p{q}": _percentile(calm, q) for q in (50, 99)} | {
+        f"during_p{q}": _percentile(busy, q) for q in (50, 99)
+    }
     return row | {"n": len(busy), "lost": outcome.lost, "doubled": outcome.doubled} | before
 
 
@@ -139,7 +156,11 @@ def killed(options: argparse.Namespace, standby: int) -> dict[str, Any]:
 
     def during(watch: Watch) -> None:
         watch.until(lambda status: (status["phase"], len(status["standbys"])) == ("running", standby))
-        watch.until(lambda status: status["phase"] == "running" and status["snapshot_size"] > 0.95 * size_of(options.state))
+        watch.until(
+            lambda status: (
+                status["phase"] == "running" and status["snapshot_size"] > 0.95 * size_of(options.state)
+            )
+        )
         watch.for_a_while(CALM)
         first, at = watch.written(), len(watch.commits)
         began = time.monotonic()
@@ -148,20 +169,29 @@ def killed(options: argparse.Namespace, standby: int) -> dict[str, Any]:
         seen["changed"] = round((time.monotonic() - began) * options.rate) * options.keys * options.value
         before = watch.status()
         seen["live"] = before["snapshot_size"]
-        pid = int(json.loads((watch._folder / f"workers/{before['workers'][0]['worker']}.json").read_text())["pid"])
+        pid = int(
+            json.loads((watch._folder / f"workers/{before['workers'][0]['worker']}.json").read_text())["pid"]
+        )
         seen["at"] = time.monotonic()
         os.kill(pid, signal.SIGKILL)
         after = watch.until(
-            lambda status: status["phase"] == "running" and status["attempt"] > before["attempt"] and len(status["standbys"]) == standby
+            lambda status: (
+                status["phase"] == "running"
+                and status["attempt"] > before["attempt"]
+                and len(status["standbys"]) == standby
+            )
         )
         seen["back"], seen["recovery"] = time.monotonic(), after["last_recovery"]
 
     before = noise()
-    outcome, _ = measured(options, CALM + options.epochs + options.saving, during, interval="1s", standby=standby)
+    outcome, _ = measured(
+        options, CALM + options.epochs + options.saving, during, interval="1s", standby=standby
+    )
     gap = _gap(outcome.deliveries, seen["at"], seen["back"] + SETTLED)
     return {
-        "figure": f"kill, {standby} standby", "gap_ms": round(gap), "recovery": seen["recovery"], "epochs": seen["epochs"],
-        "written_an_epoch": seen["written"] // max(1, seen["epochs"]), "written_over_changed": round(seen["written"] / seen["changed"], 2),
+        "figure": f"kill, {standby} standby", "gap_ms": round(gap), "recovery": seen["recovery"],
+        "epochs": seen["epochs"], "written_an_epoch": seen["written"] // max(1, seen["epochs"]),
+        "written_over_changed": round(seen["written"] / seen["changed"], 2),
         "snapshot_over_state": round(seen["live"] / size_of(options.state), 3) if seen["live"] else None,
         "lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder,
     } | before  # fmt: skip
@@ -180,20 +210,41 @@ def _percentile(values: list[float], q: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--state", default="1GB")
     parser.add_argument("--value", type=int, default=4096, help="bytes a key")
     parser.add_argument("--keys", type=int, default=20, help="that a document changes")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second")
     parser.add_argument(
-        "--interval", type=float, default=90.0, help="seconds to the snapshot of everything; filling has to be through by then"
+        "--interval",
+        type=float,
+        default=90.0,
+        help="seconds to the snapshot of everything; filling has to be through by then",
     )
-    parser.add_argument("--encoding", type=float, default=2.0, help="seconds before the first segment that count as the snapshot's too")
-    parser.add_argument("--epochs", type=float, default=15.0, help="seconds in which what epochs write is watched")
-    parser.add_argument("--saving", type=float, default=180.0, help="seconds at most to save what filled the state, and to recover")
+    parser.add_argument(
+        "--encoding",
+        type=float,
+        default=2.0,
+        help="seconds before the first segment that count as the snapshot's too",
+    )
+    parser.add_argument(
+        "--epochs", type=float, default=15.0, help="seconds in which what epochs write is watched"
+    )
+    parser.add_argument(
+        "--saving",
+        type=float,
+        default=180.0,
+        help="seconds at most to save what filled the state, and to recover",
+    )
     parser.add_argument("--figures", default="killed,standby,snapshot")
     options = parser.parse_args()
-    kinds = {"killed": lambda: killed(options, 0), "standby": lambda: killed(options, 1), "snapshot": lambda: snapshot(options)}
+    kinds = {
+        "killed": lambda: killed(options, 0),
+        "standby": lambda: killed(options, 1),
+        "snapshot": lambda: snapshot(options),
+    }
     for figure in options.figures.split(","):
         print(json.dumps(kinds[figure]()), flush=True)
 

@@ -1,9 +1,11 @@
-"""Memory and CPU of an operator's coordinators: N jobs of two idle workers each, in one process, with a real ZooKeeper.
+"""Memory and CPU of an operator's coordinators: N jobs of two idle workers each, in one process, with a real
+ZooKeeper.
 
     PYTHONPATH=operator python benchmarks coordinators --jobs 100
 
-The workers are false: they say what real ones would say (Hello, Opened, Sealed, a heartbeat each 100 ms), so that the process measured
-is the coordinators' alone. No epoch commits. Prints megabytes before, megabytes a job, and the share of a core.
+The workers are false: they say what real ones would say (Hello, Opened, Sealed, a heartbeat each 100 ms), so
+that the process measured is the coordinators' alone. No epoch commits. Prints megabytes before, megabytes a
+job, and the share of a core.
 """
 
 import argparse
@@ -61,7 +63,9 @@ class FalseWorker:
     def _beat(self) -> None:
         self._time += 4096
         if self._ready:
-            self._tell(m.Progress(self._fence, Time(self._time), Time(self._time), END, self._time, self._time))
+            self._tell(
+                m.Progress(self._fence, Time(self._time), Time(self._time), END, self._time, self._time)
+            )
         self._reactor.later(BEAT, self._beat)
 
     def _tell(self, message: Any) -> None:
@@ -70,7 +74,11 @@ class FalseWorker:
 
 def workers(jobs: int, port: int) -> None:
     reactor = EpollReactor()
-    kept = [FalseWorker(reactor, f"default.job-{job}", f"w{index}", port) for job in range(jobs) for index in range(2)]
+    kept = [
+        FalseWorker(reactor, f"default.job-{job}", f"w{index}", port)
+        for job in range(jobs)
+        for index in range(2)
+    ]
     assert kept
     reactor.run(lambda: None)
 
@@ -86,15 +94,19 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedZooKeeper(Path(folder) / "zk") as zookeeper:
         coordinators = Coordinators(
-            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=17700, changed=lambda _: None,
-            store_of=lambda url, _: store_from(url),
+            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=17700,
+            changed=lambda _: None, store_of=lambda url, _: store_from(url),
         )  # fmt: skip
         names = [f"default.job-{number}" for number in range(options.jobs)]
         before = megabytes()
         for name in names:
             settings = Settings(job=name, graph="", python="", workers=2, fronts=1)
-            coordinators.start(JobToCoordinate(settings=settings, token=TOKEN, store=str(Path(folder) / "store")))
-        helper = multiprocessing.get_context("spawn").Process(target=workers, args=(options.jobs, 17700), daemon=True)
+            coordinators.start(
+                JobToCoordinate(settings=settings, token=TOKEN, store=str(Path(folder) / "store"))
+            )
+        helper = multiprocessing.get_context("spawn").Process(
+            target=workers, args=(options.jobs, 17700), daemon=True
+        )
         helper.start()
         deadline = time.monotonic() + 120
         while not all((status := coordinators.status(name)) and status.phase == "running" for name in names):
@@ -103,7 +115,11 @@ def main() -> None:
         cpu, clock = time.process_time(), time.monotonic()
         time.sleep(options.seconds)
         share = (time.process_time() - cpu) / (time.monotonic() - clock)
-        row = {"jobs": options.jobs, "before_mb": round(before, 1), "mb_a_job": round((megabytes() - before) / options.jobs, 3)}
+        row = {
+            "jobs": options.jobs,
+            "before_mb": round(before, 1),
+            "mb_a_job": round((megabytes() - before) / options.jobs, 3),
+        }
         print(json.dumps({**row, "cores": round(share, 3), "load": round(os.getloadavg()[0], 1)}))
         helper.kill()
 

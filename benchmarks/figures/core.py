@@ -1,13 +1,16 @@
 """The core alone: CPU time a record of one worker, without sockets, and how it grows with the state.
 
     python benchmarks core                                   # 2,000 documents
-    python benchmarks core --documents 100000 --step 10000   # does a record cost the same when the posting lists are long?
+    python benchmarks core --documents 100000 --step 10000   # does a record cost the same when the posting
+                                                             lists are long?
     python benchmarks core --job counts --documents 30000    # bounded keys: memory must stop growing
     python benchmarks core --job hot --documents 10000       # half of all items belong to one key
-    python benchmarks core --job columns --batch 64          # a vectorised function and ready-made ones; chain, behind: several
+    python benchmarks core --job columns --batch 64          # a vectorised function and ready-made ones;
+                                                             chain, behind: several
 
-CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken every `--epoch` documents, as
-often as in a run at 50 documents a second with 1 s epochs. `--floor` measures the same job as a plain loop over dicts and lists.
+CPU seconds of this process, so a busy machine disturbs it less than a wall clock would. Epochs are taken
+every `--epoch` documents, as often as in a run at 50 documents a second with 1 s epochs. `--floor` measures
+the same job as a plain loop over dicts and lists.
 """
 
 import argparse
@@ -29,7 +32,16 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions, events, messages
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.worker import Worker
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SourceName, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SourceName,
+    WorkerId,
+)
 from flamestream.model.kernel import kernel
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import START, FrontId, Instant, Timestamp
@@ -41,7 +53,11 @@ SLOTS = 256
 def counts() -> fs.Graph:
     """Words counted: as many keys as the vocabulary, whatever the number of documents."""
     graph = fs.Graph("counts")
-    counted = graph.source("docs").flat_map(workload.words).reduce(key=workload.word_of, initial=int, combine=lambda n, _: n + 1)
+    counted = (
+        graph.source("docs")
+        .flat_map(workload.words)
+        .reduce(key=workload.word_of, initial=int, combine=lambda n, _: n + 1)
+    )
     counted.sink("index")
     return graph
 
@@ -54,7 +70,9 @@ def hot() -> fs.Graph:
 
     graph = fs.Graph("hot")
     grown = graph.source("docs").flat_map(workload.words)
-    grown.reduce(key=key, initial=fs.Vector, combine=workload.appended, emit=workload.change).sink("index", key=workload.word_of)
+    grown.reduce(key=key, initial=fs.Vector, combine=workload.appended, emit=workload.change).sink(
+        "index", key=workload.word_of
+    )
     return graph
 
 
@@ -98,7 +116,13 @@ class Alone:
 
     def documents(self, number: int, lines: Sequence[str]) -> None:
         """Records enter together, as they do when they wait, and their results leave."""
-        self.run([events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), list(lines), sum(map(len, lines)))])
+        self.run(
+            [
+                events.RecordsArrived(
+                    FENCE, FRONT, Partition(""), Offset(number), list(lines), sum(map(len, lines))
+                )
+            ]
+        )
 
     def epoch(self) -> None:
         """Announce one; its acceptance commits it."""
@@ -144,7 +168,9 @@ def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
             for posting in workload.words(line):
                 its = postings.setdefault(posting.word, [])
                 its.append((posting.document, posting.positions))
-                out += len(repr(workload.Change(posting.word, posting.document, posting.positions, len(its)).word))
+                out += len(
+                    repr(workload.Change(posting.word, posting.document, posting.positions, len(its)).word)
+                )
         return out
 
     return loop
@@ -169,7 +195,11 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                 alone.epoch()
             number += len(together)
         spent = time.process_time() - start
-        row = {"documents": number, "us_a_record": round(spent / records * 1e6, 2), "records_a_cpu_second": round(records / spent)}
+        row = {
+            "documents": number,
+            "us_a_record": round(spent / records * 1e6, 2),
+            "records_a_cpu_second": round(records / spent),
+        }
         if options.floor:
             row["plain_loop_us"] = round(_cpu(plain_loop(chunk)) / records * 1e6, 2)
         rows.append(row | {"rss_mb": _rss()})
@@ -189,14 +219,23 @@ def _rss() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=2000)
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--step", type=int, default=1000, help="documents a row")
-    parser.add_argument("--batch", type=int, default=1, help="documents that enter together: one at a low rate, dozens at full rate")
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        help="documents that enter together: one at a low rate, dozens at full rate",
+    )
     parser.add_argument("--epoch", type=int, default=50, help="documents an epoch")
     parser.add_argument("--job", choices=sorted(GRAPHS), default="index")
-    parser.add_argument("--reference", action="store_true", help="the Python parts instead of the native ones")
+    parser.add_argument(
+        "--reference", action="store_true", help="the Python parts instead of the native ones"
+    )
     parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
     measure(parser.parse_args())
 

@@ -1,4 +1,5 @@
-"""Latency over time through kills of a worker (Fig. 9 of the delivery paper): suite.py runs it, report.py draws it."""
+"""Latency over time through kills of a worker (Fig. 9 of the delivery paper): suite.py runs it, report.py
+draws it."""
 
 import time
 from typing import Any
@@ -17,7 +18,13 @@ def failing(kills: int, rate: float, standby: int, seed: int) -> dict[str, Any]:
     return {
         "system": SYSTEMS["flamestream"].name,
         "kind_of_kill": kind,
-        "cell": {"guarantee": KINDS[kind].guarantee, "interval": KINDS[kind].interval, "rate": rate, "standby": standby, "seed": seed},
+        "cell": {
+            "guarantee": KINDS[kind].guarantee,
+            "interval": KINDS[kind].interval,
+            "rate": rate,
+            "standby": standby,
+            "seed": seed,
+        },
         "kills": [
             {
                 "at_s": round(kill.at - start, 3),

@@ -1,10 +1,13 @@
-"""Files in a folder and in S3: how fast sources read and the rolling sink writes, beside what pyarrow, json, csv and boto3 need for it.
+"""Files in a folder and in S3: how fast sources read and the rolling sink writes, beside what pyarrow, json,
+csv and boto3 need for it.
 
-    python benchmarks files                        # the tables of docs/explanation/performance-of-parts.md (about a minute)
+    python benchmarks files                        # the tables of docs/explanation/performance-of-parts.md
+                                                   (about a minute)
     python benchmarks files --rows 20000 --json
 
-The S3 server is a real one on this machine (versitygw, which the tests build once). The floor of a source is a plain loop that makes the
-same rows; the floor of a delivery is one boto3 put of the same bytes; the floor of a file is pyarrow writing the same rows and one put.
+The S3 server is a real one on this machine (versitygw, which the tests build once). The floor of a source is
+a plain loop that makes the same rows; the floor of a delivery is one boto3 put of the same bytes; the floor
+of a file is pyarrow writing the same rows and one put.
 """
 
 import argparse
@@ -58,10 +61,13 @@ class BenchRow:
 
 def made_rows(count: int) -> list[dict[str, Any]]:
     """Rows of a number, a word and some positions."""
-    return [{"document": n, "word": f"word{n % 977}", "documents": n // 977, "positions": [n % 7, n % 11]} for n in range(count)]
+    return [
+        {"document": n, "word": f"word{n % 977}", "documents": n // 977, "positions": [n % 7, n % 11]}
+        for n in range(count)
+    ]
 
 
-# --- sources ------------------------------------------------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------------------------
 
 
 def encoded(rows: list[dict[str, Any]], form: str) -> bytes:
@@ -102,9 +108,17 @@ def source_rows(
         put(f"{form}/a", data)
         floor = best(partial(_count, plainly, data), len(rows))
         for place, path in (("folder", str(folder / form)), ("S3", url(form))):
-            settings: dict[str, Any] = {"path": path, "format": form, **({"records": "lines"} if form == "text" else {})}
+            settings: dict[str, Any] = {
+                "path": path,
+                "format": form,
+                **({"records": "lines"} if form == "text" else {}),
+            }
             rate = best(partial(read_all, settings), len(rows))
-            typed = rate if form == "text" else best(partial(read_all, {**settings, "type": "BenchRow"}), len(rows))
+            typed = (
+                rate
+                if form == "text"
+                else best(partial(read_all, {**settings, "type": "BenchRow"}), len(rows))
+            )
             yield {
                 "source": form,
                 "place": place,
@@ -134,7 +148,7 @@ def best(run: Callable[[], int], count: int, times: int = 3) -> float:
     return max(found)
 
 
-# --- the sink -----------------------------------------------------------------------------------------------------------------------
+# --- the sink -----------------------------------------------------------------------------------------------
 
 
 class Counted:
@@ -162,13 +176,22 @@ def deliveries(count: int) -> list[list[Bundle]]:
         for i in range(ITEMS_A_DELIVERY):
             n = delivery * ITEMS_A_DELIVERY + i
             meta = n.to_bytes(9, "big")
-            items.setdefault(n % SLOTS, []).append((meta, workload.Change(f"word{n % 977}", delivery, (n % 7, n % 11), n // 977)))
+            items.setdefault(n % SLOTS, []).append(
+                (meta, workload.Change(f"word{n % 977}", delivery, (n % 7, n % 11), n // 977))
+            )
         sequences.update(items.keys())
-        made.append([Bundle(Slot(s), SequenceNumber(sequences[s]), found[-1][0], encode_items(found)) for s, found in items.items()])
+        made.append(
+            [
+                Bundle(Slot(s), SequenceNumber(sequences[s]), found[-1][0], encode_items(found))
+                for s, found in items.items()
+            ]
+        )
     return made
 
 
-def sink_rows(folder: Path, url: Callable[[str], str], calls: list[list[Bundle]], floors: dict[str, float]) -> Iterator[dict[str, Any]]:
+def sink_rows(
+    folder: Path, url: Callable[[str], str], calls: list[list[Bundle]], floors: dict[str, float]
+) -> Iterator[dict[str, Any]]:
     """A line of the table for each format and place."""
     items = len(calls) * ITEMS_A_DELIVERY
     for form in ("parquet", "jsonl"):
@@ -178,7 +201,12 @@ def sink_rows(folder: Path, url: Callable[[str], str], calls: list[list[Bundle]]
             fence = Fence(Attempt(1), LayoutVersion(1))
             action = OpenSink(fence, SinkName("out"), [Slot(n) for n in range(SLOTS)])
             log = Log(
-                store, settings, part_format(form, "Change", "type"), Owner(FORMAT, "job", "out", form, "Change"), WorkerId("w"), action
+                store,
+                settings,
+                part_format(form, "Change", "type"),
+                Owner(FORMAT, "job", "out", form, "Change"),
+                WorkerId("w"),
+                action,
             )
             store.requests.clear()
             times = []
@@ -191,10 +219,11 @@ def sink_rows(folder: Path, url: Callable[[str], str], calls: list[list[Bundle]]
             rolled = time.perf_counter() - began
             files = [name for name in store.names("") if name.startswith("part-")]
             yield {
-                "sink": form, "place": place, "delivery p50 ms": ms(times), "bare put p50 ms": round(floors[place], 2),
-                "delivered items/s": round(items / sum(times)), "filed items/s": round(items / rolled),
-                "floor items/s": round(floors[form]), "deliveries": len(calls), "files": len(files),
-                "requests": dict(store.requests), "MB": round(sum(len(store.get(name)) for name in files) / 1e6, 2),
+                "sink": form, "place": place, "delivery p50 ms": ms(times),
+                "bare put p50 ms": round(floors[place], 2), "delivered items/s": round(items / sum(times)),
+                "filed items/s": round(items / rolled), "floor items/s": round(floors[form]),
+                "deliveries": len(calls), "files": len(files), "requests": dict(store.requests),
+                "MB": round(sum(len(store.get(name)) for name in files) / 1e6, 2),
             }  # fmt: skip
 
 
@@ -218,7 +247,8 @@ def floors_of(folder: Path, client: Any, calls: list[list[Bundle]]) -> dict[str,
             os.fsync(file.fileno())
         writes.append(time.perf_counter() - began)
     rows = [
-        {"word": f"word{n % 977}", "document": n // 200, "positions": [n % 7, n % 11], "documents": n // 977} for n in range(count * 200)
+        {"word": f"word{n % 977}", "document": n // 200, "positions": [n % 7, n % 11], "documents": n // 977}
+        for n in range(count * 200)
     ]
     found = {"S3": statistics.median(puts) * 1e3, "folder": statistics.median(writes) * 1e3}
     for form in ("parquet", "jsonl"):
@@ -228,7 +258,7 @@ def floors_of(folder: Path, client: Any, calls: list[list[Bundle]]) -> dict[str,
     return found
 
 
-# --- all of it ----------------------------------------------------------------------------------------------------------------------
+# --- all of it ----------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -244,23 +274,34 @@ def server(folder: Path) -> Iterator[S3Server]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--rows", type=int, default=100_000)
     options.add_argument("--deliveries", type=int, default=400)
     options.add_argument("--json", action="store_true")
     chosen = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="flamestream-files-") as name, server(Path(name) / "server") as s3:
+    with (
+        tempfile.TemporaryDirectory(prefix="flamestream-files-") as name,
+        server(Path(name) / "server") as s3,
+    ):
         folder = Path(name)
         client = boto3.client("s3", endpoint_url=s3.endpoint)
 
         def show(row: dict[str, Any]) -> None:
-            print(json.dumps(row) if chosen.json else "  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+            print(
+                json.dumps(row) if chosen.json else "  ".join(f"{key}={value}" for key, value in row.items()),
+                flush=True,
+            )
 
         def url(prefix: str) -> str:
             return f"s3://{BUCKET}/{prefix}?endpoint={s3.endpoint}"
 
         show(noise())
-        put: Callable[[str, bytes], None] = lambda key, data: client.put_object(Bucket=BUCKET, Key=key, Body=data)  # noqa: E731
+
+        def put(key: str, data: bytes) -> None:
+            client.put_object(Bucket=BUCKET, Key=key, Body=data)
+
         for row in source_rows(folder, url, put, made_rows(chosen.rows)):
             show(row)
         calls = deliveries(chosen.deliveries)

@@ -1,13 +1,16 @@
-"""Instructions a record of the core's hot paths, counted by valgrind: a slowdown is seen where a busy machine hides it from clocks.
+"""Instructions a record of the core's hot paths, counted by valgrind: a slowdown is seen where a busy machine
+hides it from clocks.
 
-    python benchmarks instructions                  # count again, beside benchmarks/figures/instructions.json; 1 if a path got dearer
+    python benchmarks instructions                  # count again, beside instructions.json; 1 if a path got dearer
     python benchmarks instructions --keep           # after a change that is meant: write the file
     python benchmarks instructions --paths native
 
-Each path is core.py, run for some documents and for twice as many; the difference is what the second half cost, without the start of the
-interpreter. Some minutes in all. Needs valgrind; the machine's load does not matter, the interpreter's version does, so it is kept too.
+Each path is core.py, run for some documents and for twice as many; the difference is what the second half
+cost, without the start of the interpreter. Some minutes in all. Needs valgrind; the machine's load does not
+matter, the interpreter's version does, so it is kept too.
 
-Keeps: the same work in every count (the corpus is seeded, hashes are fixed). Does not: see waiting, sockets or caches.
+Keeps: the same work in every count (the corpus is seeded, hashes are fixed). Does not: see waiting, sockets
+or caches.
 """
 
 import argparse
@@ -45,7 +48,9 @@ def count(arguments: list[str]) -> int:
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": os.pathsep.join(MODULES),
     }
-    done = subprocess.run([*valgrind, sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [*valgrind, sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
     return total(done.stderr)
@@ -62,8 +67,14 @@ def total(said: str) -> int:
 def a_record(path: str) -> int:
     """Instructions of one."""
     command = ["-m", "figures.core", *PATHS[path]]
-    some, twice = (count([*command, "--documents", str(each), "--step", str(each)]) for each in (DOCUMENTS, 2 * DOCUMENTS))
-    records = sum(len(set(line.partition("\t")[2].split())) for line in islice(documents(2 * DOCUMENTS), DOCUMENTS, None))
+    some, twice = (
+        count([*command, "--documents", str(each), "--step", str(each)])
+        for each in (DOCUMENTS, 2 * DOCUMENTS)
+    )
+    records = sum(
+        len(set(line.partition("\t")[2].split()))
+        for line in islice(documents(2 * DOCUMENTS), DOCUMENTS, None)
+    )
     return round((twice - some) / records)
 
 
@@ -74,13 +85,21 @@ def dearer(kept: dict[str, int], found: dict[str, int]) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--keep", action="store_true", help="write the file")
     parser.add_argument("--paths", nargs="+", default=list(PATHS), choices=list(PATHS))
     options = parser.parse_args()
-    before: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {"python": "", "instructions_a_record": {}}
+    before: dict[str, Any] = (
+        json.loads(KEPT.read_text()) if KEPT.exists() else {"python": "", "instructions_a_record": {}}
+    )
     if before["python"] not in ("", platform.python_version()):
-        print(f"the file is of Python {before['python']}, this is {platform.python_version()}: ratios mean little", file=sys.stderr)
+        print(
+            f"the file is of Python {before['python']}, this is {platform.python_version()}: ratios mean "
+            "little",
+            file=sys.stderr,
+        )
     kept: dict[str, int] = before["instructions_a_record"]
     found: dict[str, int] = {}
     for path in options.paths:
@@ -88,7 +107,11 @@ def main() -> int:
         beside = f"  {found[path] / kept[path]:.3f} of what is kept" if path in kept else ""
         print(f"{path}: {found[path]:,} instructions a record{beside}", flush=True)
     if options.keep:
-        rows = {"python": platform.python_version(), "machine": platform.machine(), "instructions_a_record": kept | found}
+        rows = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "instructions_a_record": kept | found,
+        }
         KEPT.write_text(json.dumps(rows, indent=2) + "\n")
         return 0
     for path, ratio in (bad := dearer(kept, found)).items():

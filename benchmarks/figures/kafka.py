@@ -1,11 +1,14 @@
-"""Kafka to inverted index to Kafka at a fixed rate, in both forms of the sink, beside what Kafka alone costs in the same run.
+"""Kafka to inverted index to Kafka at a fixed rate, in both forms of the sink, beside what Kafka alone costs
+in the same run.
 
-    python benchmarks kafka                                  # the table of docs/explanation/performance-of-parts.md
+    python benchmarks kafka                                  # the table of
+                                                             docs/explanation/performance-of-parts.md
     python benchmarks kafka --forms low-latency --documents 400 --brokers host:9092
 
-A document's latency is from its `produce` by one process to the receipt of its last change by another, on one clock. The floors: a document
-produced and consumed with nothing between (p50, p99), and a transaction of one small record, begun and committed. Without --brokers a
-broker of its own is started (tests/support/kafka_broker says from what).
+A document's latency is from its `produce` by one process to the receipt of its last change by another, on one
+clock. The floors: a document produced and consumed with nothing between (p50, p99), and a transaction of one
+small record, begun and committed. Without --brokers a broker of its own is started
+(tests/support/kafka_broker says from what).
 """
 
 import argparse
@@ -41,11 +44,15 @@ def topic(brokers: str, partitions: int) -> str:
 def floors(brokers: str, rate: float, count: int) -> dict[str, float]:
     """What Kafka costs without us, in milliseconds."""
     name = topic(brokers, 1)
-    plain = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "acks": "all", "enable.idempotence": True, **COMMON})
+    plain = Producer(
+        {"bootstrap.servers": brokers, "linger.ms": 0, "acks": "all", "enable.idempotence": True, **COMMON}
+    )
     own = {"group.id": "floor", "auto.offset.reset": "earliest", "enable.auto.commit": False}
     consumer = Consumer({"bootstrap.servers": brokers, **own, **COMMON})
     consumer.assign([TopicPartition(name, 0, 0)])
-    transactional = Producer({"bootstrap.servers": brokers, "linger.ms": 0, "transactional.id": name, **COMMON})
+    transactional = Producer(
+        {"bootstrap.servers": brokers, "linger.ms": 0, "transactional.id": name, **COMMON}
+    )
     transactional.init_transactions(30)
 
     def through() -> None:
@@ -59,7 +66,10 @@ def floors(brokers: str, rate: float, count: int) -> dict[str, float]:
         transactional.commit_transaction(30)
 
     empty = topic(brokers, 1)
-    return {**_timed("through", through, rate, count), **_timed("empty_transaction", transaction, rate, count)}
+    return {
+        **_timed("through", through, rate, count),
+        **_timed("empty_transaction", transaction, rate, count),
+    }
 
 
 def _timed(name: str, call: Callable[[], None], rate: float, count: int) -> dict[str, float]:
@@ -72,7 +82,10 @@ def _timed(name: str, call: Callable[[], None], rate: float, count: int) -> dict
         took.append((time.monotonic() - began) * 1e3)
         due += 1 / rate
     took = sorted(took[20:])
-    return {f"{name}_p50": round(took[len(took) // 2], 2), f"{name}_p99": round(took[int(len(took) * 0.99)], 2)}
+    return {
+        f"{name}_p50": round(took[len(took) // 2], 2),
+        f"{name}_p99": round(took[int(len(took) * 0.99)], 2),
+    }
 
 
 def run(options: argparse.Namespace, form: str) -> Outcome:
@@ -81,7 +94,9 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as made, contextlib.ExitStack() as stack:
         folder = Path(made)
         sent, received = folder / "sent.json", folder / "received.json"
-        consumer = stack.enter_context(_outside("consumer", options.brokers, index, received, "--isolation", ISOLATION[form]))
+        consumer = stack.enter_context(
+            _outside("consumer", options.brokers, index, received, "--isolation", ISOLATION[form])
+        )
         amount = ["--documents", str(options.documents), "--rate", str(options.rate)]
         producer = stack.enter_context(_outside("producer", options.brokers, docs, sent, *amount))
         (folder / "job.yaml").write_text(json.dumps(manifest(options, form, folder, docs, index)))
@@ -96,7 +111,12 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
             str(folder / "run"),
         ]
         log = stack.enter_context((folder / "engine.log").open("wb"))
-        engine = subprocess.Popen([*command, *(["--no-spark"] if options.no_spark else [])], stdout=log, stderr=log, env=_environment())
+        engine = subprocess.Popen(
+            [*command, *(["--no-spark"] if options.no_spark else [])],
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+        )
         stack.callback(_end, engine)
         _await_running(folder / "run", engine)
         assert producer.stdin is not None and producer.stdout is not None
@@ -106,7 +126,9 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
         time.sleep(options.grace)
         engine.terminate()
         if engine.wait(DEADLINE) != 0:
-            raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
+            raise SystemExit(
+                f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}"
+            )
         consumer.terminate()
         consumer.wait(60)
         return measured(json.loads(sent.read_text()), json.loads(received.read_text()), options.warm_up)
@@ -114,7 +136,14 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
 
 def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, index: str) -> dict[str, Any]:
     """The job."""
-    sink = {"brokers": options.brokers, "topic": index, "form": form, "key": "word", "value": "json", "control": f"control-{index}"}
+    sink = {
+        "brokers": options.brokers,
+        "topic": index,
+        "form": form,
+        "key": "word",
+        "value": "json",
+        "control": f"control-{index}",
+    }
     if form == "low-latency":
         sink["commitSeconds"] = options.commit_seconds
     spec = {
@@ -125,20 +154,42 @@ def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, in
         "checkpoint": {"interval": options.interval, "store": str(folder / "store")},
         "journal": {"folder": str(folder / "journal")},
     }
-    return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "bench"}, "spec": spec}
+    return {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": {"name": "bench"},
+        "spec": spec,
+    }
 
 
 def _await_running(folder: Path, engine: "subprocess.Popen[bytes]") -> None:
     status = folder / "status.json"
     while not (status.exists() and json.loads(status.read_text())["phase"] == "running"):
         if engine.poll() is not None:
-            raise SystemExit(f"the job ended with {engine.returncode}: {(folder.parent / 'engine.log').read_text()[-2000:]}")
+            raise SystemExit(
+                f"the job ended with {engine.returncode}: "
+                f"{(folder.parent / 'engine.log').read_text()[-2000:]}"
+            )
         time.sleep(0.05)
 
 
 @contextlib.contextmanager
-def _outside(role: str, brokers: str, name: str, report: Path, *more: str) -> "Iterator[subprocess.Popen[bytes]]":
-    command = [sys.executable, "-m", "harness.kafka_outside", role, "--brokers", brokers, "--topic", name, "--report", str(report), *more]
+def _outside(
+    role: str, brokers: str, name: str, report: Path, *more: str
+) -> "Iterator[subprocess.Popen[bytes]]":
+    command = [
+        sys.executable,
+        "-m",
+        "harness.kafka_outside",
+        role,
+        "--brokers",
+        brokers,
+        "--topic",
+        name,
+        "--report",
+        str(report),
+        *more,
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     assert process.stdout.readline().startswith(b"ready"), f"the {role} did not start"
@@ -165,7 +216,9 @@ def _broker(given: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--brokers", default="")
     parser.add_argument("--forms", default="low-latency,transactional")
     parser.add_argument("--documents", type=int, default=1000)
@@ -180,7 +233,10 @@ def main() -> None:
     parser.add_argument("--no-spark", action="store_true")
     options = parser.parse_args()
     with _broker(options.brokers) as options.brokers:
-        print(json.dumps({"floors_ms": floors(options.brokers, options.rate, options.floor_count)} | noise()), flush=True)
+        print(
+            json.dumps({"floors_ms": floors(options.brokers, options.rate, options.floor_count)} | noise()),
+            flush=True,
+        )
         for form in options.forms.split(","):
             print(json.dumps({"form": form} | run(options, form).row() | noise()), flush=True)
 

@@ -1,10 +1,13 @@
-"""What an entry costs in a journal that is a topic, beside a bare produce and the other journals, in one run, one after another.
+"""What an entry costs in a journal that is a topic, beside a bare produce and the other journals, in one run,
+one after another.
 
-    python benchmarks kafka_journal                          # the row of docs/explanation/performance-of-parts.md
+    python benchmarks kafka_journal                          # the row of
+                                                             docs/explanation/performance-of-parts.md
     python benchmarks kafka_journal --count 2000 --rate 100
 
-An append is from the front's `append` to its JournalAppended, in a loop that has nothing else to do; a produce is to its delivery report,
-acks=all, one record at a time. Milliseconds; the load is printed beside them. A broker and a ZooKeeper of its own are started.
+An append is from the front's `append` to its JournalAppended, in a loop that has nothing else to do; a
+produce is to its delivery report, acks=all, one record at a time. Milliseconds; the load is printed beside
+them. A broker and a ZooKeeper of its own are started.
 """
 
 import argparse
@@ -28,7 +31,10 @@ from support.journals.worker import Worker
 
 def produce(brokers: str) -> Callable[[int], None]:
     """A record of an entry's size, durable."""
-    name, producer = topic(brokers, 1), Producer({"bootstrap.servers": brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON})
+    name, producer = (
+        topic(brokers, 1),
+        Producer({"bootstrap.servers": brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON}),
+    )
 
     def once(_: int) -> None:
         producer.produce(name, b"x" * 100)
@@ -69,21 +75,33 @@ def measured(calls: dict[str, Callable[[int], None]], rate: float, count: int, r
                     took[name].append((time.monotonic() - began) * 1e3)
     for name, each in took.items():
         each.sort()
-        row = {"n": len(each), "p50": round(each[len(each) // 2], 2), "p99": round(each[int(len(each) * 0.99)], 2)}
+        row = {
+            "n": len(each),
+            "p50": round(each[len(each) // 2], 2),
+            "p99": round(each[int(len(each) * 0.99)], 2),
+        }
         print(json.dumps({"what": name, **row, **noise()}), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--brokers", default="")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=100.0)
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as made, _broker(options.brokers) as brokers, EmbeddedZooKeeper(Path(made) / "zk") as zookeeper:
+    with (
+        tempfile.TemporaryDirectory() as made,
+        _broker(options.brokers) as brokers,
+        EmbeddedZooKeeper(Path(made) / "zk") as zookeeper,
+    ):
         calls = {
             "bare produce": produce(brokers),
-            "topic": append(JournalConfig(kafka=KafkaJournal(brokers=brokers, topic=f"bench-{uuid4().hex[:8]}"))),
+            "topic": append(
+                JournalConfig(kafka=KafkaJournal(brokers=brokers, topic=f"bench-{uuid4().hex[:8]}"))
+            ),
             "zookeeper": append(JournalConfig(zookeeper=zookeeper.access)),
             "folder, fsync": append(JournalConfig(folder=str(Path(made) / "synced"))),
             "folder": append(JournalConfig(folder=str(Path(made) / "plain"), fsync=False)),

@@ -1,11 +1,12 @@
-"""Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval. (What a kill costs: recovery.py.)
+"""Latency of the inverted index at a fixed rate, by guarantee and checkpoint interval. (What a kill costs:
+recovery.py.)
 
     python benchmarks latency                               # the table of docs/explanation/performance.md
     python benchmarks latency --intervals 50ms,1s --documents 600 --guarantees exactly-once
 
-A document's latency is from when it was due to be sent by an outside process to the receipt of its last change by another, on one
-clock. Rounds rotate the order of the systems, so that a busy machine is busy for all. Results go to standard output as a table, or as
-JSON.
+A document's latency is from when it was due to be sent by an outside process to the receipt of its last
+change by another, on one clock. Rounds rotate the order of the systems, so that a busy machine is busy for
+all. Results go to standard output as a table, or as JSON.
 """
 
 import argparse
@@ -18,7 +19,11 @@ from harness.job import FUNCTIONS, Settings, noise, run
 
 def main() -> None:
     options = _options()
-    cells = [(g, i) for g in options.guarantees.split(",") for i in (options.intervals.split(",") if g != "none" else ["1s"])]
+    cells = [
+        (g, i)
+        for g in options.guarantees.split(",")
+        for i in (options.intervals.split(",") if g != "none" else ["1s"])
+    ]
     rows: list[dict[str, Any]] = []
     for turn in range(options.rounds):
         for guarantee, interval in cells[turn % len(cells) :] + cells[: turn % len(cells)]:
@@ -27,7 +32,15 @@ def main() -> None:
 
 
 def _measure(options: argparse.Namespace, guarantee: str, interval: str) -> dict[str, Any]:
-    settings = Settings(guarantee, interval, options.documents, options.rate, options.warm_up, options.workers, options.standby)
+    settings = Settings(
+        guarantee,
+        interval,
+        options.documents,
+        options.rate,
+        options.warm_up,
+        options.workers,
+        options.standby,
+    )
     settings.spark = not options.no_spark
     settings.functions = options.functions
     settings.master = options.master
@@ -44,7 +57,9 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--guarantees", default="exactly-once,none")
     parser.add_argument("--intervals", default="50ms,500ms,1s")
     parser.add_argument("--documents", type=int, default=1500)
@@ -56,9 +71,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--master", default="", help="a Spark master, e.g. local-cluster[2,1,1024]")
     parser.add_argument("--functions", choices=list(FUNCTIONS), default="rows")
     parser.add_argument("--mean", type=int, default=Settings().mean, help="words of a document")
-    parser.add_argument("--store", default="", help="s3://BUCKET?endpoint=URL, keys in the environment; else a folder")
+    parser.add_argument(
+        "--store", default="", help="s3://BUCKET?endpoint=URL, keys in the environment; else a folder"
+    )
     parser.add_argument("--no-spark", action="store_true", help="workers as plain processes")
-    parser.add_argument("--no-fsync", action="store_true", help="a journal that survives processes and not the machine")
+    parser.add_argument(
+        "--no-fsync", action="store_true", help="a journal that survives processes and not the machine"
+    )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 

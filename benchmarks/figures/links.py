@@ -1,9 +1,11 @@
-"""What TLS costs a frame on a link, beside the same frame in the clear: there and back between two ends of one loop, on one machine.
+"""What TLS costs a frame on a link, beside the same frame in the clear: there and back between two ends of
+one loop, on one machine.
 
     python benchmarks links
 
-By turns, and in microseconds of a processor, so a busy machine matters little. A line a size: medians of a frame's way there and back,
-and what TLS adds to one of the two; then what making a link costs both ends together.
+By turns, and in microseconds of a processor, so a busy machine matters little. A line a size: medians of a
+frame's way there and back, and what TLS adds to one of the two; then what making a link costs both ends
+together.
 """
 
 import socket

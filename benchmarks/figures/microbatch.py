@@ -1,10 +1,12 @@
-"""Where a micro-batch keeps its state: segments by foreachBatch (our runner), or Spark's state store by transformWithState.
+"""Where a micro-batch keeps its state: segments by foreachBatch (our runner), or Spark's state store by
+transformWithState.
 
     python benchmarks microbatch                 # 12 batches of 6,400 numbers, 2,000 keys
 
-Both fold the same rows with the same Python functions and differ in where the state of a key is between batches. The runner also
-delivers to a files sink and commits an epoch; transformWithState (RocksDB state store, row form) writes to a no-op sink, so the comparison
-favours it. transformWithState needs the package protobuf, which nothing else here does.
+Both fold the same rows with the same Python functions and differ in where the state of a key is between
+batches. The runner also delivers to a files sink and commits an epoch; transformWithState (RocksDB state
+store, row form) writes to a no-op sink, so the comparison favours it. transformWithState needs the package
+protobuf, which nothing else here does.
 """
 
 import argparse
@@ -73,14 +75,23 @@ def with_runner(spark: Any, folder: Path, batches: int, runs: int) -> dict[str, 
     name = WorkerId("b")
     layout = Layout(LayoutVersion(1), (name,) * job.slots, (name,), name)
     record = JobRecord(
-        attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="", job="counting"
+        attempt=Attempt(1),
+        layout=layout,
+        announced=Epoch(0),
+        committed=Epoch(0),
+        cut=START,
+        manifest="",
+        manifest_hash="",
+        job="counting",
     )
     began: list[float] = []
     committed = Committed(
-        record, lambda _: began.append(time.perf_counter()), str(folder / "store"), job="counting", graph=graph.identity, python="3",
-        slots=job.slots,
+        record, lambda _: began.append(time.perf_counter()), str(folder / "store"), job="counting",
+        graph=graph.identity, python="3", slots=job.slots,
     )  # fmt: skip
-    query = MicroBatches(spark, job, committed, folder / "checkpoint", interval=0.001, most_runs=runs, looked=lambda: None)
+    query = MicroBatches(
+        spark, job, committed, folder / "checkpoint", interval=0.001, most_runs=runs, looked=lambda: None
+    )
     query.run()
     return _figures([later - earlier for earlier, later in pairwise(began)])
 
@@ -89,7 +100,8 @@ def with_state_store(spark: Any, folder: Path, batches: int, runs: int) -> dict[
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     spark.conf.set(
-        "spark.sql.streaming.stateStore.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     )
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     job = _job(counting(), folder, batches * runs * RUN)
@@ -98,10 +110,18 @@ def with_state_store(spark: Any, folder: Path, batches: int, runs: int) -> dict[
     rows = spark.readStream.format(source.name()).load()
     processor = type("Processor", (Fold, StatefulProcessor), {})()
     folded = rows.groupBy("key").transformWithState(processor, "key binary, payload binary", "append", "none")
-    query = folded.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(folder / "store-checkpoint"))
+    query = (
+        folded.writeStream.format("noop")
+        .outputMode("append")
+        .option("checkpointLocation", str(folder / "store-checkpoint"))
+    )
     running = query.trigger(processingTime="1 milliseconds").start()
     deadline = time.monotonic() + 600
-    while time.monotonic() < deadline and running.isActive and len([p for p in running.recentProgress if p.numInputRows]) < batches:
+    while (
+        time.monotonic() < deadline
+        and running.isActive
+        and len([p for p in running.recentProgress if p.numInputRows]) < batches
+    ):
         time.sleep(0.2)
     took = [p.durationMs["triggerExecution"] / 1000 for p in running.recentProgress if p.numInputRows]
     failed = running.exception()
@@ -114,12 +134,24 @@ def with_state_store(spark: Any, folder: Path, batches: int, runs: int) -> dict[
 def _job(graph: Graph, folder: Path, count: int) -> Any:
     from flamestream.spark.frames.job_graph import ByValue
 
-    return job_of("counting", ByValue.of(graph), "numbers", {"generator": {"count": count}}, 0, folder / "counts", "counts")
+    return job_of(
+        "counting",
+        ByValue.of(graph),
+        "numbers",
+        {"generator": {"count": count}},
+        0,
+        folder / "counts",
+        "counts",
+    )
 
 
 def _figures(seconds: list[float]) -> dict[str, Any]:
     ordered = sorted(seconds)
-    return {"batches": len(ordered), "median seconds": round(ordered[len(ordered) // 2], 2), "slowest": round(ordered[-1], 2)}
+    return {
+        "batches": len(ordered),
+        "median seconds": round(ordered[len(ordered) // 2], 2),
+        "slowest": round(ordered[-1], 2),
+    }
 
 
 def main() -> None:
@@ -131,11 +163,16 @@ def main() -> None:
     print(json.dumps({"load": os.getloadavg(), "numbers a batch": args.runs * RUN, "keys": KEYS}))
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
         folder = Path(name)
-        with SparkDriver(frames_settings(cores=2, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))) as driver:
+        with SparkDriver(
+            frames_settings(cores=2, scratch=folder / "spark", python_path=(BENCHMARKS, JOBS))
+        ) as driver:
             spark = session_of(driver)
             for form in (with_runner, with_state_store):
                 (folder / form.__name__).mkdir()
-                print(json.dumps({form.__name__: form(spark, folder / form.__name__, args.batches, args.runs)}), flush=True)
+                print(
+                    json.dumps({form.__name__: form(spark, folder / form.__name__, args.batches, args.runs)}),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

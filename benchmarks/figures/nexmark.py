@@ -1,4 +1,5 @@
-"""Nexmark, ours beside Flink SQL: what an event costs each query, what it takes to a row's receipt, and what a failure costs.
+"""Nexmark, ours beside Flink SQL: what an event costs each query, what it takes to a row's receipt, and what
+a failure costs.
 
     make bench BENCH_ARGS=nexmark                                        # all of it: some 40 minutes
     python benchmarks nexmark --queries q0,q5 --measures latency         # a part
@@ -7,13 +8,14 @@
 Both are exactly once, with a checkpoint a second, on one worker or slot.
 
     rows          Flink's rows for 20,000 events, beside DuckDB's
-    throughput    both read one file of JSON lines and drop what comes out. Counted is the CPU time of all processes for two sizes of
-                  input: what a start costs, and what a virtual machine compiles, drops out of their difference. A clock would measure
-                  this machine's other users too
-    latency       both read and write sockets (nexmark/paced.py): at 80% of what each one takes, at a fixed rate, and through a failure
+    throughput    both read one file of JSON lines and drop what comes out. Counted is the CPU time of all
+                  processes for two sizes of input: what a start costs, and what a virtual machine compiles,
+                  drops out of their difference. A clock would measure this machine's other users too
+    latency       both read and write sockets (nexmark/paced.py): at 80% of what each one takes, at a fixed
+                  rate, and through a failure
 
-A line of results is written as soon as it is there, and what is there is not measured again; `--again` begins anew. What cannot be
-measured has a reason instead.
+A line of results is written as soon as it is there, and what is there is not measured again; `--again` begins
+anew. What cannot be measured has a reason instead.
 """
 
 import argparse
@@ -75,11 +77,14 @@ def _generated(count: int, configuration: Configuration) -> Iterator[Event]:
 
 
 def throughput(side: Side, query: str, sizes: tuple[int, int]) -> dict[str, Any]:
-    """CPU seconds of both sizes, and the events a second of one core that their difference says. Raises Failed."""
+    """CPU seconds of both sizes, and the events a second of one core that their difference says. Raises
+    Failed."""
     seconds = []
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name:
-            seconds.append(round(cpu_seconds(side.over_file(query, events_file(size, Configuration()), Path(name))), 2))
+            seconds.append(
+                round(cpu_seconds(side.over_file(query, events_file(size, Configuration()), Path(name))), 2)
+            )
     more = seconds[1] - seconds[0]
     rate = round((sizes[1] - sizes[0]) / more) if more > 0 else None
     return {"sizes": sizes, "cpu_seconds": seconds, "events_per_core_second": rate}
@@ -89,7 +94,9 @@ def cpu_seconds(command: Command) -> float:
     """Of a process and all that it waited for. Raises Failed with its last words if it fails."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | command.environment
-    done = subprocess.run(command.argv, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    done = subprocess.run(
+        command.argv, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise Failed(f"it ended with {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
@@ -101,7 +108,10 @@ def compared(queries: list[str]) -> dict[str, dict[str, Any]]:
     configuration = Configuration(seed=1, rate=200)
     events = list(_generated(COMPARED, configuration))
     arrivals = [Generator(configuration).arrival(number) for number in range(COMPARED)]
-    with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name, Oracle(events, arrivals, side_input()) as oracle:
+    with (
+        tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name,
+        Oracle(events, arrivals, side_input()) as oracle,
+    ):
         cpu_seconds(OfFlink().into_files(queries, events_file(COMPARED, configuration), Path(name)))
         found = {}
         for query in queries:
@@ -133,7 +143,11 @@ class Table:
             found = {"reason": str(reason).splitlines()[0]}
         where = {"versions": side.versions(), "machine": machine(), "noise": before}
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        row = {"measure": measure, "system": side.name, "query": query, "result": found} | where | {"when": when}
+        row = (
+            {"measure": measure, "system": side.name, "query": query, "result": found}
+            | where
+            | {"when": when}
+        )
         keep(self._file, row)
         self.rows.append(row)
         print(f"{measure}, {side.name}, {query}: {json.dumps(found)}  load={before['load']}", flush=True)
@@ -148,16 +162,25 @@ def measure(table: Table, options: argparse.Namespace, sides: list[Side]) -> Non
     """Every query of every side, by turns, so that a busy hour meets both."""
     queries, measures = options.queries.split(","), options.measures.split(",")
     if "rows" in measures and SIDES[OfFlink.name] in sides:
-        comparable = [query for query in queries if query in COMPARABLE and table.lacks("rows", OfFlink.name, query)]
+        comparable = [
+            query for query in queries if query in COMPARABLE and table.lacks("rows", OfFlink.name, query)
+        ]
         found = compared(comparable) if comparable else {}
         for query in comparable:
             table.add("rows", SIDES[OfFlink.name], query, partial(found.__getitem__, query))
     for query in queries:
         for side in sides:
             if "throughput" in measures and query in side.queries:
-                table.add("throughput", side, query, partial(throughput, side, query, (options.base, options.events)))
+                table.add(
+                    "throughput",
+                    side,
+                    query,
+                    partial(throughput, side, query, (options.base, options.events)),
+                )
             if "latency" in measures and query in side.queries:
-                table.add("latency", side, query, partial(latency, side, query, options.paced_events, options.rate))
+                table.add(
+                    "latency", side, query, partial(latency, side, query, options.paced_events, options.rate)
+                )
 
 
 def ready(names: list[str]) -> list[Side]:
@@ -172,15 +195,22 @@ def ready(names: list[str]) -> list[Side]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", default=",".join(sorted(QUERIES.keys() | FLINK_SQL.keys(), key=lambda name: int(name[1:]))))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--queries",
+        default=",".join(sorted(QUERIES.keys() | FLINK_SQL.keys(), key=lambda name: int(name[1:]))),
+    )
     parser.add_argument("--systems", default=",".join(SIDES))
     parser.add_argument("--measures", default="rows,throughput,latency")
     parser.add_argument("--events", type=int, default=800_000, help="of the larger input of throughput")
     parser.add_argument("--base", type=int, default=200_000, help="of the smaller one")
     parser.add_argument("--paced-events", type=int, default=PACED_EVENTS, help="that latency has at most")
     parser.add_argument("--rate", type=float, default=5_000.0, help="events a second, the same for both")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON; what is in them is not measured again")
+    parser.add_argument(
+        "--out", type=Path, default=OUT, help="lines of JSON; what is in them is not measured again"
+    )
     parser.add_argument("--again", action="store_true", help="set an older file aside, and measure all")
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()

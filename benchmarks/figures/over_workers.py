@@ -1,4 +1,5 @@
-"""Rows of suite.py for latency over workers: real runs while there is a core a worker, and the model of scaling.py for all.
+"""Rows of suite.py for latency over workers: real runs while there is a core a worker, and the model of
+scaling.py for all.
 
 Keeps: a modelled row says that it is one, and with which costs. Does not: draw (figures.py).
 """
@@ -45,7 +46,9 @@ def rows(system: System, cell: Cell, rounds: int, deadline: float, seed: int = 0
         yield from _modelled(system, cell, fitted, seed)
 
 
-def _modelled(system: System, cell: Cell, fitted: Sequence[list[float]], seed: int) -> Iterator[dict[str, Any]]:
+def _modelled(
+    system: System, cell: Cell, fitted: Sequence[list[float]], seed: int
+) -> Iterator[dict[str, Any]]:
     """For every number of workers, with costs fitted to the runs of one."""
     lines = list(documents(cell.documents, cell.mean))[cell.warm_up :][:MODELLED]
     sizes = [len(set(line.partition("\t")[2].split())) for line in lines]
@@ -55,12 +58,16 @@ def _modelled(system: System, cell: Cell, fitted: Sequence[list[float]], seed: i
         return modelled(costs, workers, lines[:count], cell.rate, cell.interval_ms, seed)
 
     before = noise()
-    costs = with_shell(core_costs(CORE_DOCUMENTS, cell.mean), sizes, middle, lambda costs: once(costs, 1, FITTED))
+    costs = with_shell(
+        core_costs(CORE_DOCUMENTS, cell.mean), sizes, middle, lambda costs: once(costs, 1, FITTED)
+    )
     for count in WORKERS:
         latencies = once(costs, count, len(lines))
         yield {
-            "kind": "workers", "round": 0, "modelled": True, "system": system.name, "cell": asdict(replace(cell, workers=count)),
-            "result": {f"p{q}": round(statistics.quantiles(latencies, n=100)[q - 1], 2) for q in (50, 75, 95, 99)},
-            "latencies_ms": [round(latency, 3) for latency in latencies], "costs": asdict(costs), "machine": machine(), "noise": before,
+            "kind": "workers", "round": 0, "modelled": True, "system": system.name,
+            "cell": asdict(replace(cell, workers=count)),
+            "result": {f"p{q}": round(statistics.quantiles(latencies, n=100)[q - 1], 2) for q
+                in (50, 75, 95, 99)}, "latencies_ms": [round(latency, 3) for latency in latencies],
+                    "costs": asdict(costs), "machine": machine(), "noise": before,
             "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }  # fmt: skip

@@ -1,13 +1,14 @@
-"""The PostgreSQL sink beside the raw floor, in one run: a bare commit, COPY and INSERT of the same rows, without FlameStream.
+"""The PostgreSQL sink beside the raw floor, in one run: a bare commit, COPY and INSERT of the same rows,
+without FlameStream.
 
     python benchmarks postgres                       # a server of its own, with fsync, in a temporary folder
     python benchmarks postgres --dsn postgresql://me@host/db
     python benchmarks postgres --json
 
-Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same server: "bare" is an
-INSERT of one row through the same driver, so one commit; "copy" is a COPY of as many rows and its commit, "arrays" the cheapest statement
-that was found for them (an INSERT from an array for each column, replacing by key if the sink does), without a memory of what was
-delivered. Throughput: deliveries of
+Latency: one call is in flight at a time, from `deliver` to the acknowledgement. In turns with it, on the same
+server: "bare" is an INSERT of one row through the same driver, so one commit; "copy" is a COPY of as many
+rows and its commit, "arrays" the cheapest statement that was found for them (an INSERT from an array for each
+column, replacing by key if the sink does), without a memory of what was delivered. Throughput: deliveries of
 4,096 rows over 128 slots, as a backlog makes them.
 """
 
@@ -44,8 +45,12 @@ class Sink:
 
     def __init__(self, dsn: str, table: str, key: list[str], slots: int) -> None:
         self.driver = PortDriver()
-        spec = {"postgres": {"dsn": dsn, "table": table, "columns": COLUMNS, "key": key, "state": "bench_slots"}}
-        self.consumer = sinks.build(spec, SINK, WorkerId("w"), f"bench-{table}", self.driver.post, self.driver.reactor)
+        spec = {
+            "postgres": {"dsn": dsn, "table": table, "columns": COLUMNS, "key": key, "state": "bench_slots"}
+        }
+        self.consumer = sinks.build(
+            spec, SINK, WorkerId("w"), f"bench-{table}", self.driver.post, self.driver.reactor
+        )
         self.consumer.open(OpenSink(FENCE, SINK, [Slot(slot) for slot in range(slots)]))
         self.driver.take(SinkOpened)
         self._sequences = dict.fromkeys(range(slots), 0)
@@ -58,7 +63,10 @@ class Sink:
             self._sequences[slot] += 1
             sequence = self._sequences[slot]
             items = [
-                (sequence.to_bytes(9, "big") + bytes([n % 128]), Change(f"word{slot}x{n}", sequence, (n, n + 7), sequence))
+                (
+                    sequence.to_bytes(9, "big") + bytes([n % 128]),
+                    Change(f"word{slot}x{n}", sequence, (n, n + 7), sequence),
+                )
                 for n in range(slot, rows, slots)
             ]
             made.append(Bundle(Slot(slot), SequenceNumber(sequence), items[-1][0], encode_items(items)))
@@ -71,7 +79,9 @@ class Sink:
         self.consumer.deliver(Deliver(FENCE, SINK, self._number, bundles))
         while not events:
             self.driver.reactor.turn()
-        assert type(events[0]) is BundlesAcknowledged, events[0].message if isinstance(events[0], SinkFailed) else events
+        assert type(events[0]) is BundlesAcknowledged, (
+            events[0].message if isinstance(events[0], SinkFailed) else events
+        )
         events.clear()
 
     def close(self) -> None:
@@ -81,7 +91,11 @@ class Sink:
 
 def latency(dsn: str, rounds: int, rows: int, slots: int, key: list[str]) -> dict[str, Any]:
     """p50 and p99 of a delivery, and of a bare commit beside it."""
-    with table(dsn, key) as name, contextlib.closing(Sink(dsn, name, key, slots)) as sink, psycopg.connect(dsn, autocommit=True) as raw:
+    with (
+        table(dsn, key) as name,
+        contextlib.closing(Sink(dsn, name, key, slots)) as sink,
+        psycopg.connect(dsn, autocommit=True) as raw,
+    ):
         raw.execute("CREATE TABLE bench_bare (n bigint, text text)")
         raw.execute(f"CREATE TABLE bench_copy (LIKE {name} INCLUDING ALL)")
         raw.execute(f"CREATE TABLE bench_arrays (LIKE {name} INCLUDING ALL)")
@@ -91,15 +105,21 @@ def latency(dsn: str, rounds: int, rows: int, slots: int, key: list[str]) -> dic
         copied: list[float] = []
         arrays: list[float] = []
         for number in range(rounds):
-            insert = partial(raw.execute, "INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True)
+            insert = partial(
+                raw.execute, "INSERT INTO bench_bare VALUES (%s, %s)", (number, "x" * 40), prepare=True
+            )
             bare.append(timed(insert))
             plain = [(f"word{n}", number, [n, n + 7], number) for n in range(rows)]
             copied.append(timed(partial(_copy, raw, "bench_copy", plain)))
             arrays.append(timed(partial(_arrays, raw, "bench_arrays", plain, key)))
             ours.append(timed(partial(sink.deliver, sink.bundles(rows, slots))))
     warm = rounds // 10
-    of_sink: dict[str, Any] = {"rows": rows, "slots": slots, "key": bool(key)} | quantiles("sink", ours[warm:])
-    floors = quantiles("bare", bare[warm:]) | quantiles("copy", copied[warm:]) | quantiles("arrays", arrays[warm:])
+    of_sink: dict[str, Any] = {"rows": rows, "slots": slots, "key": bool(key)} | quantiles(
+        "sink", ours[warm:]
+    )
+    floors = (
+        quantiles("bare", bare[warm:]) | quantiles("copy", copied[warm:]) | quantiles("arrays", arrays[warm:])
+    )
     return of_sink | floors | {"sink_per_bare": round(of_sink["sink_p50_ms"] / floors["bare_p50_ms"], 2)}
 
 
@@ -142,7 +162,12 @@ def _copy(raw: Any, name: str, rows: Rows) -> None:
 def _arrays(raw: Any, name: str, rows: Rows, key: list[str]) -> None:
     words, documents, positions, totals = zip(*rows, strict=True)
     texts = ["{" + ",".join(map(str, places)) + "}" for places in positions]
-    replace = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET positions = excluded.positions, documents = excluded.documents" if key else ""
+    replace = (
+        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET positions = excluded.positions, documents = "
+        "excluded.documents"
+        if key
+        else ""
+    )
     raw.execute(
         f"INSERT INTO {name} SELECT w, d, p::int[], n "
         f"FROM unnest(%s::text[], %s::bigint[], %s::text[], %s::bigint[]) AS r (w, d, p, n) {replace}",
@@ -166,14 +191,16 @@ def table(dsn: str, key: list[str]) -> Iterator[str]:
     unique = f", PRIMARY KEY ({', '.join(key)})" if key else ""
     with psycopg.connect(dsn, autocommit=True) as raw:
         raw.execute(
-            f"DROP TABLE IF EXISTS {name}, bench_slots, bench_slots_openings, bench_slots_log, bench_bare, bench_copy, bench_arrays"
+            f"DROP TABLE IF EXISTS {name}, bench_slots, bench_slots_openings, bench_slots_log, bench_bare, "
+            "bench_copy, bench_arrays"
         )
         raw.execute(f"CREATE TABLE {name} ({TYPES}{unique})")
         try:
             yield name
         finally:
             raw.execute(
-                f"DROP TABLE IF EXISTS {name}, bench_slots, bench_slots_openings, bench_slots_log, bench_bare, bench_copy, bench_arrays"
+                f"DROP TABLE IF EXISTS {name}, bench_slots, bench_slots_openings, bench_slots_log, "
+                "bench_bare, bench_copy, bench_arrays"
             )
 
 
@@ -206,7 +233,9 @@ def server(dsn: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dsn", default="")
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--deliveries", type=int, default=30)
@@ -216,11 +245,19 @@ def main() -> None:
     with server(options.dsn) as dsn:
         before = noise()
         rows: list[dict[str, Any]] = []
-        turns = [partial(latency, dsn, options.rounds, *load) for load in ((1, 1, []), (163, 64, []), (163, 64, key))]
-        for turn in [*turns, *(partial(throughput, dsn, options.deliveries, 4096, 128, each) for each in ([], key))]:
+        turns = [
+            partial(latency, dsn, options.rounds, *load)
+            for load in ((1, 1, []), (163, 64, []), (163, 64, key))
+        ]
+        for turn in [
+            *turns,
+            *(partial(throughput, dsn, options.deliveries, 4096, 128, each) for each in ([], key)),
+        ]:
             rows.append(turn())
             print(
-                json.dumps(rows[-1] | before) if options.json else "  ".join(f"{name}={value}" for name, value in rows[-1].items()),
+                json.dumps(rows[-1] | before)
+                if options.json
+                else "  ".join(f"{name}={value}" for name, value in rows[-1].items()),
                 flush=True,
             )
         print(before, file=sys.stderr)

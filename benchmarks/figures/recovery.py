@@ -4,9 +4,10 @@
     python benchmarks recovery --kills worker,standby --times 9
     python benchmarks recovery --kills worker --guarantee exactly-once-2pc
 
-The benchmark's job takes documents at a fixed rate between an outside producer and consumer. The gap of a kill is the longest time
-between two deliveries around it, seen by the consumer; without a kill it is one over the rate, and the table says how much more it was
-at times when nothing was killed. A kill comes a random while after the job was whole again.
+The benchmark's job takes documents at a fixed rate between an outside producer and consumer. The gap of a
+kill is the longest time between two deliveries around it, seen by the consumer; without a kill it is one over
+the rate, and the table says how much more it was at times when nothing was killed. A kill comes a random
+while after the job was whole again.
 
     kill           what is killed
     worker         a Python worker, without a standby: its task is started again by Spark
@@ -116,7 +117,11 @@ class Running:
 def watch(kind: str, times: int, rate: float, seed: int) -> tuple[Outcome, list[Kill]]:
     """A run with kills of one kind."""
     settings = KINDS[kind]
-    settings.rate, settings.documents, settings.warm_up = rate, int(rate * (10 + times * (CALM[1] + OUTAGE))), int(rate * 2)
+    settings.rate, settings.documents, settings.warm_up = (
+        rate,
+        int(rate * (10 + times * (CALM[1] + OUTAGE))),
+        int(rate * 2),
+    )
     struck = None
 
     def during(folder: Path) -> None:
@@ -135,8 +140,14 @@ def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
     outcome, kills = watch(kind, times, rate, seed)
     gaps = [gap_of(outcome, kill) for kill in kills]
     for kill, gap in zip(kills, gaps, strict=True):
-        print(f"  {kind}: {kill.victim}: gap {gap:.0f} ms, of it {kill.recovery_ms:.0f} ms recovery", file=sys.stderr)
-    calm = [_gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at) for kill in kills]
+        print(
+            f"  {kind}: {kill.victim}: gap {gap:.0f} ms, of it {kill.recovery_ms:.0f} ms recovery",
+            file=sys.stderr,
+        )
+    calm = [
+        _gap([when for when in outcome.deliveries if when <= kill.at], kill.at - CALM[0] + SETTLED, kill.at)
+        for kill in kills
+    ]
     counts = {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
     row = {
         "kill": kind,
@@ -157,7 +168,8 @@ def gap_of(outcome: Outcome, kill: Kill) -> float:
 
 
 def _gap(deliveries: list[float], since: float, until: float) -> float:
-    """The longest time between two deliveries, the second of them in this stretch (or the first behind it), in ms."""
+    """The longest time between two deliveries, the second of them in this stretch (or the first behind it),
+    in ms."""
     gaps = [after - before for before, after in pairwise(deliveries) if after > since and before < until]
     return max(gaps, default=float("nan")) * 1e3
 
@@ -171,7 +183,9 @@ def _parent(pid: int) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", default="worker,standby,executor,coordinator")
     parser.add_argument("--times", type=int, default=7, help="kills of a kind")
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second")
@@ -182,7 +196,10 @@ def main() -> None:
     for kind in options.kills.split(","):
         KINDS[kind].guarantee = options.guarantee
         row = measure(kind, options.times, options.rate, options.seed)
-        print(json.dumps(row) if options.json else "  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+        print(
+            json.dumps(row) if options.json else "  ".join(f"{key}={value}" for key, value in row.items()),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

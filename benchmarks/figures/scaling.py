@@ -1,15 +1,19 @@
-"""Median and tail of latency over 1, 2, 4, 8 workers: measured as far as a machine's cores carry, past them modelled by the simulator.
+"""Median and tail of latency over 1, 2, 4, 8 workers: measured as far as a machine's cores carry, past them
+modelled by the simulator.
 
     python benchmarks suite workers                 # measures, models, draws
-    python benchmarks scaling                       # the model alone: what it costs, and what comes out, as JSON
+    python benchmarks scaling                       # the model alone: what it costs, and what comes out, as
+                                                    JSON
 
-The model runs the engine's real core in the simulator's virtual time: every pass of a worker takes what its items cost (`Costs`), a
-message takes a delay, and each worker has a core to itself. Costs of the core are CPU times measured here, item by item. What the
-shell around it adds an item (sockets, encoding) is the rest of the slope of a measured run's latency over the sizes of its documents, with
-one worker; the delay is the one at which the modelled median of one worker is the measured one. So one worker is fitted, and two
-workers are the test of the model: both are shown, measured and modelled.
+The model runs the engine's real core in the simulator's virtual time: every pass of a worker takes what its
+items cost (`Costs`), a message takes a delay, and each worker has a core to itself. Costs of the core are CPU
+times measured here, item by item. What the shell around it adds an item (sockets, encoding) is the rest of
+the slope of a measured run's latency over the sizes of its documents, with one worker; the delay is the one
+at which the modelled median of one worker is the measured one. So one worker is fitted, and two workers are
+the test of the model: both are shown, measured and modelled.
 
-Does not: model the noise of a machine (other processes, pauses), so modelled tails are too good; or a network between machines.
+Does not: model the noise of a machine (other processes, pauses), so modelled tails are too good; or a network
+between machines.
 """
 
 import argparse
@@ -70,7 +74,7 @@ class Costs:
     """Of a message, one way, as the simulator draws it: from half of it to twice."""
 
 
-# --- what it costs ------------------------------------------------------------------------------------------------------------------
+# --- what it costs ------------------------------------------------------------------------------------------
 
 
 def core_costs(count: int, mean: int = 250) -> Costs:
@@ -96,7 +100,8 @@ def core_costs(count: int, mean: int = 250) -> Costs:
 
 
 def slope(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, float]:
-    """Of a line through the middle of all points, and where it begins: medians of groups by size, so that outliers do not pull.
+    """Of a line through the middle of all points, and where it begins: medians of groups by size, so that
+    outliers do not pull.
 
     >>> slope([1, 2, 3, 4] * 10, [12, 14, 16, 18] * 10)
     (2.0, 10.0)
@@ -105,7 +110,10 @@ def slope(sizes: Sequence[float], times: Sequence[float]) -> tuple[float, float]
     width = max(1, len(points) // 10)
     groups = [points[at : at + width] for at in range(0, len(points) - width + 1, width)]
     line = statistics.linear_regression(
-        *zip(*((statistics.mean(s for s, _ in g), statistics.median(t for _, t in g)) for g in groups), strict=True)
+        *zip(
+            *((statistics.mean(s for s, _ in g), statistics.median(t for _, t in g)) for g in groups),
+            strict=True,
+        )
     )
     return line.slope, line.intercept
 
@@ -139,39 +147,60 @@ class _Timed(Alone):
         return statistics.mean(self._chores)
 
 
-def with_shell(costs: Costs, sizes: Sequence[int], latencies: Sequence[float], run: Callable[[Costs], Sequence[float]]) -> Costs:
-    """With what the shell adds, from documents and their latencies (ms), measured with one worker; `run` models the first of them."""
+def with_shell(
+    costs: Costs, sizes: Sequence[int], latencies: Sequence[float], run: Callable[[Costs], Sequence[float]]
+) -> Costs:
+    """With what the shell adds, from documents and their latencies (ms), measured with one worker; `run`
+    models the first of them."""
     measured, _ = slope(sizes, [latency * 1e3 for latency in latencies])
     costs = replace(costs, deliver=max(0.0, measured - costs.enter - costs.reduce))
     low, high = LEAST_DELAY, MOST_DELAY
     while high - low > max(2, low // 20):
         middle = (low + high) // 2
         found = run(replace(costs, delay=middle))
-        low, high = (middle, high) if statistics.median(found) < statistics.median(latencies[: len(found)]) else (low, middle)
+        low, high = (
+            (middle, high)
+            if statistics.median(found) < statistics.median(latencies[: len(found)])
+            else (low, middle)
+        )
     if low == LEAST_DELAY or high == MOST_DELAY:
-        print("the model does not fit: no delay makes one worker as measured (a busy machine?)", file=sys.stderr)
+        print(
+            "the model does not fit: no delay makes one worker as measured (a busy machine?)", file=sys.stderr
+        )
     return replace(costs, delay=low)
 
 
-# --- the model ----------------------------------------------------------------------------------------------------------------------
+# --- the model ----------------------------------------------------------------------------------------------
 
 
 def charge(costs: Costs) -> Charge:
     """What a worker's pass takes."""
 
     def of_pass(events: Sequence[e.Event], actions: Sequence[a.Action]) -> int:
-        entered = sum(_records(str(line)) for event in events if type(event) is e.RecordsArrived for line in event.payloads)
+        entered = sum(
+            _records(str(line))
+            for event in events
+            if type(event) is e.RecordsArrived
+            for line in event.payloads
+        )
         received = sum(_items(event.frame.messages) for event in events if type(event) is e.FromPeer)
         sent = sum(_items(action.frame.messages) for action in actions if type(action) is a.ToPeer)
         delivered = sum(_delivered(action) for action in actions if type(action) is a.Deliver)
         chores = sum(type(event) is e.Woken for event in events)
-        spent = costs.a_pass + chores * costs.a_chore + entered * costs.enter + (entered + received - sent) * costs.reduce
+        spent = (
+            costs.a_pass
+            + chores * costs.a_chore
+            + entered * costs.enter
+            + (entered + received - sent) * costs.reduce
+        )
         return max(1, round(spent + (sent + received) * costs.hop + delivered * costs.deliver))
 
     return of_pass
 
 
-def modelled(costs: Costs, workers: int, lines: Sequence[str], rate: float, interval_ms: int, seed: int = 0) -> list[float]:
+def modelled(
+    costs: Costs, workers: int, lines: Sequence[str], rate: float, interval_ms: int, seed: int = 0
+) -> list[float]:
     """Latencies of the documents, ms."""
     records = [SimRecord(line, BEGIN + int(i * SECOND / rate), Timestamp(1)) for i, line in enumerate(lines)]
     last: dict[int, int] = {}
@@ -185,28 +214,41 @@ def modelled(costs: Costs, workers: int, lines: Sequence[str], rate: float, inte
         faults.heal()
         return plan_of(plan, workers, records, interval_ms * MS, costs.delay), faults
 
-    job = SimJob(workload.graph, None, lambda _rng, _number: lines[0], 1)  # what is drawn is replaced by `adjust`
+    # what is drawn is replaced by `adjust`
+    job = SimJob(workload.graph, None, lambda _rng, _number: lines[0], 1)
     simulate(seed, adjust=adjust, job=job, parts=FASTEST, timing=Timing(charge(costs), taken))
-    return [(last[int(line.partition("\t")[0])] - record.available) / 1e3 for line, record in zip(lines, records, strict=True)]
+    return [
+        (last[int(line.partition("\t")[0])] - record.available) / 1e3
+        for line, record in zip(lines, records, strict=True)
+    ]
 
 
-def plan_of(drawn: Plan, workers: int, records: list[SimRecord], interval: int, delay: int, fronts: int = 1) -> Plan:
-    """Nothing by chance but delays: no faults, no timeout that a busy worker would meet. Fronts take the records in turns."""
+def plan_of(
+    drawn: Plan, workers: int, records: list[SimRecord], interval: int, delay: int, fronts: int = 1
+) -> Plan:
+    """Nothing by chance but delays: no faults, no timeout that a busy worker would meet. Fronts take the
+    records in turns."""
     source = SourceName("docs")
-    settings = tuple(FrontSettings(FrontId(number), source, timed=False, replayable=False) for number in range(fronts))
+    settings = tuple(
+        FrontSettings(FrontId(number), source, timed=False, replayable=False) for number in range(fronts)
+    )
     worker = replace(
         drawn.worker, slots=SLOTS, fronts=settings, dead_letter=None,
         credit_runs=1024, credit_bytes=8 << 20, delivery_items=8192, heartbeat=100 * MS, slice_size=128,
         slice_bytes=64 << 10, upload_bytes=64 << 20, debug=False,
     )  # fmt: skip
     coordinator = replace(
-        drawn.coordinator, workers=workers, fronts=fronts, slots=SLOTS, interval_us=interval, epoch_timeout_us=60 * SECOND,
-        heartbeat_us=60 * SECOND, stuck_us=60 * SECOND, drain_us=60 * SECOND, last_epoch_us=3 * SECOND, graph=workload.graph.identity,
+        drawn.coordinator, workers=workers, fronts=fronts, slots=SLOTS, interval_us=interval,
+        epoch_timeout_us=60 * SECOND, heartbeat_us=60 * SECOND, stuck_us=60 * SECOND, drain_us=60 * SECOND,
+        last_epoch_us=3 * SECOND, graph=workload.graph.identity,
     )  # fmt: skip
-    sites = [SourceSite(front.front, False, False, {Partition(""): records[front.front :: fronts]}) for front in settings]
+    sites = [
+        SourceSite(front.front, False, False, {Partition(""): records[front.front :: fronts]})
+        for front in settings
+    ]
     return replace(
-        drawn, sites=sites, worker=worker, coordinator=coordinator, workers=workers, standbys=0, delay=delay, turn=2,
-        heal_at=records[-1].available, encode=False, stop_at=None,
+        drawn, sites=sites, worker=worker, coordinator=coordinator, workers=workers, standbys=0, delay=delay,
+        turn=2, heal_at=records[-1].available, encode=False, stop_at=None,
     )  # fmt: skip
 
 
@@ -229,7 +271,9 @@ def _cpu(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=300)
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--interval", type=int, default=1000)
@@ -241,7 +285,11 @@ def main() -> None:
     print(json.dumps(asdict(costs)))
     for workers in WORKERS:
         latencies = sorted(modelled(costs, workers, lines, options.rate, options.interval))
-        row: dict[str, Any] = {"workers": workers, "p50": statistics.median(latencies), "p99": latencies[int(0.99 * len(latencies))]}
+        row: dict[str, Any] = {
+            "workers": workers,
+            "p50": statistics.median(latencies),
+            "p99": latencies[int(0.99 * len(latencies))],
+        }
         print(json.dumps(row), flush=True)
 
 

@@ -64,7 +64,9 @@ def timed(call: Callable[[int], object], times: int, number: "count[int]") -> li
     return took
 
 
-def measured(calls: dict[str, dict[str, Callable[[int], object]]], times: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+def measured(
+    calls: dict[str, dict[str, Callable[[int], object]]], times: int, rounds: int
+) -> dict[str, dict[str, list[float]]]:
     """With and without take turns, so that noise hits both. The first round warms up."""
     took: dict[str, dict[str, list[float]]] = {}
     number = count()
@@ -83,7 +85,9 @@ def percentiles(took: list[float]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
@@ -94,10 +98,16 @@ def main() -> None:
         (folder / "tls").mkdir()
         plain = stack.enter_context(SharedZooKeeper(folder / "plain"))
         sealed = stack.enter_context(SharedZooKeeper(folder / "tls", authority.server(), authority.text))
-        calls = {way: calls_of(server.access(), stack) for way, server in (("without", plain), ("with", sealed))}
+        calls = {
+            way: calls_of(server.access(), stack) for way, server in (("without", plain), ("with", sealed))
+        }
         where = {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         for what, ways in measured(calls, options.count, options.rounds).items():
-            row = {"what": what, "n": len(ways["with"]), **{way: percentiles(took) for way, took in ways.items()}}
+            row = {
+                "what": what,
+                "n": len(ways["with"]),
+                **{way: percentiles(took) for way, took in ways.items()},
+            }
             print(json.dumps({**row, **noise(), **where}), flush=True)
 
 

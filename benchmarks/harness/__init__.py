@@ -1,4 +1,5 @@
-"""What all figures share: one run of one system between an outside producer and consumer, and the tables of what came out."""
+"""What all figures share: one run of one system between an outside producer and consumer, and the tables of
+what came out."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """A seeded corpus with Zipf-distributed words: document `i` has the same bytes in every run.
 
-Lengths are log-normal around `mean` words (20 to 4000); the vocabulary has 60,000 words with exponent 1.05, close to English prose.
+Lengths are log-normal around `mean` words (20 to 4000); the vocabulary has 60,000 words with exponent 1.05,
+close to English prose.
 
     python benchmarks/harness/corpus.py 1000 250 > docs.tsv        # one line a document: number<TAB>words
 """

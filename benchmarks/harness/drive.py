@@ -1,9 +1,11 @@
 """One run of one system between an outside producer and consumer, all on this machine.
 
-The outside is the same for all: its own two processes, one clock, the same corpus on the same schedule (outside.py for ours, lines.py for
-peers on sockets, topics.py for peers between Kafka's). A run ends when all expected changes have come, or its deadline has passed.
+The outside is the same for all: its own two processes, one clock, the same corpus on the same schedule
+(outside.py for ours, lines.py for peers on sockets, topics.py for peers between Kafka's). A run ends when all
+expected changes have come, or its deadline has passed.
 
-Keeps: whatever happens, no process outlives its run. Does not: choose what is run, or in which order (suite.py).
+Keeps: whatever happens, no process outlives its run. Does not: choose what is run, or in which order
+(suite.py).
 """
 
 import contextlib
@@ -33,9 +35,14 @@ LINGER = 0.3
 """Seconds behind the last expected change, for changes too many."""
 
 
-def drive(system: System, cell: Cell, deadline: float, during: Callable[[Path], None] | None = None) -> Outcome:
+def drive(
+    system: System, cell: Cell, deadline: float, during: Callable[[Path], None] | None = None
+) -> Outcome:
     """Run it. `during` is called in a thread with the run's folder, for deliberate faults (ours only)."""
-    with tempfile.TemporaryDirectory(prefix="flamestream-bench-", ignore_cleanup_errors=True) as name, contextlib.ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="flamestream-bench-", ignore_cleanup_errors=True) as name,
+        contextlib.ExitStack() as stack,
+    ):
         folder = Path(name)
         ends = stack.enter_context(_ends(system.form, cell, folder))
         running = start(system.command(cell, ends.places), folder)
@@ -69,9 +76,17 @@ def record(system: System, cell: Cell, outcome: Outcome, before: dict[str, Any])
 
 def machine() -> dict[str, Any]:
     """This one, as far as figures depend on it."""
-    model = next((line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
     total = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
-    return {"processor": model, "cores": os.cpu_count(), "memory_gb": round(total / 1e6, 1), "kernel": platform.release()}
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "memory_gb": round(total / 1e6, 1),
+        "kernel": platform.release(),
+    }
 
 
 def _lines(file: str) -> list[str]:
@@ -89,13 +104,17 @@ class _Ends:
         source, sink = free_port(), free_port()
         amount = ["--documents", str(cell.documents), "--rate", str(cell.rate), "--mean", str(cell.mean)]
         self._producer, said = self._outside("producer", source, "sent", *amount)
-        self._consumer, _ = self._outside("consumer", sink, "received", *([] if self._wire else ["--expect", said.split()[-1]]))
+        self._consumer, _ = self._outside(
+            "consumer", sink, "received", *([] if self._wire else ["--expect", said.split()[-1]])
+        )
         self.places = Places(f"127.0.0.1:{source}", f"127.0.0.1:{sink}", folder)
         self._done = threading.Event()
         if not self._wire:
             listen(self._consumer, self._done)
 
-    def _outside(self, role: str, port: int, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
+    def _outside(
+        self, role: str, port: int, report: str, *more: str
+    ) -> tuple["subprocess.Popen[bytes]", str]:
         return outside(self._script, role, self._folder / f"{report}.json", "--port", str(port), *more)
 
     def await_end(self, running: Running, deadline: float) -> None:
@@ -116,13 +135,17 @@ class _Ends:
         for process in (self._producer, self._consumer):
             process.terminate()
             process.wait(REPORTED_WITHIN)
-        return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
+        return json.loads((self._folder / "sent.json").read_text()), json.loads(
+            (self._folder / "received.json").read_text()
+        )
 
     def end(self) -> None:
         hang_up(self._producer, self._consumer)
 
 
-def outside(script: str, role: str, report: Path, *more: str, stdin: int | None = None) -> tuple["subprocess.Popen[bytes]", str]:
+def outside(
+    script: str, role: str, report: Path, *more: str, stdin: int | None = None
+) -> tuple["subprocess.Popen[bytes]", str]:
     """One of the two processes outside, ready, and what it said then."""
     command = [sys.executable, "-m", f"harness.{script}", role, "--report", str(report), *more]
     process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, env=_environment())

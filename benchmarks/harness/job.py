@@ -1,4 +1,5 @@
-"""One run of the benchmark's job between an outside producer and consumer, all on this machine; shared by the benchmarks' commands."""
+"""One run of the benchmark's job between an outside producer and consumer, all on this machine; shared by the
+benchmarks' commands."""
 
 import contextlib
 import itertools
@@ -20,10 +21,11 @@ from harness import JOBS, PATHS
 
 DEADLINE = 600.0
 FUNCTIONS = {
-    "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"), "columns": ("workload_columns.py", "graph"),
-    "big values": ("big_values.py", "graph"),
+    "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"),
+    "columns": ("workload_columns.py", "graph"), "big values": ("big_values.py", "graph"),
 }  # fmt: skip
-"""The job's functions: a user's own, with ready-made ones behind the words, with a vectorised one for the words too; of big_state.py."""
+"""The job's functions: a user's own, with ready-made ones behind the words, with a vectorised one for the
+words too; of big_state.py."""
 
 
 @dataclass(slots=True)
@@ -52,10 +54,22 @@ class Outcome:
 
     def row(self) -> dict[str, Any]:
         """For tables and JSON."""
-        quantiles = {f"p{q}": round(self.percentile(q / 100), 2) for q in (50, 75, 95, 99)} if self.latencies else {}
-        counts = {"gap_ms": round(self.gap, 1), "lost": self.lost, "doubled": self.doubled, "disorder": self.disorder}
+        quantiles = (
+            {f"p{q}": round(self.percentile(q / 100), 2) for q in (50, 75, 95, 99)} if self.latencies else {}
+        )
+        counts = {
+            "gap_ms": round(self.gap, 1),
+            "lost": self.lost,
+            "doubled": self.doubled,
+            "disorder": self.disorder,
+        }
         rate = round(self.records / self.seconds) if self.seconds else 0
-        return quantiles | counts | {"records": self.records, "records_per_s": rate, "seconds": round(self.seconds, 1)} | self.extra
+        return (
+            quantiles
+            | counts
+            | {"records": self.records, "records_per_s": rate, "seconds": round(self.seconds, 1)}
+            | self.extra
+        )
 
 
 @dataclass(slots=True)
@@ -105,11 +119,19 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
         spec["journal"] = {"folder": str(folder / "journal"), "fsync": settings.fsync}
     if settings.master:
         spec["spark"] = {"master": settings.master}
-    return json.dumps({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "bench"}, "spec": spec})
+    return json.dumps(
+        {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamJob",
+            "metadata": {"name": "bench"},
+            "spec": spec,
+        }
+    )
 
 
 def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Outcome:
-    """Run the job to its end. `during` is called in a thread with the run folder once results come, for deliberate faults."""
+    """Run the job to its end. `during` is called in a thread with the run folder once results come, for
+    deliberate faults."""
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         source, sink = free_port(), free_port()
@@ -127,26 +149,44 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         documents += ["--lines", str(settings.lines)] if settings.lines else []
         producer = stack.enter_context(_outside("producer", source, folder / "sent.json", *documents))
         (folder / "job.yaml").write_text(manifest(settings, folder, source, sink))
-        command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
+        command = [
+            sys.executable,
+            "-m",
+            "flamestream.cli.main",
+            "run",
+            str(folder / "job.yaml"),
+            "--run-folder",
+            str(folder / "run"),
+        ]
         log = (folder / "engine.log").open("wb")
-        engine = subprocess.Popen([*command, *([] if settings.spark else ["--no-spark"])], stdout=log, stderr=log, env=_environment())
+        engine = subprocess.Popen(
+            [*command, *([] if settings.spark else ["--no-spark"])],
+            stdout=log,
+            stderr=log,
+            env=_environment(),
+        )
         stack.callback(_end, engine)
         helper = threading.Thread(target=during, args=(folder / "run",), daemon=True) if during else None
         if helper:
             helper.start()
         if engine.wait(settings.deadline) != 0:
-            raise SystemExit(f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}")
+            raise SystemExit(
+                f"the job ended with {engine.returncode}:\n{(folder / 'engine.log').read_text()[-4000:]}"
+            )
         for process in (producer, consumer):
             process.terminate()
             process.wait(120)
         return measured(
-            json.loads((folder / "sent.json").read_text()), json.loads((folder / "received.json").read_text()), settings.warm_up
+            json.loads((folder / "sent.json").read_text()),
+            json.loads((folder / "received.json").read_text()),
+            settings.warm_up,
         )
 
 
 def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Outcome:
-    """Latency: from when a document was due to the receipt of its last change. `late_ms` in the row: how much behind that the sending was,
-    at the 99th percentile; the outside's own slowness, or the system's that let it wait."""
+    """Latency: from when a document was due to the receipt of its last change. `late_ms` in the row: how much
+    behind that the sending was, at the 99th percentile; the outside's own slowness, or the system's that let
+    it wait."""
     last = {int(document): when for document, when in received["last"].items()}
     counts = {int(document): count for document, count in received["counts"].items()}
     expected = sent["expected"]
@@ -170,12 +210,16 @@ def measured(sent: dict[str, Any], received: dict[str, Any], warm_up: int) -> Ou
 
 
 def _steady(last: dict[int, float], expected: list[int], warm_up: int) -> dict[str, Any]:
-    """Change records a second behind the warm-up, and the seconds of it: from when its last document was through to the last change."""
+    """Change records a second behind the warm-up, and the seconds of it: from when its last document was
+    through to the last change."""
     if not 0 < warm_up < len(expected) or warm_up - 1 not in last or max(last) < warm_up:
         return {"steady_per_s": 0, "steady_s": 0.0}
     took = max(last.values()) - max(last.get(i, 0.0) for i in range(warm_up))
     # What came in one piece has no rate.
-    return {"steady_per_s": round(sum(expected[warm_up:]) / took) if took > 0.2 else 0, "steady_s": round(took, 1)}
+    return {
+        "steady_per_s": round(sum(expected[warm_up:]) / took) if took > 0.2 else 0,
+        "steady_s": round(took, 1),
+    }
 
 
 def noise() -> dict[str, Any]:
@@ -186,7 +230,11 @@ def noise() -> dict[str, Any]:
         time.sleep(0.001)
         late.append((time.monotonic() - start - 0.001) * 1e3)
     late.sort()
-    return {"load": round(os.getloadavg()[0], 2), "timer_p50_ms": round(statistics.median(late), 3), "timer_p99_ms": round(late[197], 3)}
+    return {
+        "load": round(os.getloadavg()[0], 2),
+        "timer_p50_ms": round(statistics.median(late), 3),
+        "timer_p99_ms": round(late[197], 3),
+    }
 
 
 def _environment() -> dict[str, str]:
@@ -196,7 +244,17 @@ def _environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def _outside(role: str, port: int, report: Path, *more: str) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "harness.outside", role, "--port", str(port), "--report", str(report), *more]
+    command = [
+        sys.executable,
+        "-m",
+        "harness.outside",
+        role,
+        "--port",
+        str(port),
+        "--report",
+        str(report),
+        *more,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", f"the {role} did not start"

@@ -1,11 +1,12 @@
-"""The outside of the Kafka benchmark: a producer and a consumer, each a process of its own, on one machine's monotonic clock.
+"""The outside of the Kafka benchmark: a producer and a consumer, each a process of its own, on one machine's
+monotonic clock.
 
     python benchmarks/harness/kafka_outside.py producer --brokers B --topic T --documents N --rate R --report FILE
     python benchmarks/harness/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE [--lines --expect N]
 
-The producer writes document `i` at start + i / rate, whatever the engine does. The consumer stamps each record when librdkafka gives it,
-and looks inside only at the end.
-"""
+The producer writes document `i` at start + i / rate, whatever the engine does. The consumer stamps each
+record when librdkafka gives it, and looks inside only at the end.
+"""  # noqa: E501
 
 import argparse
 import json
@@ -27,7 +28,9 @@ COMMON: dict[str, Any] = {"log_level": 0, "socket.nagle.disable": True}
 def produce(options: argparse.Namespace) -> None:
     """All documents, on time."""
     corpus = [line.encode() for line in documents(options.documents, options.mean)]
-    producer = Producer({"bootstrap.servers": options.brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON})
+    producer = Producer(
+        {"bootstrap.servers": options.brokers, "linger.ms": 0, "enable.idempotence": True, **COMMON}
+    )
     partitions = len(producer.list_topics(options.topic, 10).topics[options.topic].partitions)
     expected = [len(set(line.decode().partition("\t")[2].split())) for line in corpus]
     due: list[float] = []
@@ -56,7 +59,12 @@ class Reading:
     """Everything that a topic gets."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        own = {"group.id": "benchmark", "isolation.level": options.isolation, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        own = {
+            "group.id": "benchmark",
+            "isolation.level": options.isolation,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
         self._consumer = Consumer({"bootstrap.servers": options.brokers, **own, **COMMON})
         numbers = self._consumer.list_topics(options.topic, 10).topics[options.topic].partitions
         self._consumer.assign([TopicPartition(options.topic, number, 0) for number in numbers])
@@ -82,7 +90,9 @@ class Reading:
         for when, messages in self.found:
             for message in messages:
                 if message.error() is None:
-                    partitions.setdefault(message.partition() or 0, []).append((when, (message.value() or b"") + b"\n"))
+                    partitions.setdefault(message.partition() or 0, []).append(
+                        (when, (message.value() or b"") + b"\n")
+                    )
         return lines.report(list(partitions.values())) | {"deliveries": [when for when, _ in self.found]}
 
     def _stop(self, _: int, __: FrameType | None) -> None:
@@ -106,7 +116,12 @@ class Reading:
                 place = (message.partition() or 0, slot)
                 disorder += meta <= metas.get(place, b"")
                 metas[place] = meta
-        return {"last": last, "counts": counts, "deliveries": [when for when, _ in self.found], "disorder": disorder}
+        return {
+            "last": last,
+            "counts": counts,
+            "deliveries": [when for when, _ in self.found],
+            "disorder": disorder,
+        }
 
 
 def consume(options: argparse.Namespace) -> None:
@@ -118,7 +133,9 @@ def consume(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("role", choices=["producer", "consumer"])
     parser.add_argument("--brokers", required=True)
     parser.add_argument("--topic", required=True)
@@ -127,7 +144,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--mean", type=int, default=250)
     parser.add_argument("--isolation", default="read_committed")
-    parser.add_argument("--lines", action="store_true", help="records are lines as of lines.py, not our sink's")
+    parser.add_argument(
+        "--lines", action="store_true", help="records are lines as of lines.py, not our sink's"
+    )
     parser.add_argument("--expect", type=int, default=0, help="say `done` when so many have come")
     options = parser.parse_args()
     produce(options) if options.role == "producer" else consume(options)

@@ -1,12 +1,15 @@
-"""The outside of a benchmark for systems that do not speak our protocol: plain lines over TCP, on one machine's monotonic clock.
+"""The outside of a benchmark for systems that do not speak our protocol: plain lines over TCP, on one
+machine's monotonic clock.
 
     python benchmarks/harness/lines.py producer --port P --documents N --rate R --report FILE
     python benchmarks/harness/lines.py consumer --port P --expect LINES --report FILE
 
-A system connects to the producer, sends the number of the first document it wants as a line, and gets the rest of the corpus, one
-document a line; document `i` leaves at start + i / rate, whatever the system does. To the consumer it makes as many connections as it
-likes and sends a change a line: `word<TAB>document<TAB>documents so far<TAB>positions,with,commas`. The changes of one word must come in
-the order of their connections. The consumer stamps each piece when its bytes are there, counts its lines, and looks inside only at the end.
+A system connects to the producer, sends the number of the first document it wants as a line, and gets the
+rest of the corpus, one document a line; document `i` leaves at start + i / rate, whatever the system does. To
+the consumer it makes as many connections as it likes and sends a change a line:
+`word<TAB>document<TAB>documents so far<TAB>positions,with,commas`. The changes of one word must come in the
+order of their connections. The consumer stamps each piece when its bytes are there, counts its lines, and
+looks inside only at the end.
 
 Keeps: the same corpus, schedule, clock and report as outside.py. Does not: acknowledge anything.
 """
@@ -87,7 +90,9 @@ class Consumer:
             for key, _ in self._selector.select():
                 if key.fileobj is self._listener:
                     self.connections.append([])
-                    self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, self.connections[-1])
+                    self._selector.register(
+                        self._listener.accept()[0], selectors.EVENT_READ, self.connections[-1]
+                    )
                     continue
                 assert isinstance(key.fileobj, socket.socket)
                 self._take(key.fileobj, key.data)
@@ -109,7 +114,8 @@ class Consumer:
 
 
 def report(connections: list[list[tuple[float, bytes]]]) -> dict[str, Any]:
-    """When each document's last change came, how many came, and the times of all deliveries: as of outside.py."""
+    """When each document's last change came, how many came, and the times of all deliveries: as of
+    outside.py."""
     last: dict[int, float] = {}
     counts: dict[int, int] = {}
     lengths: dict[bytes, int] = {}
@@ -134,12 +140,16 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("role", choices=["producer", "consumer"])
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--mean", type=int, default=250)
-    parser.add_argument("--rate", type=float, default=50.0, help="documents a second; 0: as fast as they are taken")
+    parser.add_argument(
+        "--rate", type=float, default=50.0, help="documents a second; 0: as fast as they are taken"
+    )
     parser.add_argument("--expect", type=int, default=0)
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
@@ -154,7 +164,9 @@ def main() -> None:
     with contextlib.suppress(Stopped):
         outside.serve()
     if isinstance(outside, Producer):
-        options.report.write_text(json.dumps({"due": outside.due, "sent": outside.sent, "expected": outside.expected}))
+        options.report.write_text(
+            json.dumps({"due": outside.due, "sent": outside.sent, "expected": outside.expected})
+        )
     else:
         options.report.write_text(json.dumps(report(outside.connections)))
 

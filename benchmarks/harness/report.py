@@ -1,11 +1,13 @@
 """Tables (Markdown) and figures (PNG and SVG) of what suite.py wrote.
 
-    python benchmarks report                                # all there is, from .cache/bench/results.jsonl into .cache/bench/report
+    python benchmarks report                                # all there is, from .cache/bench/results.jsonl
+                                                            into .cache/bench/report
     python benchmarks report --figure fig12 --results mine.jsonl --out docs/figures
     python benchmarks report --docs                         # the tables of the pages, from benchmarks/results
 
-A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not move it. In brackets: the
-least and the most of the rounds. The figures are drawn by figures.py in an environment of its own (requirements/bench/report.in).
+A percentile is taken of each run, and the median of the rounds is shown: a round on a busy machine does not
+move it. In brackets: the least and the most of the rounds. The figures are drawn by figures.py in an
+environment of its own (requirements/bench/report.in).
 """
 
 import argparse
@@ -112,23 +114,49 @@ def latency_table(rows: list[Row]) -> str:
         "load",
     ]
     lines = []
-    for case, rounds in sorted(cases(rows, "latency").items(), key=lambda entry: (entry[0].interval_ms or 0, entry[0].system)):
+    for case, rounds in sorted(
+        cases(rows, "latency").items(), key=lambda entry: (entry[0].interval_ms or 0, entry[0].system)
+    ):
         every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
         whole = [row for row in rounds if row["latencies_ms"]]
         shown = [_spread(over_rounds(whole, quantile(q))) if whole else "-" for q in PERCENTILES]
         rate = ", ".join(f"{each:g}" for each in sorted({row["cell"]["rate"] for row in rounds}))
-        lines.append([case.system, case.guarantee, every, rate, *shown, _faults(rounds), str(len(rounds)), _load(rounds)])
+        lines.append(
+            [
+                case.system,
+                case.guarantee,
+                every,
+                rate,
+                *shown,
+                _faults(rounds),
+                str(len(rounds)),
+                _load(rounds),
+            ]
+        )
     return _markdown(head, lines)
 
 
 def throughput_table(rows: list[Row]) -> str:
-    """Change records a second: of the steady part, behind the first quarter of the documents, and of the whole run."""
+    """Change records a second: of the steady part, behind the first quarter of the documents, and of the
+    whole run."""
     lines = []
     for case, rounds in cases(rows, "throughput").items():
         every = "-" if case.interval_ms is None else f"{case.interval_ms} ms"
         steady, whole = (_rate(over_rounds(rounds, figure)) for figure in (_steady_rate, _whole_rate))
         took = _spread(over_rounds(rounds, lambda row: float(row["result"].get("seconds", 0.0))))
-        lines.append([case.system, case.guarantee, every, steady, whole, took, _faults(rounds), str(len(rounds)), _load(rounds)])
+        lines.append(
+            [
+                case.system,
+                case.guarantee,
+                every,
+                steady,
+                whole,
+                took,
+                _faults(rounds),
+                str(len(rounds)),
+                _load(rounds),
+            ]
+        )
     head = ["system", "guarantee", "interval", "steady, records/s", "whole run, records/s", "lasted, s"]
     return _markdown([*head, "lost, doubled, disorder", "rounds", "load"], lines)
 
@@ -136,7 +164,13 @@ def throughput_table(rows: list[Row]) -> str:
 def failures_table(rows: list[Row]) -> str:
     """A line a kill."""
     lines = [
-        [row["kind_of_kill"], kill["victim"], f"{kill['at_s']:.1f} s", f"{kill['gap_ms']:.0f} ms", f"{kill['recovery_ms']:.0f} ms"]
+        [
+            row["kind_of_kill"],
+            kill["victim"],
+            f"{kill['at_s']:.1f} s",
+            f"{kill['gap_ms']:.0f} ms",
+            f"{kill['recovery_ms']:.0f} ms",
+        ]
         for row in rows
         if row["kind"] == "failures"
         for kill in row["kills"]
@@ -149,11 +183,16 @@ def workers_table(rows: list[Row]) -> str:
     lines = []
     for (count, modelled), rounds in sorted(by_workers(rows).items()):
         shown = [_spread(over_rounds(rounds, quantile(q))) for q in PERCENTILES]
-        lines.append([str(count), "modelled" if modelled else "measured", *shown, str(len(rounds)), _load(rounds)])
+        lines.append(
+            [str(count), "modelled" if modelled else "measured", *shown, str(len(rounds)), _load(rounds)]
+        )
     costs = [row["costs"] for row in rows if row["kind"] == "workers" and row["modelled"]]
     model = ", ".join(f"{name} {value:.3g}" for name, value in costs[-1].items()) if costs else "none"
     table = _markdown(["workers", "", *(f"p{q}, ms" for q in PERCENTILES), "rounds", "load"], lines)
-    return f"{table}\n\nModel: {model} (us; `benchmarks/figures/scaling.py` says of what). One worker is fitted, two are its test.\n"
+    return (
+        f"{table}\n\nModel: {model} (us; `benchmarks/figures/scaling.py` says of what). One worker is "
+        "fitted, two are its test.\n"
+    )
 
 
 def by_workers(rows: Iterable[Row]) -> dict[tuple[int, bool], list[Row]]:
@@ -166,7 +205,8 @@ def by_workers(rows: Iterable[Row]) -> dict[tuple[int, bool], list[Row]]:
 
 
 def settings_list(rows: list[Row]) -> str:
-    """Versions and settings of every system, with the reasons; a setting that differs from case to case is shown with all its values."""
+    """Versions and settings of every system, with the reasons; a setting that differs from case to case is
+    shown with all its values."""
     text = []
     for system in dict.fromkeys(row["system"] for row in rows if "settings" in row):
         its = [row for row in rows if row["system"] == system and "settings" in row]
@@ -177,7 +217,10 @@ def settings_list(rows: list[Row]) -> str:
             values = found.setdefault((setting["name"], setting["reason"]), [])
             if setting["value"] not in values:
                 values.append(setting["value"])
-        text += [f"- `{name}` = {', '.join(f'`{value}`' for value in values)}: {reason}" for (name, reason), values in found.items()]
+        text += [
+            f"- `{name}` = {', '.join(f'`{value}`' for value in values)}: {reason}"
+            for (name, reason), values in found.items()
+        ]
         text.append("")
     return "\n".join(text)
 
@@ -185,7 +228,10 @@ def settings_list(rows: list[Row]) -> str:
 def markdown(rows: list[Row]) -> str:
     """The whole report."""
     days = sorted({row["when"][:10] for row in rows})
-    parts = [f"# Benchmarks\n\nMachine: {'; '.join(_machines(rows))}. Taken: {', '.join(days)}. Load: 1-minute average before a run.\n"]
+    parts = [
+        f"# Benchmarks\n\nMachine: {'; '.join(_machines(rows))}. Taken: {', '.join(days)}. Load: 1-minute "
+        "average before a run.\n"
+    ]
     tables = [
         ("Latency", "latency", latency_table),
         ("Throughput", "throughput", throughput_table),
@@ -202,44 +248,82 @@ def recovery_table(rows: list[Row]) -> str:
     """How long output stood still around a kill."""
     lines = [
         [
-            row["kill"], row["guarantee"], f"{row['gap_ms']} ({row['least_ms']}-{row['most_ms']})", str(row["recovery_ms"]),
-            str(row["calm_gap_ms"]), str(row["n"]), f"{row['lost']}, {row['doubled']}, {row['disorder']}", f"{row['load']:.1f}",
+            row["kill"], row["guarantee"], f"{row['gap_ms']} ({row['least_ms']}-{row['most_ms']})",
+            str(row["recovery_ms"]), str(row["calm_gap_ms"]), str(row["n"]),
+            f"{row['lost']}, {row['doubled']}, {row['disorder']}", f"{row['load']:.1f}",
         ]
         for row in rows
     ]  # fmt: skip
-    head = ["killed", "guarantee", "gap, ms", "of it recovery", "without a kill", "kills", "lost, doubled, disorder", "load"]
+    head = [
+        "killed",
+        "guarantee",
+        "gap, ms",
+        "of it recovery",
+        "without a kill",
+        "kills",
+        "lost, doubled, disorder",
+        "load",
+    ]
     return _markdown(head, lines)
 
 
 def attacks_table(rows: list[Row]) -> str:
-    """A line an attack: what it cost the job beside the attacked one, and the attacked one's own honest client."""
+    """A line an attack: what it cost the job beside the attacked one, and the attacked one's own honest
+    client."""
     lines = []
     for row in rows:
         own = _change(row["client"]) if row["client"] else "the job ends"
         clean = "yes" if row["clean"] else "NO"
-        lines.append([row["who"], row["does"], str(row["times"]), _change(row["neighbour"]), own, str(row["recoveries"]), clean])
-    head = ["who", "does", "times", "another job, p50 / p99 ms", "its own clients, p50 / p99 ms", "recoveries", "clean"]
+        lines.append(
+            [
+                row["who"],
+                row["does"],
+                str(row["times"]),
+                _change(row["neighbour"]),
+                own,
+                str(row["recoveries"]),
+                clean,
+            ]
+        )
+    head = [
+        "who",
+        "does",
+        "times",
+        "another job, p50 / p99 ms",
+        "its own clients, p50 / p99 ms",
+        "recoveries",
+        "clean",
+    ]
     return _markdown(head, lines)
 
 
 def _change(cost: dict[str, list[float]]) -> str:
-    shown = (" / ".join(f"{value:.1f}" for value in cost[when]) or "nothing came" for when in ("before", "during"))
+    shown = (
+        " / ".join(f"{value:.1f}" for value in cost[when]) or "nothing came" for when in ("before", "during")
+    )
     return " -> ".join(shown)
 
 
 def zookeeper_table(rows: list[Row]) -> str:
     """What TLS costs on the way to ZooKeeper."""
     words = {
-        "session": "a session, opened and ended", "append": "an append to a journal in ZooKeeper", "64 KiB": "a node of 64 KiB, written",
+        "session": "a session, opened and ended", "append": "an append to a journal in ZooKeeper",
+        "64 KiB": "a node of 64 KiB, written",
     }  # fmt: skip
-    shown = [[f"{row[way]['p50']:.1f} / {row[way]['p90']:.1f}" for way in ("without", "with")] for row in rows]
-    lines = [[words[row["what"]], *figures, str(row["n"]), f"{row['load']:.1f}"] for row, figures in zip(rows, shown, strict=True)]
+    shown = [
+        [f"{row[way]['p50']:.1f} / {row[way]['p90']:.1f}" for way in ("without", "with")] for row in rows
+    ]
+    lines = [
+        [words[row["what"]], *figures, str(row["n"]), f"{row['load']:.1f}"]
+        for row, figures in zip(rows, shown, strict=True)
+    ]
     return _markdown(["p50 / p90, ms", "without TLS", "with TLS", "n", "load"], lines)
 
 
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
-        "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table, "nexmark": nexmark_table,
+        "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
+        "nexmark": nexmark_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
@@ -263,13 +347,19 @@ def _where(rows: list[Row]) -> str:
     if not rows:
         return "Not measured yet."
     days = ", ".join(sorted({row["when"][:10] for row in rows}))
-    rounds = "" if rows[0].keys() & {"attack", "with", "measure"} else " Median of the rounds, least and most in brackets."
+    rounds = (
+        ""
+        if rows[0].keys() & {"attack", "with", "measure"}
+        else " Median of the rounds, least and most in brackets."
+    )
     return f"{'; '.join(_machines(rows))}; {days}.{rounds}"
 
 
 def _machines(rows: list[Row]) -> list[str]:
     its = (row["machine"] for row in rows)
-    return sorted({f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in its})
+    return sorted(
+        {f"{m['processor']}, {m['cores']} cores, {m['memory_gb']} GB, Linux {m['kernel']}" for m in its}
+    )
 
 
 def _rate(values: tuple[float, float, float]) -> str:
@@ -285,7 +375,9 @@ def _spread(values: tuple[float, float, float]) -> str:
 
 
 def _faults(rounds: list[Row]) -> str:
-    counts = ", ".join(str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder"))
+    counts = ", ".join(
+        str(sum(row["result"][name] for row in rounds)) for name in ("lost", "doubled", "disorder")
+    )
     return f"{counts} (unfinished)" if any(row["result"].get("unfinished") for row in rounds) else counts
 
 
@@ -299,7 +391,9 @@ def _markdown(head: list[str], lines: list[list[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
     parser.add_argument("--out", type=Path, default=CACHE / "report")
     parser.add_argument("--figure", choices=FIGURES, default="", help="only this one")
@@ -315,7 +409,14 @@ def main() -> None:
         print(options.out / "report.md")
     from systems.environments import make
 
-    drawing = [make("report"), "-m", "harness.drawing", str(options.results), str(options.out), options.figure]
+    drawing = [
+        make("report"),
+        "-m",
+        "harness.drawing",
+        str(options.results),
+        str(options.out),
+        options.figure,
+    ]
     subprocess.run(drawing, check=True, env={**os.environ, "PYTHONPATH": str(BENCHMARKS)})
 
 

@@ -1,12 +1,15 @@
-"""Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures of them.
+"""Runs the systems, in turns, and writes what came out as lines of JSON; report.py makes tables and figures
+of them.
 
-    python benchmarks suite                     # all, as `make bench`: some three hours; figures and tables at its end
-    python benchmarks suite fig12               # what one figure needs, and that figure: fig9 to fig13, throughput, workers
+    python benchmarks suite                     # all, as `make bench`: some three hours; figures and tables
+                                                at its end
+    python benchmarks suite fig12               # what one figure needs, and that figure: fig9 to fig13,
+                                                throughput, workers
     python benchmarks suite latency --systems flamestream,flink --intervals 50,1000 --documents 600 --rounds 1 --add
     python benchmarks suite list                # systems, versions, settings with reasons
 
-A round measures every cell once; each round begins with another one, so that a busy machine is busy for all. A system that cannot run
-here is left out, and says why.
+A round measures every cell once; each round begins with another one, so that a busy machine is busy for all.
+A system that cannot run here is left out, and says why.
 """
 
 import argparse
@@ -46,16 +49,22 @@ def cells(options: argparse.Namespace, systems: list[System]) -> list[tuple[Syst
     for system in systems:
         for guarantee in system.guarantees:
             if wanted is None or guarantee in wanted:
-                asked = [int(each) for each in options.intervals.split(",")][: 1 if guarantee == NONE else None]
+                asked = [int(each) for each in options.intervals.split(",")][
+                    : 1 if guarantee == NONE else None
+                ]
                 own = OWN_INTERVALS.get((system.name, guarantee))
                 intervals = asked if own is None else [own]
-                made = [Cell(guarantee, interval, *load(options, system), workers=options.workers) for interval in intervals]
+                made = [
+                    Cell(guarantee, interval, *load(options, system), workers=options.workers)
+                    for interval in intervals
+                ]
                 found += [(system, cell) for cell in made]
     return found
 
 
 def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
-    """Documents, those to warm up, rate: less for a system that would never end (tables show it), a longer warm-up for a slow start."""
+    """Documents, those to warm up, rate: less for a system that would never end (tables show it), a longer
+    warm-up for a slow start."""
     if system.pace is None:
         more = max(0, int(system.settles * options.rate) - options.warm_up)
         return options.documents + more, options.warm_up + more, options.rate
@@ -66,7 +75,11 @@ def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
 def measure(kind: str, options: argparse.Namespace) -> None:
     """All rounds."""
     every = cells(options, ready(options.systems.split(",")))
-    todo = [(system, cell) for system, cell in every if re.search(options.cells, f"{system.name}, {cell.guarantee}, {cell.interval_ms}")]
+    todo = [
+        (system, cell)
+        for system, cell in every
+        if re.search(options.cells, f"{system.name}, {cell.guarantee}, {cell.interval_ms}")
+    ]
     sizes: dict[tuple[str, str], int] = {}
     for turn in range(options.rounds):
         for system, cell in rotated(todo, turn):
@@ -83,8 +96,11 @@ def measure(kind: str, options: argparse.Namespace) -> None:
             print(_line(system, taken, outcome.row() | before), flush=True)
 
 
-def long_enough(system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace) -> tuple[Cell, Outcome]:
-    """A run of at least five sixths of the wanted time, and its cell: shorter ones only tell how many documents that takes.
+def long_enough(
+    system: System, cell: Cell, sizes: dict[tuple[str, str], int], options: argparse.Namespace
+) -> tuple[Cell, Outcome]:
+    """A run of at least five sixths of the wanted time, and its cell: shorter ones only tell how many
+    documents that takes.
 
     Raises Failed if none was, in so many tries."""
     case = (system.name, cell.guarantee)
@@ -97,7 +113,10 @@ def long_enough(system: System, cell: Cell, sizes: dict[tuple[str, str], int], o
         sizes[case] = max(documents, int(documents * options.seconds / outcome.seconds))
         if outcome.seconds >= options.seconds * 5 / 6:
             return taken, outcome
-    raise Failed(f"no run of {TRIES} lasted long enough: the last one {outcome.seconds:.0f} s with {documents} documents")
+    raise Failed(
+        f"no run of {TRIES} lasted long enough: the last one {outcome.seconds:.0f} s with {documents} "
+        "documents"
+    )
 
 
 def ready(names: list[str]) -> list[System]:
@@ -119,11 +138,15 @@ def failures(options: argparse.Namespace) -> None:
     before = noise()
     row = failing(options.kills, options.rate, options.standby, options.seed)
     keep(options.out, {"kind": "failures", "round": 0, "noise": before} | row)
-    print(json.dumps({key: value for key, value in row.items() if key not in ("points", "settings")}), flush=True)
+    print(
+        json.dumps({key: value for key, value in row.items() if key not in ("points", "settings")}),
+        flush=True,
+    )
 
 
 def workers(options: argparse.Namespace) -> None:
-    """EDBT Fig. 11 and 12: median and tail over 1, 2, 4, 8 workers, measured as far as cores carry, and modelled."""
+    """EDBT Fig. 11 and 12: median and tail over 1, 2, 4, 8 workers, measured as far as cores carry, and
+    modelled."""
     from figures.over_workers import rows
 
     (system,) = ready(["flamestream"])
@@ -136,7 +159,12 @@ def workers(options: argparse.Namespace) -> None:
         options.seed,
     ):
         keep(options.out, row)
-        shown = {"workers": row["cell"]["workers"], "modelled": row["modelled"], **row["result"], "load": row["noise"]["load"]}
+        shown = {
+            "workers": row["cell"]["workers"],
+            "modelled": row["modelled"],
+            **row["result"],
+            "load": row["noise"]["load"],
+        }
         print("  ".join(f"{key}={value}" for key, value in shown.items()), flush=True)
 
 
@@ -150,29 +178,58 @@ def keep(file: Path, row: dict[str, Any]) -> None:
 def listed() -> None:
     """Markdown, for docs/authors/benchmarks.md and for readers."""
     for system in SYSTEMS.values():
-        print(f"**{system.name}** ({', '.join(system.guarantees)}): {', '.join(f'{k} {v}' for k, v in system.versions().items())}\n")
+        print(
+            f"**{system.name}** ({', '.join(system.guarantees)}): "
+            f"{', '.join(f'{k} {v}' for k, v in system.versions().items())}\n"
+        )
         for setting in system.settings(Cell()):
             print(f"- `{setting.name}` = `{setting.value}`: {setting.reason}")
         print()
 
 
 def _line(system: System, cell: Cell, row: dict[str, Any]) -> str:
-    head = f"{system.name}, {cell.guarantee}{'' if cell.guarantee == NONE else f', every {cell.interval_ms} ms'}"
+    head = (
+        f"{system.name}, {cell.guarantee}{'' if cell.guarantee == NONE else f', every {cell.interval_ms} ms'}"
+    )
     return head + "  " + "  ".join(f"{key}={value}" for key, value in row.items())
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "latency", "throughput", "failures", "list", *FIGURES])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="all",
+        choices=["all", "latency", "throughput", "failures", "list", *FIGURES],
+    )
     parser.add_argument("--systems", default="", help="all, or those of the figure, if not said")
     parser.add_argument("--guarantees", default="", help="all that a system has, if not said")
-    parser.add_argument("--intervals", default="", help="between checkpoints, in ms; 50,500,1000, or the figure's, if not said")
-    parser.add_argument("--cells", default="", help="only those whose 'system, guarantee, interval' has this regular expression in it")
+    parser.add_argument(
+        "--intervals",
+        default="",
+        help="between checkpoints, in ms; 50,500,1000, or the figure's, if not said",
+    )
+    parser.add_argument(
+        "--cells",
+        default="",
+        help="only those whose 'system, guarantee, interval' has this regular expression in it",
+    )
     parser.add_argument("--documents", type=int, default=1500)
-    parser.add_argument("--warm-up", type=int, default=500, help="documents at the beginning that do not count")
+    parser.add_argument(
+        "--warm-up", type=int, default=500, help="documents at the beginning that do not count"
+    )
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second, for latency")
-    parser.add_argument("--seconds", type=float, default=36.0, help="that a throughput run is to last, the first quarter to warm up")
-    parser.add_argument("--probe", type=int, default=3000, help="documents of the run that tells how many that takes")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=36.0,
+        help="that a throughput run is to last, the first quarter to warm up",
+    )
+    parser.add_argument(
+        "--probe", type=int, default=3000, help="documents of the run that tells how many that takes"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kills", type=int, default=3)
@@ -190,14 +247,27 @@ def main() -> int:
     narrow(options)
     run(options)
     figure = ["--figure", options.what] if options.what in FIGURES else []
-    report = [sys.executable, str(BENCHMARKS), "report", "--results", str(options.out), "--out", str(options.out.parent / "report")]
+    report = [
+        sys.executable,
+        str(BENCHMARKS),
+        "report",
+        "--results",
+        str(options.out),
+        "--out",
+        str(options.out.parent / "report"),
+    ]
     return subprocess.run([*report, *figure], check=False).returncode
 
 
 def narrow(options: argparse.Namespace) -> None:
     """To what the wanted figure shows, where the command line does not say otherwise."""
     both = ",".join(BESIDE) if options.what in PAPER_INTERVALS else ",".join(SYSTEMS)
-    interval = {**{name: str(each) for name, each in PAPER_INTERVALS.items()}, "fig13": "1000", "throughput": "1000", "workers": "1000"}
+    interval = {
+        **{name: str(each) for name, each in PAPER_INTERVALS.items()},
+        "fig13": "1000",
+        "throughput": "1000",
+        "workers": "1000",
+    }
     options.systems = options.systems or both
     options.intervals = options.intervals or interval.get(options.what, "50,500,1000")
 
@@ -219,7 +289,9 @@ def run(options: argparse.Namespace) -> None:
 def set_aside(file: Path) -> None:
     """Under a name with its time; figures of several days, or of several versions, do not mix."""
     if file.exists():
-        file.rename(file.with_stem(f"{file.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime(file.stat().st_mtime))}"))
+        file.rename(
+            file.with_stem(f"{file.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime(file.stat().st_mtime))}")
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The outside of a run between Kafka topics, for peers that need them (kafka_outside.py has its two processes).
+"""The outside of a run between Kafka topics, for peers that need them (kafka_outside.py has its two
+processes).
 
-The broker is the one that FLAMESTREAM_BENCH_KAFKA names, or one of its own for each run, from Maven's jars as in the tests
-(tests/support/kafka_broker). The producer begins when the system's consumer group is stable, so that no run begins with a backlog.
+The broker is the one that FLAMESTREAM_BENCH_KAFKA names, or one of its own for each run, from Maven's jars as
+in the tests (tests/support/kafka_broker). The producer begins when the system's consumer group is stable, so
+that no run begins with a backlog.
 """
 
 import contextlib
@@ -34,7 +36,9 @@ class Topics:
         amount = ["--documents", str(cell.documents), "--rate", str(cell.rate), "--mean", str(cell.mean)]
         self._producer, said = self._outside("producer", source, "sent", *amount)
         isolation = "read_committed" if cell.guarantee == "exactly-once" else "read_uncommitted"
-        self._consumer, _ = self._outside("consumer", sink, "received", "--isolation", isolation, "--lines", "--expect", said.split()[-1])
+        self._consumer, _ = self._outside(
+            "consumer", sink, "received", "--isolation", isolation, "--lines", "--expect", said.split()[-1]
+        )
         listen(self._consumer, self._done)
 
     def await_end(self, running: Running, deadline: float) -> None:
@@ -55,7 +59,9 @@ class Topics:
         self._producer.wait(120)
         self._consumer.terminate()
         self._consumer.wait(120)
-        return json.loads((self._folder / "sent.json").read_text()), json.loads((self._folder / "received.json").read_text())
+        return json.loads((self._folder / "sent.json").read_text()), json.loads(
+            (self._folder / "received.json").read_text()
+        )
 
     def end(self) -> None:
         hang_up(self._producer, self._consumer)
@@ -65,7 +71,10 @@ class Topics:
         from confluent_kafka import ConsumerGroupState, KafkaException
         from confluent_kafka.admin import AdminClient
 
-        admin, deadline = AdminClient({"bootstrap.servers": self.places.brokers, "log_level": 0}), time.monotonic() + READY_WITHIN
+        admin, deadline = (
+            AdminClient({"bootstrap.servers": self.places.brokers, "log_level": 0}),
+            time.monotonic() + READY_WITHIN,
+        )
         while time.monotonic() < deadline and running.process.poll() is None:
             with contextlib.suppress(KafkaException):  # the group has no coordinator yet
                 group = admin.describe_consumer_groups([self.places.group])[self.places.group].result()
@@ -74,6 +83,8 @@ class Topics:
             time.sleep(0.1)
         raise Failed(f"the system's consumers were not there in time:\n{running.tail()}")
 
-    def _outside(self, role: str, name: str, report: str, *more: str) -> tuple["subprocess.Popen[bytes]", str]:
+    def _outside(
+        self, role: str, name: str, report: str, *more: str
+    ) -> tuple["subprocess.Popen[bytes]", str]:
         more = ("--brokers", self.places.brokers, "--topic", name, *more)
         return outside("kafka_outside", role, self._folder / f"{report}.json", *more, stdin=subprocess.PIPE)

@@ -1,11 +1,14 @@
-"""The outside of our socket sources and sinks, by docs/reference/wire-protocol.md and nothing of ours: a producer, a consumer, their loop.
+"""The outside of our socket sources and sinks, by docs/reference/wire-protocol.md and nothing of ours: a
+producer, a consumer, their loop.
 
-The producer sends document `i` when it is due, whatever the engine does, and notes beside that when it really left: an engine that holds
-it up does not hide the wait of what stood behind. What is asked for after a reconnect is sent again. The consumer stamps a delivery when
-its bytes are there, answers it by its number alone, and looks inside later: all that would count as the engine's time. For benchmarks, a
-process each (outside.py), and for end-to-end tests, both in one loop of a pod (e2e/support/outside.py).
+The producer sends document `i` when it is due, whatever the engine does, and notes beside that when it really
+left: an engine that holds it up does not hide the wait of what stood behind. What is asked for after a
+reconnect is sent again. The consumer stamps a delivery when its bytes are there, answers it by its number
+alone, and looks inside later: all that would count as the engine's time. For benchmarks, a process each
+(outside.py), and for end-to-end tests, both in one loop of a pod (e2e/support/outside.py).
 
-Keeps: a consumer's rules 1 to 4; nobody waits for a reader that takes nothing. Does not: survive its process, stop by itself.
+Keeps: a consumer's rules 1 to 4; nobody waits for a reader that takes nothing. Does not: survive its process,
+stop by itself.
 """
 
 import json
@@ -65,7 +68,8 @@ class Peer:
 
 
 class Wire:
-    """The sockets of one loop, over `select`: epoll rounds its wait up to whole milliseconds, which would count as the engine's."""
+    """The sockets of one loop, over `select`: epoll rounds its wait up to whole milliseconds, which would
+    count as the engine's."""
 
     def __init__(self) -> None:
         self._selector = selectors.SelectSelector()
@@ -145,7 +149,8 @@ class Producer:
         return self._peer is not None and self._peer.is_open
 
     def more(self, per_second: float, count: int) -> None:
-        """So many more documents, at that pace (0: as fast as they are taken). Another thread may call it: the pace first."""
+        """So many more documents, at that pace (0: as fast as they are taken). Another thread may call it:
+        the pace first."""
         self._rate, self._next = per_second, time.monotonic() + TICK
         self.wanted += count
 
@@ -183,9 +188,19 @@ class Producer:
                 return
             if self._peer is not None and self._peer is not peer:
                 self._wire.drop(self._peer)
-            self._attempt, self._peer, self._at, self._told_end = said["attempt"], peer, int(said["next"].get("", 0)), False
+            self._attempt, self._peer, self._at, self._told_end = (
+                said["attempt"],
+                peer,
+                int(said["next"].get("", 0)),
+                False,
+            )
             if not self.sent and self._at:  # a restored job: what comes before was another outside's
-                self.base, self.sent, self.due, self.wanted = self._at, [0.0] * self._at, [0.0] * self._at, max(self.wanted, self._at)
+                self.base, self.sent, self.due, self.wanted = (
+                    self._at,
+                    [0.0] * self._at,
+                    [0.0] * self._at,
+                    max(self.wanted, self._at),
+                )
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -237,7 +252,9 @@ class Consumer:
         if head.kind == "open":
             return self._open(msgspec.msgpack.decode(frame))
         fence = self._fence(head.second)
-        if fence < self._newest and self._is_fenced(fence, [bundle[0] for bundle in msgspec.msgpack.decode(head.fourth)]):
+        if fence < self._newest and self._is_fenced(
+            fence, [bundle[0] for bundle in msgspec.msgpack.decode(head.fourth)]
+        ):
             return ["fenced", fence]
         if self.problem:
             return ["failed", fence, "bug", self.problem]

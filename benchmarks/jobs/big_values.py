@@ -1,5 +1,5 @@
-"""The job of big_state.py: a key's state is a value of `BENCH_VALUE` bytes that does not compress, made anew by each document that names
-the key. Lines and results are those of workload.py."""
+"""The job of big_state.py: a key's state is a value of `BENCH_VALUE` bytes that does not compress, made anew
+by each document that names the key. Lines and results are those of workload.py."""
 
 import hashlib
 import os
@@ -14,7 +14,9 @@ VALUE = int(os.environ.get("BENCH_VALUE", "4096"))
 def replaced(old: bytes, posting: Posting) -> bytes:
     """The count of documents, then bytes that only this document gives."""
     count = int.from_bytes(old[:8], "big") + 1
-    return count.to_bytes(8, "big") + hashlib.shake_128(f"{posting.word}/{posting.document}".encode()).digest(VALUE - 8)
+    return count.to_bytes(8, "big") + hashlib.shake_128(f"{posting.word}/{posting.document}".encode()).digest(
+        VALUE - 8
+    )
 
 
 def change(value: bytes, posting: Posting) -> Change:
@@ -22,4 +24,6 @@ def change(value: bytes, posting: Posting) -> Change:
 
 
 graph = fs.Graph("big-values")
-graph.source("docs").flat_map(words).reduce(key=word_of, initial=bytes, combine=replaced, emit=change).sink("index", key=word_of)
+graph.source("docs").flat_map(words).reduce(key=word_of, initial=bytes, combine=replaced, emit=change).sink(
+    "index", key=word_of
+)

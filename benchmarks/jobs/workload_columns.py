@@ -1,4 +1,5 @@
-"""The benchmarks' job (workload.py) with vectorised functions and ready-made ones: the same changes, byte for byte (a test compares)."""
+"""The benchmarks' job (workload.py) with vectorised functions and ready-made ones: the same changes, byte for
+byte (a test compares)."""
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,11 @@ def words(lines: pa.Array) -> pa.Array:
     place = np.arange(len(word)) - starts[line]
     positions = place[order][np.arange(len(order)) + np.repeat(begins - ends + sizes, sizes)]
     postings = pa.StructArray.from_arrays(
-        [encoded.dictionary.take(pa.array(word[first])), pa.array(document[line[first]]), _lists(ends, pa.array(positions))],
+        [
+            encoded.dictionary.take(pa.array(word[first])),
+            pa.array(document[line[first]]),
+            _lists(ends, pa.array(positions)),
+        ],
         ["word", "document", "positions"],
     )
     return _lists(np.cumsum(np.bincount(line[first], minlength=len(lines))), postings)
@@ -57,7 +62,9 @@ def not_empty(postings: pa.Array) -> pa.Array:
 @fs.vectorized(takes=Change, makes=Change)
 def upper_and_lower(changes: pa.Array) -> pa.Array:
     names = ["word", "document", "positions", "documents"]
-    return pa.StructArray.from_arrays([pc.utf8_lower(pc.utf8_upper(changes.field("word"))), *map(changes.field, names[1:])], names)
+    return pa.StructArray.from_arrays(
+        [pc.utf8_lower(pc.utf8_upper(changes.field("word"))), *map(changes.field, names[1:])], names
+    )
 
 
 chained = fs.Graph("inverted-index")

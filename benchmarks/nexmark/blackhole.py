@@ -2,7 +2,8 @@
 
     sinks: {results: {connector: {class: nexmark.blackhole:Blackhole}}}
 
-It fences nothing, and says it does, since a job that promises exactly once asks for that. Does not: belong into any job but a benchmark's.
+It fences nothing, and says it does, since a job that promises exactly once asks for that. Does not: belong
+into any job but a benchmark's.
 """
 
 from typing import Any

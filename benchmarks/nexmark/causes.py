@@ -10,8 +10,9 @@
 | of a window: q5, q7, q8, q11 | the first event that is `LATE_MS` behind the window's end: no system can close it before |
 | q4, q6 | the event at which the reference interpreter gives this row |
 
-Keeps: what more than one event could have led to has none, so no row is timed by a guess. Does not: q12, whose windows end by the clock.
-"""
+Keeps: what more than one event could have led to has none, so no row is timed by a guess. Does not: q12,
+whose windows end by the clock.
+"""  # noqa: E501
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -49,12 +50,22 @@ def once(pairs: Iterable[tuple[Hashable, int]]) -> dict[Hashable, int]:
     return found
 
 
-def _by_bid(price: int = 2, factor: int = 1, *, needs_auction: bool = False) -> Callable[[Sequence[Event]], Cause]:
+def _by_bid(
+    price: int = 2, factor: int = 1, *, needs_auction: bool = False
+) -> Callable[[Sequence[Event]], Cause]:
     """By the first column, a bid's auction, and one of its price, which is multiplied by a factor."""
 
     def causes(events: Sequence[Event]) -> Cause:
-        bids = once(((each.auction, each.price), number) for number, each in enumerate(events) if isinstance(each, Bid))
-        auctions = {each.id: number for number, each in enumerate(events) if isinstance(each, Auction)} if needs_auction else {}
+        bids = once(
+            ((each.auction, each.price), number)
+            for number, each in enumerate(events)
+            if isinstance(each, Bid)
+        )
+        auctions = (
+            {each.id: number for number, each in enumerate(events) if isinstance(each, Auction)}
+            if needs_auction
+            else {}
+        )
 
         def cause(row: Row) -> int | None:
             number = bids.get((row[0], row[price] // factor))
@@ -114,7 +125,9 @@ def _at(times: list[int], time: int) -> int | None:
 
 def _q3(events: Sequence[Event]) -> Cause:
     persons = {each.id: number for number, each in enumerate(events) if isinstance(each, Person)}
-    auctions = {each.id: (number, each.seller) for number, each in enumerate(events) if isinstance(each, Auction)}
+    auctions = {
+        each.id: (number, each.seller) for number, each in enumerate(events) if isinstance(each, Auction)
+    }
 
     def cause(row: Row) -> int | None:
         number, seller = auctions[row[3]]

@@ -22,7 +22,8 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?Z?$")
 
 
 def change(line: bytes) -> Change:
-    """The change that a line says, its row as the other systems have it: times in ms, decimals of three places in thousandths.
+    """The change that a line says, its row as the other systems have it: times in ms, decimals of three
+    places in thousandths.
 
     >>> change(b'+I{"auction":1,"EXPR$1":90.8,"at":"2015-07-15 00:00:01.5Z"}')
     ('+I', (1, 90800, 1436918401500))
@@ -31,8 +32,8 @@ def change(line: bytes) -> Change:
 
 
 def left(changes: Iterable[Change], key: int = 0) -> list[Row]:
-    """The rows that are left at the end, sorted. Where rows have a key, their first `key` columns, the last one with it replaces those
-    before it. Raises ValueError for a row that goes without having come."""
+    """The rows that are left at the end, sorted. Where rows have a key, their first `key` columns, the last
+    one with it replaces those before it. Raises ValueError for a row that goes without having come."""
     if key:
         return sorted({row[:key]: row for _, row in changes}.values())
     rows: Counter[Row] = Counter()

@@ -1,7 +1,7 @@
 """Events of the auction: persons, auctions and bids, with the fields and names of Nexmark's specification.
 
-Names are the specification's (`dateTime`), so that SQL, Flink and these classes call a thing the same. Times are milliseconds since
-1970; `instant` makes an aware datetime of one. Prices are cents.
+Names are the specification's (`dateTime`), so that SQL, Flink and these classes call a thing the same. Times
+are milliseconds since 1970; `instant` makes an aware datetime of one. Prices are cents.
 """
 
 from datetime import UTC, datetime, timedelta

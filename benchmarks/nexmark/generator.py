@@ -1,18 +1,19 @@
 """The generator of Nexmark's events, by its specification.
 
-Of 50 events one is a person, three are auctions and 46 are bids, in this order. Ids grow; hot auctions, sellers and bidders get most of
-what comes; prices are spread evenly over their logarithm. Event `number` depends on the configuration, the seed and `number` alone, so
-any piece can be made alone, in any order and by several processes.
+Of 50 events one is a person, three are auctions and 46 are bids, in this order. Ids grow; hot auctions,
+sellers and bidders get most of what comes; prices are spread evenly over their logarithm. Event `number`
+depends on the configuration, the seed and `number` alone, so any piece can be made alone, in any order and by
+several processes.
 
 >>> [type(event).__name__ for event in generated(5)]
 ['Person', 'Auction', 'Auction', 'Auction', 'Bid']
 >>> Generator().event(4_000) == list(generated(4_001))[-1]
 True
 
-Differs from the Java in two places: its random numbers are not repeatable, and it adds the first person's id to a bidder twice, so that
-its bidders are none of its persons; here they are.
-Source: github.com/nexmark/nexmark, nexmark-flink/src/main/java/com/github/nexmark/flink/generator; Tucker, Tufte, Papadimos, Maier,
-"NEXMark: A Benchmark for Queries over Data Streams", 2010.
+Differs from the Java in two places: its random numbers are not repeatable, and it adds the first person's id
+to a bidder twice, so that its bidders are none of its persons; here they are. Source:
+github.com/nexmark/nexmark, nexmark-flink/src/main/java/com/github/nexmark/flink/generator; Tucker, Tufte,
+Papadimos, Maier, "NEXMark: A Benchmark for Queries over Data Streams", 2010.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,14 +39,38 @@ CHANNELS: Final = 10_000
 SIDE_INPUT_ROWS: Final = 10_000
 
 STATES: Final = ("AZ", "CA", "ID", "OR", "WA", "WY")
-CITIES: Final = ("Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Redmond", "Seattle", "Kent", "Cheyenne")
-FIRST_NAMES: Final = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
+CITIES: Final = (
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+)
+FIRST_NAMES: Final = (
+    "Peter",
+    "Paul",
+    "Luke",
+    "John",
+    "Saul",
+    "Vicky",
+    "Kate",
+    "Julie",
+    "Sarah",
+    "Deiter",
+    "Walter",
+)
 LAST_NAMES: Final = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What is generated; the defaults are the specification's. Raises ValueError for a number that makes no sense."""
+    """What is generated; the defaults are the specification's. Raises ValueError for a number that makes no
+    sense."""
 
     seed: int = 0
     rate: int = 10_000
@@ -74,11 +99,22 @@ class Configuration:
         return self.persons + self.auctions + self.bids
 
     def __post_init__(self) -> None:
-        least = min(self.rate, self.persons, self.auctions, self.bids, self.hot_auctions, self.hot_sellers, self.hot_bidders)
+        least = min(
+            self.rate,
+            self.persons,
+            self.auctions,
+            self.bids,
+            self.hot_auctions,
+            self.hot_sellers,
+            self.hot_bidders,
+        )
         if min(least, self.auctions_in_flight, self.active_persons, self.out_of_order) < 1:
             raise ValueError(f"{self}: rate, proportions, ratios and sizes of groups must be at least 1")
         if self.out_of_order % STRIDE == 0:
-            raise ValueError(f"{self}: out_of_order must not be a multiple of {STRIDE}, or all events of a group would be one")
+            raise ValueError(
+                f"{self}: out_of_order must not be a multiple of {STRIDE}, or all events of a group would be "
+                "one"
+            )
 
 
 class Generator:
@@ -115,7 +151,9 @@ class Generator:
         city, state = _one(CITIES, random), _one(STATES, random)
         size = 8 + len(name) + len(email) + len(card) + len(city) + len(state)
         extra = _extra(random, size, self.configuration.person_bytes)
-        return Person(FIRST_ID + self._last_person(id_), name, email, card, city, state, self.arrival(id_), extra)
+        return Person(
+            FIRST_ID + self._last_person(id_), name, email, card, city, state, self.arrival(id_), extra
+        )
 
     def _auction(self, id_: int, random: SplitMix) -> Auction:
         of, time = self.configuration, self.arrival(id_)
@@ -129,7 +167,9 @@ class Generator:
         reserve = initial + _price(random)
         extra = _extra(random, 8 + len(name) + len(description) + 5 * 8, of.auction_bytes)
         id_ = FIRST_ID + self._last_auction(id_)
-        return Auction(id_, name, description, initial, reserve, time, expires, FIRST_ID + seller, category, extra)
+        return Auction(
+            id_, name, description, initial, reserve, time, expires, FIRST_ID + seller, category, extra
+        )
 
     def _bid(self, id_: int, random: SplitMix) -> Bid:
         of, last = self.configuration, self._last_auction(id_)
@@ -139,9 +179,15 @@ class Generator:
             first = max(last - of.auctions_in_flight, 0)
             auction = first + random.below(last - first + 1 + ID_LEAD)
         hot = random.below(of.hot_bidders) > 0
-        bidder = self._hot(self._last_person(id_)) + 1 if hot else self._any_person(id_, random)  # +1: no seller is a hot bidder
+        # +1: no seller is a hot bidder
+        bidder = self._hot(self._last_person(id_)) + 1 if hot else self._any_person(id_, random)
         price = _price(random)
-        channel, url = _channel(of.seed, random.below(len(HOT_CHANNELS)) - len(HOT_CHANNELS) if random.below(2) else random.below(CHANNELS))
+        channel, url = _channel(
+            of.seed,
+            random.below(len(HOT_CHANNELS)) - len(HOT_CHANNELS)
+            if random.below(2)
+            else random.below(CHANNELS),
+        )
         extra = _extra(random, 4 * 8, of.bid_bytes)
         return Bid(FIRST_ID + auction, FIRST_ID + bidder, price, channel, url, self.arrival(id_), extra)
 
@@ -189,7 +235,10 @@ def _price(random: SplitMix) -> int:
 
 def _text(random: SplitMix, below: int, special: str = " ") -> str:
     """3 to `below` - 1 letters, one of 13 of which is `special`; blanks at its ends are cut off."""
-    letters = [special if random.below(13) == 0 else chr(ord("a") + random.below(26)) for _ in range(3 + random.below(below - 3))]
+    letters = [
+        special if random.below(13) == 0 else chr(ord("a") + random.below(26))
+        for _ in range(3 + random.below(below - 3))
+    ]
     return "".join(letters).strip()
 
 
@@ -204,7 +253,8 @@ def _extra(random: SplitMix, size: int, average: int) -> str:
 
 @lru_cache(maxsize=CHANNELS + len(HOT_CHANNELS))
 def _channel(seed: int, number: int) -> tuple[str, str]:
-    """A channel and the address that all its bids come from; nine of ten addresses name the channel, those of hot ones (below 0) never."""
+    """A channel and the address that all its bids come from; nine of ten addresses name the channel, those of
+    hot ones (below 0) never."""
     random = SplitMix(~seed, number)
     url = f"https://www.nexmark.com/{'/'.join(_text(random, 5, '_') for _ in range(3))}/item.htm?query=1"
     if number < 0:

@@ -1,7 +1,7 @@
 """The queries q0 to q22 as plain loops over lists: a second opinion beside SQL, written without a look at it.
 
-Each takes all events in the order in which they came and gives the final rows, in any order. Slow and short on purpose: no incremental
-state, so nothing of how a stream would do it.
+Each takes all events in the order in which they came and gives the final rows, in any order. Slow and short
+on purpose: no incremental state, so nothing of how a stream would do it.
 """
 
 import re
@@ -121,12 +121,26 @@ def q8(events: Sequence[Event]) -> Iterator[Row]:
 
 def q9(events: Sequence[Event]) -> Iterator[Row]:
     for of, bid in winning_bids(events).values():
-        auction = of.id, of.itemName, of.description, of.initialBid, of.reserve, of.dateTime, of.expires, of.seller, of.category, of.extra
+        auction = (
+            of.id,
+            of.itemName,
+            of.description,
+            of.initialBid,
+            of.reserve,
+            of.dateTime,
+            of.expires,
+            of.seller,
+            of.category,
+            of.extra,
+        )
         yield *auction, bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra
 
 
 def q10(events: Sequence[Event]) -> Iterator[Row]:
-    return ((bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra, day(bid), minute(bid)) for bid in bids(events))
+    return (
+        (bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra, day(bid), minute(bid))
+        for bid in bids(events)
+    )
 
 
 def q11(events: Sequence[Event]) -> Iterator[Row]:
@@ -161,7 +175,15 @@ def q14(events: Sequence[Event]) -> Iterator[Row]:
         hour = instant(bid.dateTime).hour
         kind = "dayTime" if 8 <= hour <= 18 else "otherTime" if hour in (7, 19) else "nightTime"
         if 1_000_000_000 < bid.price * 908 < 50_000_000_000:
-            yield bid.auction, bid.bidder, bid.price * 908, kind, bid.dateTime, bid.extra, bid.extra.count("c")
+            yield (
+                bid.auction,
+                bid.bidder,
+                bid.price * 908,
+                kind,
+                bid.dateTime,
+                bid.extra,
+                bid.extra.count("c"),
+            )
 
 
 def ranked(group: Sequence[Bid]) -> tuple[list[Bid], ...]:
@@ -177,7 +199,9 @@ def ranked(group: Sequence[Bid]) -> tuple[list[Bid], ...]:
 def statistics(group: Sequence[Bid]) -> Row:
     """Bids, bidders and auctions of all ranks."""
     ranks = ranked(group)
-    bidders, sold = ([len({getattr(bid, name) for bid in rank}) for rank in ranks] for name in ("bidder", "auction"))
+    bidders, sold = (
+        [len({getattr(bid, name) for bid in rank}) for rank in ranks] for name in ("bidder", "auction")
+    )
     return (*map(len, ranks), *bidders, *sold)
 
 
@@ -246,11 +270,36 @@ def q22(events: Sequence[Event]) -> Iterator[Row]:
 
 
 LOOPS: Final[dict[str, Callable[[Sequence[Event]], Iterable[Row]]]] = {
-    loop.__name__: loop for loop in (q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11, q14, q15, q16, q17, q18, q19, q20, q21, q22)
+    loop.__name__: loop
+    for loop in (
+        q0,
+        q1,
+        q2,
+        q3,
+        q4,
+        q5,
+        q6,
+        q7,
+        q8,
+        q9,
+        q10,
+        q11,
+        q14,
+        q15,
+        q16,
+        q17,
+        q18,
+        q19,
+        q20,
+        q21,
+        q22,
+    )
 }
 
 
-def answer(query: str, events: Sequence[Event], arrivals: Sequence[int], side_input: Mapping[int, str]) -> list[Row]:
+def answer(
+    query: str, events: Sequence[Event], arrivals: Sequence[int], side_input: Mapping[int, str]
+) -> list[Row]:
     """The rows of `q0` to `q22`, sorted, each as often as it is there."""
     if query == "q12":
         return sorted(q12(events, arrivals))

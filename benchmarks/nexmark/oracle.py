@@ -1,4 +1,5 @@
-"""What DuckDB answers to a query on the same events: rows to compare others with, in the order of their values.
+"""What DuckDB answers to a query on the same events: rows to compare others with, in the order of their
+values.
 
 Does not: say in which order rows come, or what a row was before it was replaced.
 """
@@ -21,7 +22,9 @@ _TYPES = {int: pa.int64(), str: pa.string()}
 class Oracle:
     """A database in memory with a table of each kind of event, to be closed."""
 
-    def __init__(self, events: Sequence[Event], arrivals: Sequence[int], side_input: Mapping[int, str]) -> None:
+    def __init__(
+        self, events: Sequence[Event], arrivals: Sequence[int], side_input: Mapping[int, str]
+    ) -> None:
         """`arrivals`: when each event came, in ms. Raises ValueError if there are not as many as events."""
         self._database = duckdb.connect(config={"threads": 1})
         for kind in (Person, Auction, Bid):
@@ -35,7 +38,9 @@ class Oracle:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._database.close()
 
     def _add(self, name: str, table: pa.Table) -> None:

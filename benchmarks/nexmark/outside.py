@@ -1,15 +1,17 @@
-"""The outside of a Nexmark run: a producer of events and a consumer of rows, each a process of its own, on one monotonic clock.
+"""The outside of a Nexmark run: a producer of events and a consumer of rows, each a process of its own, on
+one monotonic clock.
 
     python -m nexmark.outside producer --form wire --port P --events FILE --phases JSON --report FILE
     python -m nexmark.outside consumer --form lines --port P --report FILE
 
-A run has phases: first events leave as fast as they are taken, which says what the system carries, then at a share of that, then at a
-fixed rate. `form` is what the system speaks: `wire` (docs/reference/wire-protocol.md, ours) or `lines` (peers/flink, OutsideTables). The
-producer says when a phase begins. Between phases nothing leaves, so that none finds the backlog of another. Both end at SIGTERM, and
-then report.
+A run has phases: first events leave as fast as they are taken, which says what the system carries, then at a
+share of that, then at a fixed rate. `form` is what the system speaks: `wire`
+(docs/reference/wire-protocol.md, ours) or `lines` (peers/flink, OutsideTables). The producer says when a
+phase begins. Between phases nothing leaves, so that none finds the backlog of another. Both end at SIGTERM,
+and then report.
 
-Keeps: an event is due by the schedule alone, so that who lets the producer wait pays for it; what a system asks for again is sent again.
-Does not: know what rows mean (causes.py).
+Keeps: an event is due by the schedule alone, so that who lets the producer wait pays for it; what a system
+asks for again is sent again. Does not: know what rows mean (causes.py).
 """
 
 import argparse
@@ -100,7 +102,8 @@ class Producer:
         return bisect_right(self._ends, self._byte)
 
     def serve(self, phases: list[Phase], hang_up: float) -> None:
-        """Every phase, then nothing more until SIGTERM. `hang_up` seconds into the last one the connection breaks; 0: never."""
+        """Every phase, then nothing more until SIGTERM. `hang_up` seconds into the last one the connection
+        breaks; 0: never."""
         while self._peer is None:
             self._turn(0, TICK)
         for phase in phases:
@@ -121,7 +124,13 @@ class Producer:
             taken.append((time.monotonic(), self.at))
         middle = next(each for each in taken if each[0] >= (start + taken[-1][0]) / 2)
         (since, before), (until, after) = middle, taken[-1]
-        return Past(phase.name, first, after - first, start, (after - before) / (until - since) if until > since else 0.0)
+        return Past(
+            phase.name,
+            first,
+            after - first,
+            start,
+            (after - before) / (until - since) if until > since else 0.0,
+        )
 
     def _paced(self, phase: Phase, breaks: float) -> Past:
         first, rate = self.past[-1].end, phase.rate or phase.share * self.past[0].rate
@@ -140,7 +149,8 @@ class Producer:
             self._turn(limit, TICK)
 
     def _turn(self, limit: int, seconds: float) -> None:
-        """Send events below `limit` as far as they are taken, and hear who asks; wait for either so long at most."""
+        """Send events below `limit` as far as they are taken, and hear who asks; wait for either so long at
+        most."""
         end = self._ends[limit - 1] if limit else 0
         reads = [self._listener, *self._new, *([self._peer] if self._peer else [])]
         writes = [self._peer] if self._peer and self._byte < end else []
@@ -214,7 +224,10 @@ def consumed(port: int, form: str) -> Received:
         ours.read()
         if ours.problem:
             raise SystemExit(ours.problem)
-        return [(when, [_change(payload) for bundle in bundles for payload in _payloads(bundle[3])]) for when, bundles in ours.deliveries]
+        return [
+            (when, [_change(payload) for bundle in bundles for payload in _payloads(bundle[3])])
+            for when, bundles in ours.deliveries
+        ]
     lines = Lines(port, 0)
     signal.signal(signal.SIGTERM, _stop)
     print("ready", flush=True)
@@ -242,13 +255,20 @@ def by_lines(pieces: list[tuple[float, bytes]]) -> Iterator[tuple[float, list[Ch
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("role", choices=["producer", "consumer"])
     parser.add_argument("--form", choices=["wire", "lines"], required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--events", type=Path)
     parser.add_argument("--phases", default="[]")
-    parser.add_argument("--hang-up", type=float, default=0.0, help="seconds into the last phase at which the connection breaks; 0: never")
+    parser.add_argument(
+        "--hang-up",
+        type=float,
+        default=0.0,
+        help="seconds into the last phase at which the connection breaks; 0: never",
+    )
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     if options.role == "consumer":

@@ -1,8 +1,9 @@
-"""A run of a query between a producer and a consumer, and its latencies: at a share of what the system carries, at a fixed rate, and
-through a failure.
+"""A run of a query between a producer and a consumer, and its latencies: at a share of what the system
+carries, at a fixed rate, and through a failure.
 
-A row's latency is from when its event was due (causes.py) to its receipt. The failure: of ours the worker is killed with SIGKILL; of
-Flink, whose worker is the whole virtual machine, the connection of its source breaks, and its tasks begin again in that machine.
+A row's latency is from when its event was due (causes.py) to its receipt. The failure: of ours the worker is
+killed with SIGKILL; of Flink, whose worker is the whole virtual machine, the connection of its source breaks,
+and its tasks begin again in that machine.
 
 Keeps: no process outlives its run. Does not: say which queries are run, or how often (figures/nexmark.py).
 """
@@ -51,7 +52,8 @@ def phases(fixed: float) -> list[Phase]:
 
 
 def paced(side: Side, query: str, events: Path, fixed: float) -> dict[str, Any]:
-    """What a run says: the rate that the system took, and p50 and p99 in ms, or why there are none. Raises Failed."""
+    """What a run says: the rate that the system took, and p50 and p99 in ms, or why there are none. Raises
+    Failed."""
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         pasts, received = _run(side, query, events, phases(fixed), folder)
@@ -83,7 +85,11 @@ def _gap(past: Past, latencies: Latencies, carried: float) -> dict[str, Any]:
     reason = _why_not(past, latencies, carried)
     if not reason and past.due(max(number for number, _ in latencies)) < past.start + STRIKE_AFTER + 0.5:
         reason = f"no row of an event behind the failure was there {PAUSE + RECOVERS:g} s after the end"
-    return {"reason": reason} if reason else {"gap_ms": round(max(latency for _, latency in latencies)), "rows": len(latencies)}
+    return (
+        {"reason": reason}
+        if reason
+        else {"gap_ms": round(max(latency for _, latency in latencies)), "rows": len(latencies)}
+    )
 
 
 def _why_not(past: Past, latencies: Latencies, carried: float) -> str:
@@ -111,7 +117,9 @@ def _events(file: Path, count: int) -> list[Event]:
         return [decoder.decode(line) for line, _ in zip(lines, range(count), strict=False)]
 
 
-def _run(side: Side, query: str, events: Path, todo: list[Phase], folder: Path) -> tuple[list[Past], Received]:
+def _run(
+    side: Side, query: str, events: Path, todo: list[Phase], folder: Path
+) -> tuple[list[Past], Received]:
     source, sink = free_port(), free_port()
     breaks = ["--hang-up", str(STRIKE_AFTER)] if side.form == "lines" else []
     given = ["--events", str(events), "--phases", json.dumps([asdict(phase) for phase in todo]), *breaks]
@@ -129,7 +137,9 @@ def _run(side: Side, query: str, events: Path, todo: list[Phase], folder: Path) 
     return pasts, msgspec.msgpack.decode((folder / "received").read_bytes(), type=Received)
 
 
-def _await(producer: "subprocess.Popen[bytes]", running: Running, struck: Path | None, todo: list[Phase]) -> None:
+def _await(
+    producer: "subprocess.Popen[bytes]", running: Running, struck: Path | None, todo: list[Phase]
+) -> None:
     """Until all phases are over. `struck`: the run folder of a job whose worker is killed in the last one."""
     assert producer.stdout is not None
     deadline = time.monotonic() + STARTED_WITHIN + sum(phase.seconds + PAUSE for phase in todo)
@@ -144,7 +154,8 @@ def _await(producer: "subprocess.Popen[bytes]", running: Running, struck: Path |
 
 
 def _break_off(producer: "subprocess.Popen[bytes]", running: Running, deadline: float) -> None:
-    """End the producer when the system has ended, or too much time has passed: that is how who reads its words notices."""
+    """End the producer when the system has ended, or too much time has passed: that is how who reads its
+    words notices."""
     while producer.poll() is None:
         if running.process.poll() is not None or time.monotonic() > deadline:
             producer.terminate()
@@ -153,8 +164,22 @@ def _break_off(producer: "subprocess.Popen[bytes]", running: Running, deadline: 
 
 
 @contextlib.contextmanager
-def _outside(role: str, form: str, port: int, report: Path, *more: str) -> "Iterator[subprocess.Popen[bytes]]":
-    command = [sys.executable, "-m", "nexmark.outside", role, "--form", form, "--port", str(port), "--report", str(report), *more]
+def _outside(
+    role: str, form: str, port: int, report: Path, *more: str
+) -> "Iterator[subprocess.Popen[bytes]]":
+    command = [
+        sys.executable,
+        "-m",
+        "nexmark.outside",
+        role,
+        "--form",
+        form,
+        "--port",
+        str(port),
+        "--report",
+        str(report),
+        *more,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=_environment())
     assert process.stdout is not None
     try:

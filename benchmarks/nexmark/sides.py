@@ -1,4 +1,5 @@
-"""The two systems that run Nexmark's queries, exactly once, with a checkpoint a second, on one worker or slot: ours and Flink SQL.
+"""The two systems that run Nexmark's queries, exactly once, with a checkpoint a second, on one worker or
+slot: ours and Flink SQL.
 
 Does not: measure anything (figures/nexmark.py), or know what leaves and comes (outside.py).
 """
@@ -75,9 +76,22 @@ class Ours:
         }
         if journal:
             spec["journal"] = {"folder": str(journal)}
-        manifest = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": query}, "spec": spec}
+        manifest = {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamJob",
+            "metadata": {"name": query},
+            "spec": spec,
+        }
         (folder / "job.yaml").write_text(json.dumps(manifest))
-        command = [sys.executable, "-m", "flamestream.cli.main", "run", str(folder / "job.yaml"), "--run-folder", str(folder / "run")]
+        command = [
+            sys.executable,
+            "-m",
+            "flamestream.cli.main",
+            "run",
+            str(folder / "job.yaml"),
+            "--run-folder",
+            str(folder / "run"),
+        ]
         path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
         return Command([*command, "--no-spark"], {"PYTHONPATH": path})
 
@@ -100,7 +114,8 @@ class OfFlink:
         return self._run(script(query, outside(f"127.0.0.1:{source}"), to), folder, FOR_LATENCY)
 
     def into_files(self, queries: Iterable[str], events: Path, folder: Path) -> Command:
-        """All queries, one after the other, each over the events of a file into a file of its name: changes as of `to_consumer`."""
+        """All queries, one after the other, each over the events of a file into a file of its name: changes
+        as of `to_consumer`."""
         statements = [into(query, to_consumer(str(folder / query), folder / "pending")) for query in queries]
         return self._run(TABLES.format(source=from_file(events)) + "".join(statements), folder, {})
 

@@ -1,6 +1,7 @@
 """SplitMix64: a small generator of random numbers, the same on every machine and version of Python.
 
-The specification's Java draws from a `SplittableRandom`, which is this algorithm. Numbers are not Java's: its seeds are not said.
+The specification's Java draws from a `SplittableRandom`, which is this algorithm. Numbers are not Java's: its
+seeds are not said.
 
 Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 """
@@ -12,7 +13,8 @@ from typing import Final
 _MASK: Final = (1 << 64) - 1
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _TRIPLES: Final = tuple(map("".join, product(ascii_lowercase, repeat=3)))
-"""All words of three letters. 64 bits hold four of them, so a text of 68 letters costs 6 numbers instead of 68."""
+"""All words of three letters. 64 bits hold four of them, so a text of 68 letters costs 6 numbers instead of
+68."""
 
 
 def mixed(number: int) -> int:

@@ -33,8 +33,8 @@ def _line(found: dict[tuple[str, str, str], Row], query: str) -> list[str]:
     loads = [row["noise"]["load"] for (_, _, name), row in found.items() if name == query]
     return [
         query, *(f"{rate:,}" if rate else "-" for rate in rates), share, compared,
-        *_share(ours), *_share(theirs), _quantiles(ours, "fixed"), _quantiles(theirs, "fixed"), _gap(ours), _gap(theirs),
-        f"{min(loads):.1f}-{max(loads):.1f}",
+        *_share(ours), *_share(theirs), _quantiles(ours, "fixed"), _quantiles(theirs, "fixed"), _gap(ours),
+        _gap(theirs), f"{min(loads):.1f}-{max(loads):.1f}",
     ]  # fmt: skip
 
 
@@ -56,7 +56,9 @@ def _reasons(rows: list[Row], queries: list[str]) -> list[str]:
     """A line each: why a system has no query, or a query no figure."""
     lines = [f"- {query}, flink-sql: {reason}" for query, reason in LEFT_OUT.items() if query in queries]
     for row in rows:
-        parts = {row["measure"]: row["result"]} | {name: part for name, part in row["result"].items() if isinstance(part, dict)}
+        parts = {row["measure"]: row["result"]} | {
+            name: part for name, part in row["result"].items() if isinstance(part, dict)
+        }
         said = {part["reason"]: name for name, part in parts.items() if "reason" in part}
         lines += [f"- {row['query']}, {row['system']}, {name}: {reason}" for reason, name in said.items()]
     return lines

@@ -78,7 +78,9 @@ def postings_of(line: str) -> list[tuple[str, tuple[str, int, tuple[int, ...]]]]
     return [(posting[0], posting) for posting in words(line)]
 
 
-def index(postings: list[Posting] | None, posting: tuple[str, int, tuple[int, ...]]) -> tuple[list[Posting], bytes]:
+def index(
+    postings: list[Posting] | None, posting: tuple[str, int, tuple[int, ...]]
+) -> tuple[list[Posting], bytes]:
     word, document, positions = posting
     postings = postings if postings is not None else []
     postings.append((document, positions))
@@ -96,7 +98,13 @@ def work(source: str, sink: str, addresses: list[str], number: int, epoch_ms: in
     collect_less()
     config = RecoveryConfig(recovery) if recovery else None
     # Addresses are for a cluster: one process alone has none.
-    cluster_main(flow(source, sink), addresses, number, epoch_interval=timedelta(milliseconds=epoch_ms), recovery_config=config)
+    cluster_main(
+        flow(source, sink),
+        addresses,
+        number,
+        epoch_interval=timedelta(milliseconds=epoch_ms),
+        recovery_config=config,
+    )
 
 
 def free_address() -> str:
@@ -113,7 +121,8 @@ def main() -> None:
     addresses = [free_address() for _ in range(int(processes))] if int(processes) > 1 else []
     spawn = multiprocessing.get_context("spawn")
     workers = [
-        spawn.Process(target=work, args=(source, sink, addresses, number, int(epoch_ms), folder)) for number in range(int(processes))
+        spawn.Process(target=work, args=(source, sink, addresses, number, int(epoch_ms), folder))
+        for number in range(int(processes))
     ]
     for worker in workers:
         worker.start()

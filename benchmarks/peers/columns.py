@@ -1,10 +1,12 @@
-"""The second floor: the job over columns, as numpy and pyarrow do it, in one thread. No guarantee, no second worker, nothing kept.
+"""The second floor: the job over columns, as numpy and pyarrow do it, in one thread. No guarantee, no second
+worker, nothing kept.
 
 python benchmarks/peers/columns.py SOURCE SINK
 
-A batch is what the socket holds: one document at a low rate, some dozens at full rate. Words become numbers once, by one dictionary;
-the rest is arrays. Posting lists are columns too: the postings of all words in the order of their coming, each with the place of the one
-before it of the same word. So a word's list is a walk from its newest posting, and appending a batch needs no loop over words.
+A batch is what the socket holds: one document at a low rate, some dozens at full rate. Words become numbers
+once, by one dictionary; the rest is arrays. Posting lists are columns too: the postings of all words in the
+order of their coming, each with the place of the one before it of the same word. So a word's list is a walk
+from its newest posting, and appending a batch needs no loop over words.
 
 Keeps: the bytes of plain.py's output, in its order (a test compares them).
 """
@@ -34,7 +36,9 @@ class Column:
         """In amortised constant time a value."""
         end = self.length + len(values)
         if end > len(self._room):
-            self._room = np.concatenate([self._room[: self.length], np.empty(max(end, len(self._room)), np.int32)])
+            self._room = np.concatenate(
+                [self._room[: self.length], np.empty(max(end, len(self._room)), np.int32)]
+            )
         self._room[self.length : end] = values
         self.length = end
 
@@ -73,7 +77,9 @@ class Index:
         first = order[begins][shown]
         ends = np.cumsum(sizes[shown])
         names = encoded.dictionary.take(pa.array(local[first]))
-        counts = self._append(self._known(encoded.dictionary)[local[first]], document[owner[first]], positions, ends)
+        counts = self._append(
+            self._known(encoded.dictionary)[local[first]], document[owner[first]], positions, ends
+        )
         return _written(names, document[owner[first]], counts, positions, ends)
 
     def postings(self, word: str) -> list[tuple[int, tuple[int, ...]]]:
@@ -81,7 +87,12 @@ class Index:
         found, at = [], self._newest[self._numbers[word]] if word in self._numbers else NONE_BEFORE
         while at != NONE_BEFORE:
             begin = self._end.values[at - 1] if at else 0
-            found.append((int(self._document.values[at]), tuple(self._position.values[begin : self._end.values[at]].tolist())))
+            found.append(
+                (
+                    int(self._document.values[at]),
+                    tuple(self._position.values[begin : self._end.values[at]].tolist()),
+                )
+            )
             at = self._before.values[at]
         return found[::-1]
 
@@ -102,9 +113,12 @@ class Index:
         rank = np.empty(len(word), np.int64)
         rank[by_word] = np.arange(len(word)) - np.repeat(begins, np.diff(np.append(begins, len(word))))
         before = np.empty(len(word), np.int64)
-        before[by_word] = np.where(same, np.concatenate([[NONE_BEFORE], at[by_word][:-1]]), self._newest[word[by_word]])
+        before[by_word] = np.where(
+            same, np.concatenate([[NONE_BEFORE], at[by_word][:-1]]), self._newest[word[by_word]]
+        )
         counts = self._lengths[word] + rank + 1
-        # Of several postings of a word in one batch numpy keeps the last value, which is the newest and the longest.
+        # Of several postings of a word in one batch numpy keeps the last value, which is the newest and the
+        # longest.
         self._newest[word] = at
         self._lengths[word] = counts
         self._document.append(document)

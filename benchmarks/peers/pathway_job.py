@@ -52,10 +52,16 @@ def main() -> None:
     collect_less()
     source, sink, commit = sys.argv[1:]
     lines = pw.io.python.read(Lines(source), schema=Line, autocommit_duration_ms=int(commit))
-    found = lines.select(posting=pw.apply_with_type(words, list[tuple[str, int, tuple[int, ...]]], pw.this.line)).flatten(pw.this.posting)
-    postings = found.select(word=pw.this.posting[0], document=pw.this.posting[1], positions=pw.this.posting[2])
+    found = lines.select(
+        posting=pw.apply_with_type(words, list[tuple[str, int, tuple[int, ...]]], pw.this.line)
+    ).flatten(pw.this.posting)
+    postings = found.select(
+        word=pw.this.posting[0], document=pw.this.posting[1], positions=pw.this.posting[2]
+    )
     reducer = pw.reducers.stateful_many(combine)
-    index = postings.groupby(pw.this.word).reduce(state=reducer(pw.this.word, pw.this.document, pw.this.positions))
+    index = postings.groupby(pw.this.word).reduce(
+        state=reducer(pw.this.word, pw.this.document, pw.this.positions)
+    )
     connection = connect(sink)
     out: list[bytes] = []
 

@@ -1,4 +1,5 @@
-"""The floor: the job as a loop over sockets, dicts and lists in one thread. No guarantee, no second worker, nothing kept.
+"""The floor: the job as a loop over sockets, dicts and lists in one thread. No guarantee, no second worker,
+nothing kept.
 
 python benchmarks/peers/plain.py SOURCE SINK
 """

@@ -1,6 +1,7 @@
 """PyFlink: the job's functions in Python, its source and sinks those of the Java job (peers/flink).
 
-python benchmarks/peers/pyflink_job.py JAR SOURCE SINK GUARANTEE PARALLELISM FLUSH_MS PENDING [SETTING=VALUE ...]
+python benchmarks/peers/pyflink_job.py JAR SOURCE SINK GUARANTEE PARALLELISM FLUSH_MS PENDING [SETTING=VALUE
+...]
 """
 
 import sys
@@ -21,7 +22,9 @@ class Index(KeyedProcessFunction):
     """The posting list of each word, and its length."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self._postings = runtime_context.get_list_state(ListStateDescriptor("postings", Types.PICKLED_BYTE_ARRAY()))
+        self._postings = runtime_context.get_list_state(
+            ListStateDescriptor("postings", Types.PICKLED_BYTE_ARRAY())
+        )
         self._length = runtime_context.get_state(ValueStateDescriptor("length", Types.INT()))
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[bytes]:
@@ -42,11 +45,17 @@ def main() -> None:
     job.add_jars(f"file://{jar}")
     job.set_parallelism(int(parallelism))
     peer = get_gateway().jvm.peer
-    lines = job.from_source(Source(peer.SocketSource(source)), WatermarkStrategy.no_watermarks(), "docs", Types.STRING())
+    lines = job.from_source(
+        Source(peer.SocketSource(source)), WatermarkStrategy.no_watermarks(), "docs", Types.STRING()
+    )
     postings = lines.set_parallelism(1).flat_map(words, POSTING).set_parallelism(1)
-    changes = postings.key_by(lambda posting: posting[0], Types.STRING()).process(Index(), Types.PRIMITIVE_ARRAY(Types.BYTE()))
+    changes = postings.key_by(lambda posting: posting[0], Types.STRING()).process(
+        Index(), Types.PRIMITIVE_ARRAY(Types.BYTE())
+    )
     two_phases = guarantee == "exactly-once"
-    changes.sink_to(Sink(peer.TransactionalSink(sink, pending) if two_phases else peer.DirectSink(sink, int(flush))))
+    changes.sink_to(
+        Sink(peer.TransactionalSink(sink, pending) if two_phases else peer.DirectSink(sink, int(flush)))
+    )
     job.execute("inverted-index")
 
 

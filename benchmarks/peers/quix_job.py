@@ -1,6 +1,7 @@
 """Quix Streams: the job between topics, one process a partition.
 
-python benchmarks/peers/quix_job.py BROKERS SOURCE SINK GROUP GUARANTEE COMMIT_SECONDS PROCESSES FOLDER LINGER_MS
+python benchmarks/peers/quix_job.py BROKERS SOURCE SINK GROUP GUARANTEE COMMIT_SECONDS PROCESSES FOLDER
+LINGER_MS
 """
 
 import multiprocessing
@@ -13,7 +14,10 @@ from text import change, collect_less, words
 
 
 def postings_of(line: str) -> list[dict[str, Any]]:
-    return [{"word": word, "document": document, "positions": positions} for word, document, positions in words(line)]
+    return [
+        {"word": word, "document": document, "positions": positions}
+        for word, document, positions in words(line)
+    ]
 
 
 def index(posting: dict[str, Any], state: Any) -> bytes:

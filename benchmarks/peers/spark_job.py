@@ -1,4 +1,5 @@
-"""Spark Structured Streaming in Python: a Python data source reads the socket, transformWithState keeps the lists, a foreach writer sends.
+"""Spark Structured Streaming in Python: a Python data source reads the socket, transformWithState keeps the
+lists, a foreach writer sends.
 
 python benchmarks/peers/spark_job.py SOURCE SINK CHECKPOINT PARTITIONS TRIGGER_MS
 """
@@ -70,8 +71,8 @@ class Lines(DataSource):
 class Index(StatefulProcessor):
     """The posting lists of a bucket of words.
 
-    Each access to state asks the JVM, and takes about a millisecond; so a batch asks three times a bucket and not three times a word:
-    the lengths are one value, and the postings are appended all at once.
+    Each access to state asks the JVM, and takes about a millisecond; so a batch asks three times a bucket and
+    not three times a word: the lengths are one value, and the postings are appended all at once.
     """
 
     def init(self, handle: Any) -> None:
@@ -81,7 +82,9 @@ class Index(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timers: Any) -> Iterator[Any]:
         before = self._lengths.get()
         lengths = json.loads(before[0]) if before is not None else {}
-        found = sorted(((row.word, row.document, row.positions) for row in rows), key=lambda posting: posting[1])
+        found = sorted(
+            ((row.word, row.document, row.positions) for row in rows), key=lambda posting: posting[1]
+        )
         out = []
         for word, document, positions in found:
             lengths[word] = lengths.get(word, 0) + 1
@@ -116,10 +119,16 @@ class Writer:
 
 def main() -> None:
     source, sink, checkpoint, partitions, trigger = sys.argv[1:]
-    builder = SparkSession.builder.master(f"local[{partitions}]").config("spark.sql.shuffle.partitions", partitions)
-    builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKS).config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.master(f"local[{partitions}]").config(
+        "spark.sql.shuffle.partitions", partitions
+    )
+    builder = builder.config("spark.sql.streaming.stateStore.providerClass", ROCKS).config(
+        "spark.ui.enabled", "false"
+    )
     builder = builder.config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-    builder = builder.config("spark.sql.streaming.noDataMicroBatches.enabled", "false").config("spark.driver.memory", "3g")
+    builder = builder.config("spark.sql.streaming.noDataMicroBatches.enabled", "false").config(
+        "spark.driver.memory", "3g"
+    )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")  # else a line a new key
     spark.dataSource.register(Lines)
@@ -130,14 +139,22 @@ def main() -> None:
 
         for batch in rows:
             found = [posting for line in batch.column(0).to_pylist() for posting in words(line)]
-            columns = zip(*((crc32(word.encode()) % BUCKETS, word, *rest) for word, *rest in found), strict=True) if found else [[]] * 4
+            columns = (
+                zip(*((crc32(word.encode()) % BUCKETS, word, *rest) for word, *rest in found), strict=True)
+                if found
+                else [[]] * 4
+            )
             types = (pyarrow.int32(), pyarrow.string(), pyarrow.int32(), pyarrow.list_(pyarrow.int32()))
             arrays = [pyarrow.array(list(column), kind) for column, kind in zip(columns, types, strict=True)]
             yield pyarrow.RecordBatch.from_arrays(arrays, names=["bucket", "word", "document", "positions"])
 
     postings = lines.mapInArrow(tokenized, f"bucket int, {POSTING}")
     changes = postings.groupBy("bucket").transformWithState(Index(), "lines string", "append", "none")
-    query = changes.writeStream.foreach(Writer(sink)).option("checkpointLocation", checkpoint).outputMode("append")
+    query = (
+        changes.writeStream.foreach(Writer(sink))
+        .option("checkpointLocation", checkpoint)
+        .outputMode("append")
+    )
     query.trigger(processingTime=f"{trigger} milliseconds").start().awaitTermination()
 
 

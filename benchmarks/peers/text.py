@@ -1,4 +1,5 @@
-"""The job's two functions for peers in Python, on plain tuples, and its sockets: the same work as workload.py, with nothing of ours."""
+"""The job's two functions for peers in Python, on plain tuples, and its sockets: the same work as
+workload.py, with nothing of ours."""
 
 import gc
 import socket

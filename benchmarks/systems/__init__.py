@@ -11,7 +11,18 @@ from systems.quix import Quix
 from systems.spark import Spark
 
 OURS = (Ours(), Ours(fsync=False), Ours("ready-made"), Ours("columns"))
-_ALL: tuple[System, ...] = (*OURS, Flink(), FlinkTail(), Plain(), Columns(), Spark(), Bytewax(), Pathway(), Quix(), PyFlink())
+_ALL: tuple[System, ...] = (
+    *OURS,
+    Flink(),
+    FlinkTail(),
+    Plain(),
+    Columns(),
+    Spark(),
+    Bytewax(),
+    Pathway(),
+    Quix(),
+    PyFlink(),
+)
 SYSTEMS = {system.name: system for system in _ALL}
 OWN_INTERVALS = {(Quix.name, EXACTLY_ONCE): 100}
 """Ms between commits, where a system is better off with them than with those that are asked for."""

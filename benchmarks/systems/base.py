@@ -1,9 +1,12 @@
-"""What the driver needs to know of a system: how to make it ready, start it on a job, stop it, and what to tell about it.
+"""What the driver needs to know of a system: how to make it ready, start it on a job, stop it, and what to
+tell about it.
 
-A system is a command: it gets where the producer and the consumer listen, and runs until it is stopped. `form` says what it speaks:
-`wire` (docs/reference/wire-protocol.md, ours), `lines` (lines.py), or `kafka` (topics; kafka_outside.py).
+A system is a command: it gets where the producer and the consumer listen, and runs until it is stopped.
+`form` says what it speaks: `wire` (docs/reference/wire-protocol.md, ours), `lines` (lines.py), or `kafka`
+(topics; kafka_outside.py).
 
-Keeps: a peer's packages stay in an environment of its own (environments.py). Does not: measure anything (drive.py).
+Keeps: a peer's packages stay in an environment of its own (environments.py). Does not: measure anything
+(drive.py).
 """
 
 import os
@@ -74,7 +77,8 @@ class System(Protocol):
     pace: float | None
     """Documents a second that it carries on a small machine, if that is less than others are measured at."""
     settles: float
-    """Seconds from its first document until it is as fast as it will be, if that is longer than others take."""
+    """Seconds from its first document until it is as fast as it will be, if that is longer than others
+    take."""
 
     def prepare(self) -> None:
         """Fetch and build what it needs; quick when that is done."""
@@ -115,7 +119,13 @@ def start(command: Command, folder: Path) -> Running:
     with log.open("wb") as output:
         environment = {**os.environ, **command.environment}
         process = subprocess.Popen(
-            list(command.argv), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=folder, start_new_session=True
+            list(command.argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
         )
     return Running(process, log)
 

@@ -22,14 +22,27 @@ class Bytewax(System):
         return {"bytewax": environments.pinned("bytewax", "bytewax")}
 
     def settings(self, cell: Cell) -> list[Setting]:
-        settings = [Setting("processes", str(cell.workers), "one worker each: threads of one process would share an interpreter's lock")]
+        settings = [
+            Setting(
+                "processes",
+                str(cell.workers),
+                "one worker each: threads of one process would share an interpreter's lock",
+            )
+        ]
         settings.append(COLLECTOR)
         if cell.guarantee == NONE:
-            reason = "its end takes 0.4 s, also without recovery: 252 ms at the 99th percentile with the default of 10 s"
+            reason = (
+                "its end takes 0.4 s, also without recovery: 252 ms at the 99th percentile with the default "
+                "of 10 s"
+            )
             return [*settings, Setting("epoch_interval", "1 h", reason)]
         return [
             *settings,
-            Setting("epoch_interval", f"{cell.interval_ms} ms", "asked for by the cell: what changed is kept at the end of an epoch"),
+            Setting(
+                "epoch_interval",
+                f"{cell.interval_ms} ms",
+                "asked for by the cell: what changed is kept at the end of an epoch",
+            ),
             Setting("recovery partitions", str(cell.workers), "one a process, as documented"),
         ]
 

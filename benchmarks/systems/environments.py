@@ -1,4 +1,5 @@
-"""A peer's Python packages: an environment of its own in `.cache/bench`, made from pins, made again when the pins change."""
+"""A peer's Python packages: an environment of its own in `.cache/bench`, made from pins, made again when the
+pins change."""
 
 import sys
 from pathlib import Path

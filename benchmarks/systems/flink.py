@@ -1,4 +1,5 @@
-"""Flink in Java: a local cluster in one JVM, its jars from Maven Central, its output released when a checkpoint is complete."""
+"""Flink in Java: a local cluster in one JVM, its jars from Maven Central, its output released when a
+checkpoint is complete."""
 
 import hashlib
 import re
@@ -14,11 +15,21 @@ from systems.environments import CACHE
 SOURCE = Path(__file__).resolve().parent.parent / "peers" / "flink"
 BUILT = CACHE / "flink"
 # As in Flink's own configuration for Java 17.
-OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.text", "java.time", "java.util", "java.util.concurrent")
+OPENED = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.net",
+    "java.nio",
+    "java.text",
+    "java.time",
+    "java.util",
+    "java.util.concurrent",
+)
 
 
 class Flink(System):
-    """One task manager in one JVM, a slot a core: an exchange between slots crosses no socket, which is in its favour."""
+    """One task manager in one JVM, a slot a core: an exchange between slots crosses no socket, which is in
+    its favour."""
 
     name = "flink"
     form = "lines"
@@ -32,14 +43,22 @@ class Flink(System):
 
     def versions(self) -> dict[str, str]:
         found = re.search("<flink.version>(.*)<", (SOURCE / "pom.xml").read_text())
-        java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr if shutil.which("java") else "none"
+        java = (
+            subprocess.run(["java", "-version"], capture_output=True, text=True, check=False).stderr
+            if shutil.which("java")
+            else "none"
+        )
         return {"flink": found[1] if found else "?", "java": java.partition('"')[2].partition('"')[0]}
 
     def settings(self, cell: Cell) -> list[Setting]:
         settings = [
             Setting("taskmanager.numberOfTaskSlots", str(cell.workers), "the machine's cores"),
             self._buffer_timeout(cell),
-            Setting("pipeline.object-reuse", "true", "no copies between chained operators: safe here, and asked for by the tuning guide"),
+            Setting(
+                "pipeline.object-reuse",
+                "true",
+                "no copies between chained operators: safe here, and asked for by the tuning guide",
+            ),
             Setting("state.backend.type", "hashmap", "the fastest for state that fits in memory"),
             Setting("restart-strategy.type", "disable", "a failure ends the run"),
         ]
@@ -61,16 +80,29 @@ class Flink(System):
             given.append(f"execution.checkpointing.dir=file://{places.folder}/checkpoints")
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         flush = "5" if not cell.rate else "0"
-        job = [places.source, places.sink, cell.guarantee, str(cell.workers), flush, str(places.folder / "pending")]
-        return Command(["java", "-Xms1g", "-Xmx10g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given])
+        job = [
+            places.source,
+            places.sink,
+            cell.guarantee,
+            str(cell.workers),
+            flush,
+            str(places.folder / "pending"),
+        ]
+        return Command(
+            ["java", "-Xms1g", "-Xmx10g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given]
+        )
 
     def _buffer_timeout(self, cell: Cell) -> Setting:
-        reason = "0: every record leaves at once, which the documentation names for the least latency; 100 (its default) for throughput"
+        reason = (
+            "0: every record leaves at once, which the documentation names for the least latency; 100 (its "
+            "default) for throughput"
+        )
         return Setting("execution.buffer-timeout.interval", f"{0 if cell.rate else 100} ms", reason)
 
 
 class FlinkTail(Flink):
-    """The same with its best settings for the tail, and for noticing failures. At full rate it is the other one."""
+    """The same with its best settings for the tail, and for noticing failures. At full rate it is the other
+    one."""
 
     name = "flink 1 ms"
     guarantees = (NONE, EXACTLY_ONCE)
@@ -79,26 +111,45 @@ class FlinkTail(Flink):
         return [
             *super().settings(cell),
             Setting(
-                "heartbeat.interval", "500 ms", "20 times the default's pace, for noticing a failure soon; here it shows what that costs"
+                "heartbeat.interval",
+                "500 ms",
+                "20 times the default's pace, for noticing a failure soon; here it shows what that costs",
             ),
             Setting("heartbeat.timeout", "2500 ms", "five intervals, as the default"),
         ]
 
     def _buffer_timeout(self, cell: Cell) -> Setting:
-        reason = "1: fewer, larger buffers; of 0, 1 and 5 ms it had the least p99, and 0 the least median (docs/authors/benchmarks.md)"
+        reason = (
+            "1: fewer, larger buffers; of 0, 1 and 5 ms it had the least p99, and 0 the least median "
+            "(docs/authors/benchmarks.md)"
+        )
         return Setting("execution.buffer-timeout.interval", f"{1 if cell.rate else 100} ms", reason)
 
 
 def build(source: Path, built: Path) -> None:
-    """What the pom of `source` says, with the jars that it runs with, in `built`; quick when that is done. Raises NotHere."""
+    """What the pom of `source` says, with the jars that it runs with, in `built`; quick when that is done.
+    Raises NotHere."""
     stamp, wanted = built / ".made-from", _fingerprint(source)
     if stamp.exists() and stamp.read_text() == wanted:
         return
     if shutil.which("mvn") is None or shutil.which("javac") is None:
-        raise NotHere("it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)")
+        raise NotHere(
+            "it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)"
+        )
     print(f"benchmarks: fetching and building Flink in {built}", file=sys.stderr)
-    goals = ["package", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={built}", f"-Dout={built}"]
-    done = subprocess.run(["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *goals], capture_output=True, text=True, check=False)
+    goals = [
+        "package",
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+        f"-DoutputDirectory={built}",
+        f"-Dout={built}",
+    ]
+    done = subprocess.run(
+        ["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *goals],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise NotHere(f"Maven failed:\n{done.stdout[-2000:]}")
     stamp.write_text(wanted)

@@ -21,7 +21,8 @@ class FlinkSql:
 
     @staticmethod
     def prepare() -> None:
-        """Build the runner of scripts and copy what it runs with, once. Raises NotHere without Maven and a JDK."""
+        """Build the runner of scripts and copy what it runs with, once. Raises NotHere without Maven and a
+        JDK."""
         Flink().prepare()
 
     @staticmethod
@@ -30,4 +31,15 @@ class FlinkSql:
         given = [f"{name}={value}" for name, value in (SETTINGS | more).items()]
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         checkpoints = f"execution.checkpointing.dir=file://{folder}/checkpoints"
-        return ["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.Script", str(statements), *given, checkpoints]
+        return [
+            "java",
+            "-Xms1g",
+            "-Xmx4g",
+            *opened,
+            "-cp",
+            f"{BUILT}/*",
+            "peer.Script",
+            str(statements),
+            *given,
+            checkpoints,
+        ]

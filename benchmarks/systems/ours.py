@@ -21,7 +21,9 @@ class Ours(System):
     settles = 0.0
 
     def __init__(self, functions: str = "rows", *, fsync: bool = True) -> None:
-        self.name = "flamestream" + ("" if functions == "rows" else f" {functions}") + ("" if fsync else " no fsync")
+        self.name = (
+            "flamestream" + ("" if functions == "rows" else f" {functions}") + ("" if fsync else " no fsync")
+        )
         self._functions, self._fsync = functions, fsync
 
     def prepare(self) -> None:
@@ -32,7 +34,12 @@ class Ours(System):
         from flamestream.core.dataflow.parts import REFERENCE
 
         kernel = "Python" if FASTEST is REFERENCE else "native"
-        return {"flamestream": version("flamestream"), "python": platform.python_version(), "spark": version("pyspark"), "kernel": kernel}
+        return {
+            "flamestream": version("flamestream"),
+            "python": platform.python_version(),
+            "spark": version("pyspark"),
+            "kernel": kernel,
+        }
 
     def settings(self, cell: Cell) -> list[Setting]:
         file, graph = job.FUNCTIONS[self._functions]
@@ -46,18 +53,40 @@ class Ours(System):
 
     def _journal(self) -> Setting:
         if self._fsync:
-            return Setting("journal.fsync", "true", "its default: what has entered survives the machine; no peer syncs what it reads")
-        return Setting("journal.fsync", "false", "as the peers, which sync nothing: what has entered survives processes only")
+            return Setting(
+                "journal.fsync",
+                "true",
+                "its default: what has entered survives the machine; no peer syncs what it reads",
+            )
+        return Setting(
+            "journal.fsync",
+            "false",
+            "as the peers, which sync nothing: what has entered survives processes only",
+        )
 
     def command(self, cell: Cell, places: Places) -> Command:
         file = places.folder / "job.yaml"
         file.write_text(json.dumps(self.manifest(cell, places)))
-        argv = [sys.executable, "-m", "flamestream.cli.main", "run", str(file), "--run-folder", str(places.folder / "run")]
+        argv = [
+            sys.executable,
+            "-m",
+            "flamestream.cli.main",
+            "run",
+            str(file),
+            "--run-folder",
+            str(places.folder / "run"),
+        ]
         path = [*PATHS, os.environ.get("PYTHONPATH", "")]
         return Command(argv, {"PYTHONPATH": os.pathsep.join(filter(None, path))})
 
     def manifest(self, cell: Cell, places: Places) -> object:
         """The job as in job.py, which the other commands of this folder use."""
-        settings = job.Settings(cell.guarantee, f"{cell.interval_ms}ms", workers=cell.workers, functions=self._functions, fsync=self._fsync)
+        settings = job.Settings(
+            cell.guarantee,
+            f"{cell.interval_ms}ms",
+            workers=cell.workers,
+            functions=self._functions,
+            fsync=self._fsync,
+        )
         source, sink = (int(place.rpartition(":")[2]) for place in (places.source, places.sink))
         return json.loads(job.manifest(settings, Path(places.folder), source, sink))

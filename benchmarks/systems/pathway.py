@@ -23,7 +23,11 @@ class Pathway(System):
 
     def settings(self, cell: Cell) -> list[Setting]:
         return [
-            Setting("autocommit_duration_ms", _commit(cell), "a batch a document for latency; larger batches at full rate"),
+            Setting(
+                "autocommit_duration_ms",
+                _commit(cell),
+                "a batch a document for latency; larger batches at full rate",
+            ),
             Setting("threads", "1", "its default; functions in Python share an interpreter's lock"),
             COLLECTOR,
             Setting("monitoring_level", "NONE", "no dashboard"),
@@ -31,7 +35,9 @@ class Pathway(System):
 
     def command(self, cell: Cell, places: Places) -> Command:
         job = [places.source, places.sink, _commit(cell)]
-        return Command([environments.python_of("pathway"), str(PEERS / "pathway_job.py"), *job], {"PATHWAY_THREADS": "1"})
+        return Command(
+            [environments.python_of("pathway"), str(PEERS / "pathway_job.py"), *job], {"PATHWAY_THREADS": "1"}
+        )
 
 
 def _commit(cell: Cell) -> str:

@@ -1,4 +1,5 @@
-"""The floors: a loop in one thread of one Python process, over objects (peers/plain.py) and over columns (peers/columns.py)."""
+"""The floors: a loop in one thread of one Python process, over objects (peers/plain.py) and over columns
+(peers/columns.py)."""
 
 import importlib.util
 import platform
@@ -29,7 +30,14 @@ class Plain(System):
         return {"python": platform.python_version()}
 
     def settings(self, cell: Cell) -> list[Setting]:
-        return [Setting("gc", "off", "the loop makes no cycles, and the collector walking the postings makes pauses of up to a second")]
+        return [
+            Setting(
+                "gc",
+                "off",
+                "the loop makes no cycles, and the collector walking the postings makes pauses of up to a "
+                "second",
+            )
+        ]
 
     def command(self, cell: Cell, places: Places) -> Command:
         return Command([sys.executable, str(PEERS / "plain.py"), places.source, places.sink])
@@ -54,7 +62,11 @@ class Columns(System):
 
     def settings(self, cell: Cell) -> list[Setting]:
         return [
-            Setting("batch", "what the socket holds", "one document at a low rate, dozens at full rate: neither waits for the other"),
+            Setting(
+                "batch",
+                "what the socket holds",
+                "one document at a low rate, dozens at full rate: neither waits for the other",
+            ),
             Setting("gc", "off", "as in the plain loop"),
         ]
 

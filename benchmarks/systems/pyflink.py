@@ -31,7 +31,11 @@ class PyFlink(System):
         bundle = "1" if cell.rate else "100"
         return [
             *Flink().settings(cell),
-            Setting("python.fn-execution.bundle.time", bundle, "a bundle to Python waits so many ms at most; 1000 by default"),
+            Setting(
+                "python.fn-execution.bundle.time",
+                bundle,
+                "a bundle to Python waits so many ms at most; 1000 by default",
+            ),
             Setting(
                 "python.execution-mode",
                 "thread",
@@ -45,6 +49,15 @@ class PyFlink(System):
             given.append(f"execution.checkpointing.dir=file://{places.folder}/checkpoints")
         interpreter = environments.python_of("pyflink")
         given += [f"python.executable={interpreter}", f"python.client.executable={interpreter}"]
-        ends = [places.source, places.sink, cell.guarantee, str(cell.workers), "0" if cell.rate else "5", str(places.folder / "pending")]
+        ends = [
+            places.source,
+            places.sink,
+            cell.guarantee,
+            str(cell.workers),
+            "0" if cell.rate else "5",
+            str(places.folder / "pending"),
+        ]
         job = [interpreter, str(PEERS / "pyflink_job.py"), str(JAR), *ends, *given]
-        return Command(job, {"PYTHONPATH": os.pathsep.join([str(PEERS), environments.packages_of("pyflink")])})
+        return Command(
+            job, {"PYTHONPATH": os.pathsep.join([str(PEERS), environments.packages_of("pyflink")])}
+        )

@@ -1,4 +1,5 @@
-"""Quix Streams: Python between Kafka topics, with Kafka's transactions for exactly once (peers/quix_job.py)."""
+"""Quix Streams: Python between Kafka topics, with Kafka's transactions for exactly once
+(peers/quix_job.py)."""
 
 from systems import environments
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, Cell, Command, Places, Setting, System
@@ -26,15 +27,35 @@ class Quix(System):
             Setting("processing_guarantee", cell.guarantee, "asked for by the cell"),
             _commits(cell),
             Setting("processes", str(cell.workers), "one a partition and core"),
-            Setting("linger.ms", _linger(cell), "nothing waits for company, for latency; the client's default at full rate"),
+            Setting(
+                "linger.ms",
+                _linger(cell),
+                "nothing waits for company, for latency; the client's default at full rate",
+            ),
             Setting("fetch.wait.max.ms", "10", "a short wait for a first record"),
             COLLECTOR,
             Setting("state", "an entry a posting", "a list would be written whole for each posting"),
         ]
 
     def command(self, cell: Cell, places: Places) -> Command:
-        job = [places.brokers, places.source, places.sink, places.group, cell.guarantee, f"{cell.interval_ms / 1000:g}", str(cell.workers)]
-        return Command([environments.python_of("quix"), str(PEERS / "quix_job.py"), *job, str(places.folder), _linger(cell)])
+        job = [
+            places.brokers,
+            places.source,
+            places.sink,
+            places.group,
+            cell.guarantee,
+            f"{cell.interval_ms / 1000:g}",
+            str(cell.workers),
+        ]
+        return Command(
+            [
+                environments.python_of("quix"),
+                str(PEERS / "quix_job.py"),
+                *job,
+                str(places.folder),
+                _linger(cell),
+            ]
+        )
 
 
 def _commits(cell: Cell) -> Setting:

@@ -26,13 +26,33 @@ class Spark(System):
     def settings(self, cell: Cell) -> list[Setting]:
         trigger = f"{cell.interval_ms} ms" if cell.rate else "0 ms"
         return [
-            Setting("trigger", trigger, "a batch is Spark's checkpoint; at full rate, the next one begins when one ends"),
-            Setting("spark.sql.shuffle.partitions", str(cell.workers), "the machine's cores: a batch costs about its number of tasks"),
+            Setting(
+                "trigger",
+                trigger,
+                "a batch is Spark's checkpoint; at full rate, the next one begins when one ends",
+            ),
+            Setting(
+                "spark.sql.shuffle.partitions",
+                str(cell.workers),
+                "the machine's cores: a batch costs about its number of tasks",
+            ),
             Setting("stateStore.providerClass", "RocksDB", "what transformWithState needs"),
-            Setting("rocksdb.changelogCheckpointing.enabled", "true", "a batch then writes what changed, as the tuning guide advises"),
+            Setting(
+                "rocksdb.changelogCheckpointing.enabled",
+                "true",
+                "a batch then writes what changed, as the tuning guide advises",
+            ),
             Setting("noDataMicroBatches.enabled", "false", "no batch without input"),
-            Setting("key", "one of 8 buckets of words", "an access to state asks the JVM: three a bucket and batch, not three a word"),
-            Setting("sink", "foreach writer, a connection a partition and batch", "a real one would drop repeated batches"),
+            Setting(
+                "key",
+                "one of 8 buckets of words",
+                "an access to state asks the JVM: three a bucket and batch, not three a word",
+            ),
+            Setting(
+                "sink",
+                "foreach writer, a connection a partition and batch",
+                "a real one would drop repeated batches",
+            ),
         ]
 
     def command(self, cell: Cell, places: Places) -> Command:

@@ -1,4 +1,5 @@
-"""Deliberate faults, one function each. What they do is what happens to users; none asks the job for permission."""
+"""Deliberate faults, one function each. What they do is what happens to users; none asks the job for
+permission."""
 
 import os
 import shlex
@@ -112,19 +113,33 @@ def hold(node: str, held: bool) -> None:
 
 def drain(node: str) -> None:
     """As whoever maintains it does."""
-    kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=400s", within=420)
+    kubectl(
+        "drain",
+        node,
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--force",
+        "--timeout=400s",
+        within=420,
+    )
 
 
 def names_elsewhere(node: str) -> None:
-    """The cluster's name service off this node, as far as it has but one replica: losing that is another fault than losing a node.
-    Its pods tolerate whatever a node is marked with, so it is told itself."""
+    """The cluster's name service off this node, as far as it has but one replica: losing that is another
+    fault than losing a node. Its pods tolerate whatever a node is marked with, so it is told itself."""
     kube = Kube("kube-system")
     away = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [away]}]}}
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [away]}]
+        }
+    }
     for each in kube.list("Deployment"):
         if each["spec"]["selector"].get("matchLabels", {}).get("k8s-app") == "kube-dns":
             name = each["metadata"]["name"]
-            kube.patch("Deployment", name, {"spec": {"template": {"spec": {"affinity": {"nodeAffinity": required}}}}})
+            kube.patch(
+                "Deployment", name, {"spec": {"template": {"spec": {"affinity": {"nodeAffinity": required}}}}}
+            )
             kube.wait_rollout("Deployment", name)
 
 
@@ -142,4 +157,6 @@ def break_node(verb: str, node: str) -> None:
 
 def wait_node(node: str, ready: bool, within: float = 120) -> None:
     """Until Kubernetes has noticed."""
-    Kube("").wait("Node", node, lambda it: (condition_of(it, "Ready").get("status") == "True") is ready, within)
+    Kube("").wait(
+        "Node", node, lambda it: (condition_of(it, "Ready").get("status") == "True") is ready, within
+    )

@@ -1,7 +1,9 @@
-"""What a hostile tenant's pod throws at every port that it finds: `python3 flood.py SECONDS HOST:PORT...`; the image's own Python alone.
+"""What a hostile tenant's pod throws at every port that it finds: `python3 flood.py SECONDS HOST:PORT...`;
+the image's own Python alone.
 
-By turns and on each place: connections that say nothing (64 held at most), random bytes, half an HTTP head, ZooKeeper's own greeting, the
-beginning of a large frame. Bounded: 200 a second in all, and the seconds that it is given. Prints how often each place took a connection.
+By turns and on each place: connections that say nothing (64 held at most), random bytes, half an HTTP head,
+ZooKeeper's own greeting, the beginning of a large frame. Bounded: 200 a second in all, and the seconds that
+it is given. Prints how often each place took a connection.
 """
 
 import json

@@ -1,6 +1,8 @@
-"""A job from a followed folder of documents to a folder of results: what an audit in the cluster can read back, and what a user has.
+"""A job from a followed folder of documents to a folder of results: what an audit in the cluster can read
+back, and what a user has.
 
-A pod outside the job writes documents of real text for as long as it lives. The folder that stands for a shared volume is a hostPath.
+A pod outside the job writes documents of real text for as long as it lives. The folder that stands for a
+shared volume is a hostPath.
 
 Does not: audit (the product does: drills, and `kubectl flamestream audit`).
 """
@@ -37,7 +39,8 @@ while True:
 
 @dataclass
 class FolderJob(Job):
-    """One job, and the pod that feeds it. Several may read the same documents: `docs` is then the other's name."""
+    """One job, and the pod that feeds it. Several may read the same documents: `docs` is then the other's
+    name."""
 
     docs: str = ""
     form: str = "{text}"
@@ -51,23 +54,39 @@ class FolderJob(Job):
         """The fields that such a job always has."""
         return {
             "application": {"file": "inverted_index.py", "graph": "graph", "configMap": f"{self.name}-app"},
-            "sources": {"docs": {"files": {"path": f"{self.folder(self.docs or self.name)}/docs", "follow": True}}},
+            "sources": {
+                "docs": {"files": {"path": f"{self.folder(self.docs or self.name)}/docs", "follow": True}}
+            },
             "sinks": {"index": {"files": {"path": f"{self.folder(self.name)}/index"}}},
             "workers": {"replicas": self.replicas, "standby": self.standby},
             "checkpoint": {"interval": "1s", "store": self.installation.store, "secret": "s3-keys"},
             "journal": {"folder": "zookeeper://", "keep": True},
-            "pods": {"volumes": [{"name": "shared", **_SHARED}], "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+            "pods": {
+                "volumes": [{"name": "shared", **_SHARED}],
+                "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
+            },
         }
 
     def application(self, text: str = "") -> Object:
         """Its ConfigMap; the label lets an edit be noticed at once."""
         text = text or (ROOT / "examples" / "inverted_index.py").read_text()
-        return config_map(f"{self.name}-app", {"inverted_index.py": text}, {"flamestream.dev/application-source": "true"})
+        return config_map(
+            f"{self.name}-app", {"inverted_index.py": text}, {"flamestream.dev/application-source": "true"}
+        )
 
     def write(self, per_second: float) -> None:
         """Documents come from now on, until the pod `writer` is deleted."""
-        command = ["python3", "-c", _WRITER, self.folder(self.docs or self.name), str(1 / per_second), self.form]
-        self.kube.apply(restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (_SHARED, "/shared")}))
+        command = [
+            "python3",
+            "-c",
+            _WRITER,
+            self.folder(self.docs or self.name),
+            str(1 / per_second),
+            self.form,
+        ]
+        self.kube.apply(
+            restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (_SHARED, "/shared")})
+        )
         self.kube.wait_condition("Pod", f"{self.name}-writer", "Ready", 60)
 
     def start(self, per_second: float = 10) -> None:
@@ -79,18 +98,30 @@ class FolderJob(Job):
         self.wait_ready()
 
     def drill(self, target: str, **fault: Any) -> Object:
-        """Apply a FlameStreamDrill and wait for its verdict: its status. `times` and `audit` are the drill's, all else the fault's."""
+        """Apply a FlameStreamDrill and wait for its verdict: its status. `times` and `audit` are the drill's,
+        all else the fault's."""
         mine: Object = {name: fault.pop(name) for name in ("times", "audit") if name in fault}
         name = f"{self.name}-{target}-{uuid.uuid4().hex[:4]}"
-        self.kube.apply(ours("FlameStreamDrill", name, {"job": self.name, "fault": {"target": target, **fault}, **mine}))
+        self.kube.apply(
+            ours("FlameStreamDrill", name, {"job": self.name, "fault": {"target": target, **fault}, **mine})
+        )
         self.kube.wait_condition("FlameStreamDrill", name, "Completed", 400)
         return dict((self.kube.get("FlameStreamDrill", name) or {})["status"])
 
     def typed(self, *words: str, code: int = 0) -> str:
         """`kubectl flamestream WORDS`, and what it prints."""
-        command = [sys.executable, "-m", "flamestream.cli.kubectl.main", *words, "--namespace", self.kube.namespace]
+        command = [
+            sys.executable,
+            "-m",
+            "flamestream.cli.kubectl.main",
+            *words,
+            "--namespace",
+            self.kube.namespace,
+        ]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "runtime")}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=300, check=False, env=environment
+        )
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -48,7 +48,9 @@ class Installation:
 
     def wait_leader(self, *but: str, within: float = 60) -> None:
         """Until somebody leads, other than these."""
-        self.system.wait("Lease", f"{RELEASE}-operator", lambda lease: _holder(lease) not in ("", *but), within)
+        self.system.wait(
+            "Lease", f"{RELEASE}-operator", lambda lease: _holder(lease) not in ("", *but), within
+        )
 
     def life(self) -> tuple[str, int]:
         """Of who leads: the pod, and how often it has begun again."""
@@ -72,16 +74,21 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
     node = os.environ.get("E2E_CONTROL_NODE") or first_node()
     metadata = _disks(node)
     repository, _, tag = IMAGE.rpartition(":")
-    operator = {"watchNamespaces": [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others], "drills": True}
+    operator = {
+        "watchNamespaces": [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others],
+        "drills": True,
+    }
     values: Object = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
         "operator": operator,
-        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [], "drillNamespaces": list(drill_namespaces)},
+        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [],
+            "drillNamespaces": list(drill_namespaces)},
         "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
-            "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node},
-            "accessKey": "e2e", "secretKey": "e2e-secret", "metadata": metadata,
+            "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e",
+            "nodeSelector": {"kubernetes.io/hostname": node}, "accessKey": "e2e", "secretKey": "e2e-secret",
+            "metadata": metadata,
         },
     }  # fmt: skip
     helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
@@ -93,7 +100,20 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
 
 def helm(*words: str, values: Object) -> None:
     """helm upgrade, until everything is ready. Raises AssertionError with the pods that are there."""
-    command = ["helm", "upgrade", RELEASE, str(CHART), "--namespace", SYSTEM, "--values", "-", "--wait", "--timeout", "180s", *words]
+    command = [
+        "helm",
+        "upgrade",
+        RELEASE,
+        str(CHART),
+        "--namespace",
+        SYSTEM,
+        "--values",
+        "-",
+        "--wait",
+        "--timeout",
+        "180s",
+        *words,
+    ]
     done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pods = {pod["metadata"]["name"]: pod["status"] for pod in Kube(SYSTEM).list("Pod")}
@@ -109,16 +129,19 @@ _ATTRIBUTES = "import os, sys; os.setxattr(sys.argv[1], b'user.flamestream', b'1
 
 
 def _disks(node: str) -> str:
-    """Claims for a cluster that has no storage class: folders of one node, made by a pod that may. Where S3's metadata can be in them."""
+    """Claims for a cluster that has no storage class: folders of one node, made by a pod that may. Where S3's
+    metadata can be in them."""
     kube = Kube("default")
     volumes: list[Object] = [
         {
             "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"flamestream-e2e-{number}"},
             "spec": {
-                "storageClassName": "flamestream-e2e", "capacity": {"storage": "10Gi"}, "accessModes": ["ReadWriteOnce"],
-                "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": f"{DISK}/disk-{number}"},
+                "storageClassName": "flamestream-e2e", "capacity": {"storage": "10Gi"},
+                "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+                "hostPath": {"path": f"{DISK}/disk-{number}"},
                 "nodeAffinity": {"required": {"nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}
+                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In",
+                        "values": [node]}]}
                 ]}},
             },
         }
@@ -131,7 +154,8 @@ def _disks(node: str) -> str:
         "spec": {
             "restartPolicy": "Never", "nodeName": node,
             "containers": [{
-                "name": "make", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "securityContext": {"runAsUser": 0, "runAsGroup": 0},
+                "name": "make", "image": IMAGE, "imagePullPolicy": "IfNotPresent",
+                "securityContext": {"runAsUser": 0, "runAsGroup": 0},
                 "command": ["/bin/sh", "-c", f"mkdir -p {folders} && chmod 777 {folders} && ({looks})"],
                 "volumeMounts": [{"name": "disk", "mountPath": DISK}],
             }],
@@ -141,7 +165,8 @@ def _disks(node: str) -> str:
     kube.delete("Pod", "flamestream-e2e-disks")
     kube.apply(*volumes, maker)
     kube.wait("Pod", "flamestream-e2e-disks", lambda pod: pod["status"].get("phase") == "Succeeded", 60)
-    for volume in volumes:  # one whose claim is gone can be bound again; of one that is bound nothing can be taken
+    # one whose claim is gone can be bound again; of one that is bound nothing can be taken
+    for volume in volumes:
         name = volume["metadata"]["name"]
         if (kube.get("PersistentVolume", name) or {}).get("status", {}).get("phase") == "Released":
             kube.patch("PersistentVolume", name, {"spec": {"claimRef": None}})

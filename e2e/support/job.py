@@ -1,4 +1,5 @@
-"""What every job under test has: its object, its status, its pods, and the words of a pod that runs the image restricted as a job's do.
+"""What every job under test has: its object, its status, its pods, and the words of a pod that runs the image
+restricted as a job's do.
 
 Does not: say what comes in and goes out (stream.py by sockets, folders.py by folders).
 """
@@ -27,7 +28,9 @@ class Job:
     def manifest(self, **changes: Any) -> Object:
         """The FlameStreamJob; a field of None is left out."""
         spec = {**self.spec(), **self.extra, **changes}
-        return ours("FlameStreamJob", self.name, {name: value for name, value in spec.items() if value is not None})
+        return ours(
+            "FlameStreamJob", self.name, {name: value for name, value in spec.items() if value is not None}
+        )
 
     def spec(self) -> Object:
         """The fields that such a job always has."""
@@ -53,7 +56,9 @@ class Job:
 
     def wait_status(self, name: str, within: float = 60) -> Any:
         """The value of this name in its status, once there is one."""
-        return self.kube.wait("FlameStreamJob", self.name, lambda job: job.get("status", {}).get(name), within)
+        return self.kube.wait(
+            "FlameStreamJob", self.name, lambda job: job.get("status", {}).get(name), within
+        )
 
     def status(self) -> Object:
         """The job's status; empty while it has none."""
@@ -67,7 +72,10 @@ class Job:
         """Until an event about it gives this reason: it is sent behind the status that says the same."""
 
         def tells(there: dict[str, Object]) -> bool:
-            return any(each["reason"] == reason and each["involvedObject"]["name"] == self.name for each in there.values())
+            return any(
+                each["reason"] == reason and each["involvedObject"]["name"] == self.name
+                for each in there.values()
+            )
 
         self.kube.watch("Event", tells, 30)
 
@@ -104,22 +112,37 @@ def is_over(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
-def restricted_pod(name: str, *command: str, labels: dict[str, str] | None = None, mounts: Object | None = None, **spec: Any) -> Object:
-    """A pod of the image as a job's pods are: nobody in particular, on a read-only root. `mounts`: a volume and its path, by name."""
+def restricted_pod(
+    name: str, *command: str, labels: dict[str, str] | None = None, mounts: Object | None = None, **spec: Any
+) -> Object:
+    """A pod of the image as a job's pods are: nobody in particular, on a read-only root. `mounts`: a volume
+    and its path, by name."""
     mounts = mounts or {}
     container = {
         "name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": [*command],
-        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": each, "mountPath": path} for each, (_, path) in mounts.items()],
     }  # fmt: skip
     whole = {
-        "containers": [container], "volumes": [{"name": each, **volume} for each, (volume, _) in mounts.items()],
+        "containers": [container],
+        "volumes": [{"name": each, **volume} for each, (volume, _) in mounts.items()],
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "terminationGracePeriodSeconds": 0, **spec,
     }  # fmt: skip
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}}, "spec": whole}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": whole,
+    }
 
 
 def config_map(name: str, data: dict[str, str], labels: dict[str, str] | None = None) -> Object:
     """A ConfigMap of files."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels or {}}, "data": data}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": labels or {}},
+        "data": data,
+    }

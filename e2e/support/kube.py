@@ -1,7 +1,9 @@
-"""The cluster as a test asks it: the official client, waits by watch. Every call is bounded; a wait that was in vain shows what is there.
+"""The cluster as a test asks it: the official client, waits by watch. Every call is bounded; a wait that was
+in vain shows what is there.
 
-Objects are plain data, as the API server has them, and kinds are said by name. What it refuses is an ApiException with its own words.
-`kubectl` is for what a user types and the API has no single call for (a drain, a scale by hand).
+Objects are plain data, as the API server has them, and kinds are said by name. What it refuses is an
+ApiException with its own words. `kubectl` is for what a user types and the API has no single call for (a
+drain, a scale by hand).
 
 Does not: interpret what an object says (job.py and faults.py do).
 """
@@ -28,8 +30,9 @@ POLL = 0.5
 OURS = "flamestream.dev/v1alpha1"
 RBAC = "rbac.authorization.k8s.io/v1"
 _VERSIONS = {
-    "FlameStreamJob": OURS, "FlameStreamSnapshot": OURS, "FlameStreamDrill": OURS, "Role": RBAC, "RoleBinding": RBAC,
-    "Deployment": "apps/v1", "StatefulSet": "apps/v1", "HorizontalPodAutoscaler": "autoscaling/v2", "Lease": "coordination.k8s.io/v1",
+    "FlameStreamJob": OURS, "FlameStreamSnapshot": OURS, "FlameStreamDrill": OURS, "Role": RBAC,
+    "RoleBinding": RBAC, "Deployment": "apps/v1", "StatefulSet": "apps/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2", "Lease": "coordination.k8s.io/v1",
     "NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1",
 }  # fmt: skip
 """The versions of kinds outside Kubernetes' own v1."""
@@ -53,7 +56,13 @@ class Kube:
         """Create or change, by server-side apply. Raises ApiException."""
         for thing in things:
             kind = _client().resources.get(api_version=thing["apiVersion"], kind=thing["kind"])
-            kind.server_side_apply(body=thing, namespace=self.namespace, field_manager="e2e", force_conflicts=True, **self._more())
+            kind.server_side_apply(
+                body=thing,
+                namespace=self.namespace,
+                field_manager="e2e",
+                force_conflicts=True,
+                **self._more(),
+            )
 
     def get(self, kind: str, name: str) -> Object | None:
         """The object, or None."""
@@ -73,10 +82,17 @@ class Kube:
         """A merge patch, of the subresource `part` if one is named. Raises ApiException."""
         whole = _kind(kind)
         patched = getattr(whole, part) if part else whole
-        patched.patch(body=change, name=name, namespace=self.namespace, content_type="application/merge-patch+json", **self._more())
+        patched.patch(
+            body=change,
+            name=name,
+            namespace=self.namespace,
+            content_type="application/merge-patch+json",
+            **self._more(),
+        )
 
     def delete(self, kind: str, name: str, *, grace: int | None = None, within: float = CALL_WITHIN) -> None:
-        """Until it is gone; with `within` 0 nobody waits. `grace`: another period than its own, in seconds. Absent is fine."""
+        """Until it is gone; with `within` 0 nobody waits. `grace`: another period than its own, in seconds.
+        Absent is fine."""
         how = {"propagationPolicy": "Background", "gracePeriodSeconds": grace}
         try:
             was = _kind(kind).delete(name=name, namespace=self.namespace, body=how, **self._more())
@@ -84,7 +100,12 @@ class Kube:
             return
         if within:
             uid = was.to_dict().get("details", {}).get("uid") or was.to_dict()["metadata"]["uid"]
-            self.watch(kind, lambda there: all(each["metadata"]["uid"] != uid for each in there.values()), within, name=name)
+            self.watch(
+                kind,
+                lambda there: all(each["metadata"]["uid"] != uid for each in there.values()),
+                within,
+                name=name,
+            )
 
     def delete_all(self, kind: str, selector: str = "") -> None:
         """All of them, until they are gone."""
@@ -103,8 +124,17 @@ class Kube:
                 self.delete_all(kind)
         self.delete("Namespace", self.namespace, within=0)
 
-    def watch(self, kind: str, enough: Callable[[dict[str, Object]], Any], within: float, *, name: str = "", selector: str = "") -> Any:
-        """Until what is there, by name, is `enough`: what that gave. Raises AssertionError, with the status of what is there."""
+    def watch(
+        self,
+        kind: str,
+        enough: Callable[[dict[str, Object]], Any],
+        within: float,
+        *,
+        name: str = "",
+        selector: str = "",
+    ) -> Any:
+        """Until what is there, by name, is `enough`: what that gave. Raises AssertionError, with the status
+        of what is there."""
         deadline = time.monotonic() + within
         chosen = {"label_selector": selector, "field_selector": f"metadata.name={name}" if name else ""}
         there: dict[str, Object] = {}
@@ -122,13 +152,22 @@ class Kube:
                 if found := enough(there):
                     return found
         seen = {name: each.get("status", {}) for name, each in there.items()}
-        raise AssertionError(f"not within {within:g} s, {kind} {name or selector}: {json.dumps(seen, default=str)[-4000:]}")
+        raise AssertionError(
+            f"not within {within:g} s, {kind} {name or selector}: {json.dumps(seen, default=str)[-4000:]}"
+        )
 
     def _events(self, kind: str, version: str, seconds: float, chosen: dict[str, str]) -> Any:
         """What changes from `version` on; it ends early when the server forgets that version, or hangs up."""
-        asked = {"namespace": self.namespace or None, "resource_version": version, **chosen, **self._more(seconds + 10)}
+        asked = {
+            "namespace": self.namespace or None,
+            "resource_version": version,
+            **chosen,
+            **self._more(seconds + 10),
+        }
         try:
-            yield from Watch().stream(_kind(kind).get, **asked, serialize=False, timeout_seconds=max(1, round(seconds)))
+            yield from Watch().stream(
+                _kind(kind).get, **asked, serialize=False, timeout_seconds=max(1, round(seconds))
+            )
         except ApiException as error:
             if error.status != 410:
                 raise
@@ -137,7 +176,9 @@ class Kube:
         """Until something is true of the object: what `true` gave."""
         return self.watch(kind, lambda there: name in there and true(there[name]), within, name=name)
 
-    def wait_condition(self, kind: str, name: str, wanted: str, within: float = CALL_WITHIN, reason: str = "") -> Object:
+    def wait_condition(
+        self, kind: str, name: str, wanted: str, within: float = CALL_WITHIN, reason: str = ""
+    ) -> Object:
         """Until this condition is True, for that reason if one is named."""
 
         def holds(thing: Object) -> Object:
@@ -152,12 +193,17 @@ class Kube:
         def is_over(thing: Object) -> bool:
             status, wanted = thing.get("status", {}), thing["spec"]["replicas"]
             counts = {status.get(count, 0) for count in ("replicas", "updatedReplicas", "readyReplicas")}
-            return status.get("observedGeneration", 0) >= thing["metadata"]["generation"] and counts == {wanted}
+            return status.get("observedGeneration", 0) >= thing["metadata"]["generation"] and counts == {
+                wanted
+            }
 
         self.wait(kind, name, is_over, within)
 
-    def execute(self, pod: str, *command: str, stdin: str = "", within: float = CALL_WITHIN, check: bool = True) -> str:
-        """What a command in a pod prints. Raises ApiException, or AssertionError when it fails; without `check` neither."""
+    def execute(
+        self, pod: str, *command: str, stdin: str = "", within: float = CALL_WITHIN, check: bool = True
+    ) -> str:
+        """What a command in a pod prints. Raises ApiException, or AssertionError when it fails; without
+        `check` neither."""
         call = kubernetes.client.CoreV1Api(_client().client).connect_get_namespaced_pod_exec
         how = {"command": [*command], "stdin": bool(stdin), "stdout": True, "stderr": True, "tty": False}
         try:
@@ -170,13 +216,18 @@ class Kube:
             if stdin:
                 socket.write_stdin(f"{stdin}\n")
             socket.run_forever(timeout=within)
-            printed, wrong = (str(socket.read_channel(channel)) for channel in (STDOUT_CHANNEL, STDERR_CHANNEL))
+            printed, wrong = (
+                str(socket.read_channel(channel)) for channel in (STDOUT_CHANNEL, STDERR_CHANNEL)
+            )
             ended = json.loads(socket.read_channel(ERROR_CHANNEL) or "{}")
         finally:
             socket.close()
-            socket.sock.shutdown()  # the client's `close` leaves a connection open that the server has said farewell on
+            # the client's `close` leaves a connection open that the server has said farewell on
+            socket.sock.shutdown()
         if check and ended.get("status") != "Success":
-            raise AssertionError(f"{pod}: {command[:3]}: {ended.get('message', f'no end in {within:g} s')}: {wrong[-1500:]}")
+            raise AssertionError(
+                f"{pod}: {command[:3]}: {ended.get('message', f'no end in {within:g} s')}: {wrong[-1500:]}"
+            )
         return printed
 
     def logs(self, pod: str) -> str:
@@ -185,16 +236,23 @@ class Kube:
 
     def ask(self, pod: str, path: str, within: float = CALL_WITHIN) -> Any:
         """The JSON at `path` on port 7003 of a pod, by way of the API server: it reaches every pod."""
-        return json.loads(self.raw(f"/api/v1/namespaces/{self.namespace}/pods/{pod}:7003/proxy{path}", within=within))
+        return json.loads(
+            self.raw(f"/api/v1/namespaces/{self.namespace}/pods/{pod}:7003/proxy{path}", within=within)
+        )
 
     def raw(self, path: str, body: Object | None = None, within: float = CALL_WITHIN) -> str:
         """What the API server says to a GET, or to a POST of `body`. Raises ApiException."""
-        answer = _client().request("post" if body else "get", path, body=body, serialize=False, **self._more(within))
+        answer = _client().request(
+            "post" if body else "get", path, body=body, serialize=False, **self._more(within)
+        )
         return str(answer.data.decode())
 
     def _more(self, within: float = CALL_WITHIN) -> dict[str, Any]:
         """What every request says: how long it may take, and whose it is."""
-        return {"_request_timeout": within, "header_params": {"Impersonate-User": self.user} if self.user else {}}
+        return {
+            "_request_timeout": within,
+            "header_params": {"Impersonate-User": self.user} if self.user else {},
+        }
 
 
 def _kind(name: str) -> Any:
@@ -203,7 +261,9 @@ def _kind(name: str) -> Any:
 
 def condition_of(thing: Object | None, kind: str) -> Object:
     """One of an object's conditions; empty if it has none of this kind."""
-    return next((each for each in (thing or {}).get("status", {}).get("conditions", ()) if each["type"] == kind), {})
+    return next(
+        (each for each in (thing or {}).get("status", {}).get("conditions", ()) if each["type"] == kind), {}
+    )
 
 
 def kubectl(*words: str, within: float = CALL_WITHIN) -> str:

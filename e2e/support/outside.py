@@ -1,17 +1,20 @@
-"""The outside of a job under test, in a pod of its own: a producer of real text, a consumer that remembers everything, and an auditor.
+"""The outside of a job under test, in a pod of its own: a producer of real text, a consumer that remembers
+everything, and an auditor.
 
     python3 outside.py            producer on 7001, consumer on 7002, questions by HTTP on 7003
 
-How both send, take and stamp: benchmarks/harness/wire.py, which lies beside this file in the pod. The audit computes what a sequential
-interpreter makes of the same documents and compares every slot byte by byte; it may be asked while the job runs (then a slot may lack
-what is still under way, but must have a prefix) or when everything is through.
+How both send, take and stamp: benchmarks/harness/wire.py, which lies beside this file in the pod. The audit
+computes what a sequential interpreter makes of the same documents and compares every slot byte by byte; it
+may be asked while the job runs (then a slot may lack what is still under way, but must have a prefix) or when
+everything is through.
 
     /rate?per_second=50&documents=1000   send so many more, at that pace (0: as fast as they are taken)
     /end                                 no more documents will come
     /state                               documents sent, deliveries, items, the time
     /gap?since=T                         the longest pause between deliveries since then, and when it ended
     /latency?first=N&last=M              of documents N to M, in milliseconds
-    /audit                               counts of what is lost, doubled, reordered; and whether all is through
+    /audit                               counts of what is lost, doubled, reordered; and whether all is
+                                         through
 """
 
 import bisect
@@ -52,7 +55,8 @@ class Outside:
     def __init__(self) -> None:
         self._pieces = documents()
         self._wire = Wire()
-        self.producer = Producer(self._wire, "0.0.0.0", 7001, lambda number: self.text(number).encode())  # the pod's address
+        # the pod's address
+        self.producer = Producer(self._wire, "0.0.0.0", 7001, lambda number: self.text(number).encode())
         self._consumer = Consumer(self._wire, "0.0.0.0", 7002)
 
     def text(self, number: int) -> str:
@@ -74,8 +78,9 @@ class Outside:
         """How far it is."""
         last = self.deliveries[-1][0] if self.deliveries else 0.0
         return {
-            "now": time.monotonic(), "base": self.producer.base, "sent": len(self.producer.sent), "wanted": self.producer.wanted,
-            "deliveries": len(self.deliveries), "last": last, "first": self.deliveries[0][0] if self.deliveries else 0.0,
+            "now": time.monotonic(), "base": self.producer.base, "sent": len(self.producer.sent),
+            "wanted": self.producer.wanted, "deliveries": len(self.deliveries), "last": last,
+            "first": self.deliveries[0][0] if self.deliveries else 0.0,
         }  # fmt: skip
 
     def gap(self, since: float) -> dict[str, Any]:
@@ -85,9 +90,15 @@ class Outside:
         longest, ended = gaps[-1] if gaps else (0.0, 0.0)
         clock = time.time() - time.monotonic()
         ends = [
-            [round(ms), datetime.fromtimestamp(end + clock, UTC).isoformat(timespec="milliseconds")[11:-6]] for ms, end in gaps[-1:-5:-1]
+            [round(ms), datetime.fromtimestamp(end + clock, UTC).isoformat(timespec="milliseconds")[11:-6]]
+            for ms, end in gaps[-1:-5:-1]
         ]
-        return {"gap_ms": round(longest, 1), "ended_after_s": round(ended - since, 3), "deliveries": len(times) - 1, "longest": ends}
+        return {
+            "gap_ms": round(longest, 1),
+            "ended_after_s": round(ended - since, 3),
+            "deliveries": len(times) - 1,
+            "longest": ends,
+        }
 
     def latency(self, first: int, last: int) -> dict[str, Any]:
         """From when a document was due to leave to when its last change was received."""
@@ -98,7 +109,8 @@ class Outside:
         if first >= len(due):
             return {"documents": 0}
         done: dict[int, float] = {}
-        begun = bisect.bisect_left(self.deliveries, due[first], key=itemgetter(0))  # the rest is of documents before
+        # the rest is of documents before
+        begun = bisect.bisect_left(self.deliveries, due[first], key=itemgetter(0))
         for when, bundles in self.deliveries[begun:]:
             for bundle in bundles:
                 for _, change in decode_items(bundle[3]):
@@ -106,7 +118,9 @@ class Outside:
         ordered = sorted((done[i] - due[i]) * 1e3 for i in range(first, min(last, len(due))) if i in done)
         if not ordered:
             return {"documents": 0}
-        quantiles = {f"p{q}": round(ordered[min(len(ordered) - 1, q * len(ordered) // 100)], 2) for q in (50, 95, 99)}
+        quantiles = {
+            f"p{q}": round(ordered[min(len(ordered) - 1, q * len(ordered) // 100)], 2) for q in (50, 95, 99)
+        }
         return {"documents": len(ordered), **quantiles, "max": round(ordered[-1], 1)}
 
     def audit(self) -> dict[str, Any]:
@@ -128,7 +142,9 @@ class Outside:
         for _, value in interpret(workload.graph, runs)["index"]:
             if value.document < self.producer.base:
                 continue
-            expected.setdefault(slot_of(payloads.encode(value.word), SLOTS), []).append(payloads.encode(value))
+            expected.setdefault(slot_of(payloads.encode(value.word), SLOTS), []).append(
+                payloads.encode(value)
+            )
         got: dict[int, list[bytes]] = {}
         metas: dict[int, bytes] = {}
         disorder = 0
@@ -139,19 +155,31 @@ class Outside:
                     metas[bundle[0]] = bytes(meta)
                     got.setdefault(bundle[0], []).append(payloads.encode(value))
         verdict, problem = verdict_of(expected, got, disorder, count), self._consumer.problem
-        return {**verdict, "complete": False, "clean": False, "first_difference": problem} if problem else verdict
+        return (
+            {**verdict, "complete": False, "clean": False, "first_difference": problem}
+            if problem
+            else verdict
+        )
 
 
-def verdict_of(expected: dict[int, list[bytes]], got: dict[int, list[bytes]], disorder: int, sent: int) -> dict[str, Any]:
-    """Counts of what is lost, doubled, reordered or of nowhere, the first difference, and whether all of `expected` is there."""
+def verdict_of(
+    expected: dict[int, list[bytes]], got: dict[int, list[bytes]], disorder: int, sent: int
+) -> dict[str, Any]:
+    """Counts of what is lost, doubled, reordered or of nowhere, the first difference, and whether all of
+    `expected` is there."""
     lost = doubled = foreign = 0
     first = ""
     for slot in sorted({*expected, *got}):
         wanted, found = expected.get(slot, []), got.get(slot, [])
-        common = next((at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), min(len(wanted), len(found)))
+        common = next(
+            (at for at, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b),
+            min(len(wanted), len(found)),
+        )
         if common < len(found):
             first = (
-                first or f"slot {slot}, item {common}: {found[common]!r} instead of {wanted[common] if common < len(wanted) else None!r}"
+                first
+                or f"slot {slot}, item {common}: {found[common]!r} instead of "
+                f"{wanted[common] if common < len(wanted) else None!r}"
             )
             doubled += len(found) - len(set(found))
             foreign += len(set(found) - set(wanted))
@@ -159,8 +187,9 @@ def verdict_of(expected: dict[int, list[bytes]], got: dict[int, list[bytes]], di
     missing = sum(map(len, expected.values())) - sum(map(len, got.values()))
     clean = not (lost or doubled or foreign or disorder or first)
     return {
-        "documents": sent, "items": sum(map(len, got.values())), "missing": missing, "complete": clean and missing == 0, "clean": clean,
-        "lost": lost, "doubled": doubled, "foreign": foreign, "reordered": disorder, "first_difference": first[:500],
+        "documents": sent, "items": sum(map(len, got.values())), "missing": missing,
+        "complete": clean and missing == 0, "clean": clean, "lost": lost, "doubled": doubled,
+        "foreign": foreign, "reordered": disorder, "first_difference": first[:500],
     }  # fmt: skip
 
 
@@ -197,7 +226,8 @@ class Questions(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    gc.disable()  # everything is kept, and looking through it would be a pause of ours that is taken for the job's
+    # everything is kept, and looking through it would be a pause of ours that is taken for the job's
+    gc.disable()
     server = ThreadingHTTPServer(("0.0.0.0", 7003), Questions)  # the pod's
     threading.Thread(target=server.serve_forever, daemon=True).start()
     OUTSIDE.serve()

@@ -1,4 +1,5 @@
-"""A job under test with its outside: an inverted index of real text, from socket to socket, and every question a test has for it."""
+"""A job under test with its outside: an inverted index of real text, from socket to socket, and every
+question a test has for it."""
 
 import time
 from dataclasses import dataclass
@@ -36,7 +37,11 @@ class Stream(Job):
             "guarantee": "exactly-once",
             "workers": {"replicas": self.replicas, "standby": self.standby},
             "checkpoint": {"interval": self.interval, "store": self.installation.store, "secret": "s3-keys"},
-            "journal": {"folder": f"/journal/{self.kube.namespace}-{self.name}", "fsync": False, "shared": True},
+            "journal": {
+                "folder": f"/journal/{self.kube.namespace}-{self.name}",
+                "fsync": False,
+                "shared": True,
+            },
             "highAvailability": self.high_availability,
             "pods": {
                 "volumes": [{"name": "journal", "hostPath": {"path": f"{DISK}/shared"}}],
@@ -56,10 +61,13 @@ class Stream(Job):
         }
         node = {"kubernetes.io/hostname": self.installation.node}
         labels = {"app": self.outside}
-        pod = restricted_pod(self.outside, "python3", "/e2e/outside.py", labels=labels, mounts=mounts, nodeSelector=node)
+        pod = restricted_pod(
+            self.outside, "python3", "/e2e/outside.py", labels=labels, mounts=mounts, nodeSelector=node
+        )
         pod["spec"]["containers"][0] |= {
             "env": [{"name": "WORDS", "value": str(self.words)}],
-            "resources": {"requests": {"cpu": "200m"}},  # without, it gets a processor last, and gaps of its own
+            # without, it gets a processor last, and gaps of its own
+            "resources": {"requests": {"cpu": "200m"}},
             "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
         }
         ports = [{"name": f"p{port}", "port": port} for port in (7001, 7002, 7003)]
@@ -109,13 +117,21 @@ class Stream(Job):
         return self.pods("driver")
 
     def wait_workers(self, count: int, within: float, *, beside: str = "") -> None:
-        """Until so many run; where node `beside` was lost, on other nodes and known to the coordinator: a pod's readiness gate says so."""
+        """Until so many run; where node `beside` was lost, on other nodes and known to the coordinator: a
+        pod's readiness gate says so."""
 
         def is_there(pod: Object) -> bool:
-            known = condition_of(pod, "Ready").get("status") == "True" and pod["spec"].get("nodeName") != beside
+            known = (
+                condition_of(pod, "Ready").get("status") == "True" and pod["spec"].get("nodeName") != beside
+            )
             return is_running(pod) and (known or not beside)
 
-        self.kube.watch("Pod", lambda there: sum(map(is_there, there.values())) >= count, within, selector=self.selector("worker"))
+        self.kube.watch(
+            "Pod",
+            lambda there: sum(map(is_there, there.values())) >= count,
+            within,
+            selector=self.selector("worker"),
+        )
 
     def wait_whole(self, within: float = 180) -> None:
         """Until all workers that it asks for run."""
@@ -125,7 +141,10 @@ class Stream(Job):
         """The pods of workers that hold slots: those that have a connection to the consumer."""
         pods = [pod["metadata"]["name"] for pod in self.workers()]
         return [
-            pod for pod in pods if self.kube.execute(pod, "grep", "-c", ":1B5A 01", "/proc/net/tcp", check=False).strip() not in ("", "0")
+            pod
+            for pod in pods
+            if self.kube.execute(pod, "grep", "-c", ":1B5A 01", "/proc/net/tcp", check=False).strip()
+            not in ("", "0")
         ]
 
     def delete(self) -> None:

@@ -1,6 +1,8 @@
-//! Barriers and deliveries: the mirrors of `core/dataflow/barrier.py` and the hot part of `core/dataflow/delivery.py`.
+//! Barriers and deliveries: the mirrors of `core/dataflow/barrier.py` and the hot part of
+//! `core/dataflow/delivery.py`.
 //!
-//! A result is encoded when it is held, once: the same bytes are compared with tombstones, put into bundles and delivered.
+//! A result is encoded when it is held, once: the same bytes are compared with tombstones, put into bundles
+//! and delivered.
 
 use crate::meta::{time_of, Meta};
 use crate::payload::encoding;
@@ -30,7 +32,8 @@ pub struct Barrier {
 impl Barrier {
     fn encoded(&mut self, payload: &Bound<'_, PyAny>) -> PyResult<Box<[u8]>> {
         self.scratch.clear();
-        encoding::put(payload.py(), &mut self.scratch, payload).or_else(|_| refused(payload, &mut self.scratch))?;
+        encoding::put(payload.py(), &mut self.scratch, payload)
+            .or_else(|_| refused(payload, &mut self.scratch))?;
         Ok(self.scratch.as_slice().into())
     }
 
@@ -143,7 +146,9 @@ impl Queue {
         if !t_last.is_empty() {
             state.t_last = Meta::from_slice(t_last);
             state.delivered = Meta::from_slice(t_last);
-            state.expected.extend(expected.into_iter().map(|(meta, payload)| (Meta::from_vec(meta), payload.into())));
+            state
+                .expected
+                .extend(expected.into_iter().map(|(meta, payload)| (Meta::from_vec(meta), payload.into())));
         }
     }
 
@@ -151,10 +156,14 @@ impl Queue {
     fn outputs<'py>(&self, py: Python<'py>) -> Vec<(u16, u64, Bound<'py, PyBytes>)> {
         let mut outputs: Vec<_> = self.slots.iter().filter(|(_, state)| !state.t_last.is_empty()).collect();
         outputs.sort_by_key(|(slot, _)| **slot);
-        outputs.iter().map(|(slot, state)| (**slot, state.sequence, PyBytes::new(py, &state.t_last))).collect()
+        outputs
+            .iter()
+            .map(|(slot, state)| (**slot, state.sequence, PyBytes::new(py, &state.t_last)))
+            .collect()
     }
 
-    /// Released results, ascending. Those delivered before are compared and dropped; the difference, if a replay differs.
+    /// Released results, ascending. Those delivered before are compared and dropped; the difference, if a
+    /// replay differs.
     fn put<'py>(&mut self, py: Python<'py>, released: &mut Released) -> PyResult<Option<Difference<'py>>> {
         let bytes = |data: &[u8]| PyBytes::new(py, data);
         for held in released.results.drain(..) {
@@ -174,7 +183,13 @@ impl Queue {
                     return Ok(Some((held.slot, bytes(&held.meta), "new", bytes(b""), bytes(b""))));
                 }
                 if payload != held.payload {
-                    return Ok(Some((held.slot, bytes(&held.meta), "other", bytes(&payload), bytes(&held.payload))));
+                    return Ok(Some((
+                        held.slot,
+                        bytes(&held.meta),
+                        "other",
+                        bytes(&payload),
+                        bytes(&held.payload),
+                    )));
                 }
                 continue;
             }
@@ -182,7 +197,12 @@ impl Queue {
                 return Ok(Some((held.slot, bytes(meta), "missing", bytes(b""), bytes(b""))));
             }
             if held.meta <= state.t_last {
-                let message = format!("slot {} releases {:02x?} after {:02x?}", held.slot, &held.meta[..], &state.t_last[..]);
+                let message = format!(
+                    "slot {} releases {:02x?} after {:02x?}",
+                    held.slot,
+                    &held.meta[..],
+                    &state.t_last[..]
+                );
                 return Err(PyAssertionError::new_err(message));
             }
             state.t_last = held.meta.clone();
@@ -205,7 +225,8 @@ impl Queue {
         self.waiting.len()
     }
 
-    /// Bundles of the first `count` results, each made by `bundle(slot, sequence, t_last, items)`, in order of appearance.
+    /// Bundles of the first `count` results, each made by `bundle(slot, sequence, t_last, items)`, in order
+    /// of appearance.
     fn cut<'py>(&mut self, count: usize, bundle: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let py = bundle.py();
         let mut order: Vec<u16> = Vec::new();

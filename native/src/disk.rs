@@ -1,5 +1,5 @@
-//! Durable writes in a thread that never holds the interpreter: a helper thread of Python's would wait for it twice, before the write
-//! and behind it, for as long as a pass lasts.
+//! Durable writes in a thread that never holds the interpreter: a helper thread of Python's would wait for it
+//! twice, before the write and behind it, for as long as a pass lasts.
 
 use std::io::Error;
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -13,7 +13,8 @@ struct Write {
     data: Vec<u8>,
 }
 
-/// Writes whole pieces to open files, in the order given, each followed by fdatasync. Mirrors `machine/disk.py`, which says when.
+/// Writes whole pieces to open files, in the order given, each followed by fdatasync. Mirrors
+/// `machine/disk.py`, which says when.
 #[pyclass(frozen, module = "flamestream._kernel")]
 pub struct Disk {
     asked: Mutex<Sender<Write>>,
@@ -25,7 +26,8 @@ pub struct Disk {
 impl Disk {
     #[new]
     fn new() -> PyResult<Self> {
-        // SAFETY: a plain system call. The descriptor lives as long as the process, and so does the thread that writes to it.
+        // SAFETY: a plain system call. The descriptor lives as long as the process, and so does the thread
+        // that writes to it.
         let ready = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if ready < 0 {
             return Err(Error::last_os_error().into());
@@ -63,7 +65,8 @@ fn serve(work: &Receiver<Write>, tell: &Sender<i32>, ready: i32) {
             break;
         }
         let one = 1u64;
-        // SAFETY: eight bytes of our own. It fails only if 2^64 - 2 answers wait, and then it is readable anyway.
+        // SAFETY: eight bytes of our own. It fails only if 2^64 - 2 answers wait, and then it is readable
+        // anyway.
         unsafe { libc::write(ready, (&raw const one).cast(), 8) };
     }
     // SAFETY: nobody else closes it, and the loop that watched it has let go of `Disk`.

@@ -1,5 +1,5 @@
-//! FlameStream's hot paths in native code. Every module mirrors one Python module, which is the reference: the same calls give the same
-//! results, and whatever is not an everyday case is handed to it.
+//! FlameStream's hot paths in native code. Every module mirrors one Python module, which is the reference:
+//! the same calls give the same results, and whatever is not an everyday case is handed to it.
 
 mod barrier;
 mod disk;
@@ -18,7 +18,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[pymodule]
 mod _kernel {
-    /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses another.
+    /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses
+    /// another.
     #[pymodule_export]
     const API: u32 = 2;
     #[pymodule_export]
@@ -31,7 +32,8 @@ mod _kernel {
     use crate::flow::Flow;
     #[pymodule_export]
     use crate::payload::codec::{
-        check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many, height_of,
+        check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items,
+        encode_many, height_of,
     };
     #[pymodule_export]
     use crate::payload::plans::register;

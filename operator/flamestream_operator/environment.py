@@ -49,10 +49,13 @@ class Environment:
     @property
     def site(self) -> Site:
         """The settings that all jobs are given."""
-        address = f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
+        address = (
+            f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
+        )
         return Site(
-            coordinator=address, zookeeper=self.zookeeper.access, image=self.image, pull_policy=self.pull_policy,
-            network_policies=self.network_policies, namespace=self.namespace, allowed=self.allowed,
+            coordinator=address, zookeeper=self.zookeeper.access, image=self.image,
+            pull_policy=self.pull_policy, network_policies=self.network_policies, namespace=self.namespace,
+            allowed=self.allowed,
         )  # fmt: skip
 
 
@@ -64,7 +67,8 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         value = env.get(name, "")
         if not value:
             raise ManifestError(
-                f"the environment variable {name} is missing: the operator's pod sets it, see docs/operations/kubernetes.md"
+                f"the environment variable {name} is missing: the operator's pod sets it, see "
+                "docs/operations/kubernetes.md"
             )
         return value
 
@@ -99,7 +103,9 @@ def _allowed(text: str) -> Allowed:
     try:
         return from_json(text, Allowed)
     except DecodeError as error:
-        raise ManifestError(f"the environment variable FLAMESTREAM_ALLOW: {error}: correct `allow` in the chart's values") from error
+        raise ManifestError(
+            f"the environment variable FLAMESTREAM_ALLOW: {error}: correct `allow` in the chart's values"
+        ) from error
 
 
 def _authority(file: str) -> str:
@@ -110,16 +116,20 @@ def _authority(file: str) -> str:
         authority = read_secret(Path(file), "the authority of ZooKeeper's certificates")
         trusting(authority)
     except (ssl.SSLError, ValueError, TypeError) as error:  # none, empty, not text
-        raise ManifestError(f"{file}: the authority of ZooKeeper's certificates must be certificates in PEM ({error})") from error
+        raise ManifestError(
+            f"{file}: the authority of ZooKeeper's certificates must be certificates in PEM ({error})"
+        ) from error
     return authority
 
 
 def _login(file: Path) -> str:
     login = read_secret(file, "the operator's login for ZooKeeper")
     user, _, password = login.partition(":")
-    if not user or len(password) < SHORTEST_PASSWORD or "@" in login:  # an '@' would end the login in an address
+    # an '@' would end the login in an address
+    if not user or len(password) < SHORTEST_PASSWORD or "@" in login:
         raise ManifestError(
-            f"{file}: the login for ZooKeeper must be USER:PASSWORD without '@', the password of {SHORTEST_PASSWORD} characters at least: "
+            f"{file}: the login for ZooKeeper must be USER:PASSWORD without '@', the password of "
+            f"{SHORTEST_PASSWORD} characters at least: "
             "who guesses it has every job's record"
         )
     return login

@@ -1,10 +1,11 @@
 """/healthz and /readyz, for anybody; /metrics, for who may read them (readers.py).
 
-`healthz` is a canary: it puts a marker through the reconcile queue's own loop and says no if nothing has turned for too long, so a dead
-loop behind a living port is noticed.
+`healthz` is a canary: it puts a marker through the reconcile queue's own loop and says no if nothing has
+turned for too long, so a dead loop behind a living port is noticed.
 
-Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two; who came last gets the place of the oldest of the
-address that has most, so silent connections hide nothing from probes. Does not: tell anybody of a job by itself; its status does.
+Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two; who came last gets the
+place of the oldest of the address that has most, so silent connections hide nothing from probes. Does not:
+tell anybody of a job by itself; its status does.
 """
 
 import asyncio
@@ -27,7 +28,13 @@ HEAD_SECONDS: Final = 5.0
 class Health:
     """The server of probes and figures."""
 
-    def __init__(self, alive: Callable[[], str], ready: Callable[[], str], readers: Readers, observe: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        alive: Callable[[], str],
+        ready: Callable[[], str],
+        readers: Readers,
+        observe: Callable[[], None],
+    ) -> None:
         """`observe` brings the figures up to date."""
         self._alive, self._ready, self._readers, self._observe = alive, ready, readers, observe
         self.beat = time.monotonic()
@@ -37,7 +44,13 @@ class Health:
     async def serve(self, port: int) -> web.AppRunner:
         """Until the runner is cleaned up."""
         app = web.Application()
-        app.add_routes([web.get("/healthz", self._healthz), web.get("/readyz", self._readyz), web.get("/metrics", self._metrics)])
+        app.add_routes(
+            [
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._metrics),
+            ]
+        )
         app.on_shutdown.append(self._listen_no_more)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=HEAD_SECONDS)
         await runner.setup()
@@ -57,7 +70,9 @@ class Health:
 
     async def _healthz(self, _: web.Request) -> web.Response:
         late = time.monotonic() - self.beat
-        return _answer(f"the reconcile loop has not turned for {late:.0f} s" if late > STUCK else self._alive())
+        return _answer(
+            f"the reconcile loop has not turned for {late:.0f} s" if late > STUCK else self._alive()
+        )
 
     async def _readyz(self, _: web.Request) -> web.Response:
         return _answer(self._ready())
@@ -66,18 +81,22 @@ class Health:
         status = await self._readers.status(request.headers.get("Authorization", ""), "/metrics")
         if status != OK:
             headers = {"WWW-Authenticate": "Bearer"} if status == NO_LOGIN else {}
-            return web.Response(status=status, text="see metrics.readers in the chart's values\n", headers=headers)
+            return web.Response(
+                status=status, text="see metrics.readers in the chart's values\n", headers=headers
+            )
         self._observe()
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _make_room(server: web.Server) -> None:
-    """Close connections until there is room for one more. No handler here takes its time, so others only wait, or do not read."""
+    """Close connections until there is room for one more. No handler here takes its time, so others only
+    wait, or do not read."""
     inside = Admission[web.RequestHandler](MOST_CONNECTIONS)
     for connection in server.connections:
         if connection.transport is not None:  # it may be on its way out
             inside.enter(connection, peer_of(connection.peername))
-    while inside.full and (other := inside.gives_way("", lambda _: True)) is not None:  # probes always get through (!)
+    # probes always get through (!)
+    while inside.full and (other := inside.gives_way("", lambda _: True)) is not None:
         inside.leave(other)
         transport = other.transport
         other.force_close()

@@ -1,6 +1,7 @@
 """The operator's figures, for Prometheus. Names as its conventions ask: base units, `_total` for counters.
 
-Does not: have a label that grows without end (jobs are labelled only where one asks for them by name, and forgotten with the job).
+Does not: have a label that grows without end (jobs are labelled only where one asks for them by name, and
+forgotten with the job).
 """
 
 from collections import Counter as Counted
@@ -19,15 +20,26 @@ from flamestream.model.event_time import END_OF_TIME
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}
-"""The counts of each job's workers that were added last. A worker that is gone is forgotten with the job, or when there are too many."""
+"""The counts of each job's workers that were added last. A worker that is gone is forgotten with the job, or
+when there are too many."""
 MOST_WORKERS: Final = 4096
 _FAST = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
-api_requests = Counter("flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"])
+api_requests = Counter(
+    "flamestream_operator_api_requests_total", "Requests to the API server.", ["verb", "kind"]
+)
 api_conflicts = Counter("flamestream_operator_api_conflicts_total", "Writes that met a newer version.")
-reconcile_seconds = Histogram("flamestream_operator_reconcile_seconds", "Time of one reconciliation.", ["kind"], buckets=_FAST)
-reconcile_errors = Counter("flamestream_operator_reconcile_errors_total", "Reconciliations that failed and are tried again.", ["kind"])
+reconcile_seconds = Histogram(
+    "flamestream_operator_reconcile_seconds", "Time of one reconciliation.", ["kind"], buckets=_FAST
+)
+reconcile_errors = Counter(
+    "flamestream_operator_reconcile_errors_total",
+    "Reconciliations that failed and are tried again.",
+    ["kind"],
+)
 queue_depth = Gauge("flamestream_operator_queue_depth", "Objects that wait for their reconciliation.")
-queue_seconds = Histogram("flamestream_operator_queue_seconds", "Time from a change to its reconciliation.", buckets=_FAST)
+queue_seconds = Histogram(
+    "flamestream_operator_queue_seconds", "Time from a change to its reconciliation.", buckets=_FAST
+)
 actions = Counter("flamestream_operator_actions_total", "Actions carried out.", ["action"])
 leader = Gauge("flamestream_operator_leader", "Whether this process leads.")
 jobs = Gauge("flamestream_operator_jobs", "Jobs by phase.", ["phase"])
@@ -35,25 +47,59 @@ epochs = Counter("flamestream_job_epochs_total", "Committed epochs.", ["job"])
 epoch_age = Gauge("flamestream_job_epoch_age_seconds", "Time since the last commit.", ["job"])
 attempt = Gauge("flamestream_job_attempt", "The fencing number.", ["job"])
 workers = Gauge("flamestream_job_workers", "Connected workers.", ["job", "role"])
-items = Counter("flamestream_job_items_total", "Items that entered, and results that were delivered.", ["job", "direction"])
+items = Counter(
+    "flamestream_job_items_total",
+    "Items that entered, and results that were delivered.",
+    ["job", "direction"],
+)
 runs = Counter("flamestream_job_runs_total", "Runs that entered.", ["job"])
-bundles = Counter("flamestream_job_acknowledged_bundles_total", "Bundles that consumers have acknowledged.", ["job"])
-in_flight = Gauge("flamestream_job_in_flight_items", "Items that have entered and whose results are not all acknowledged.", ["job"])
-replayed = Counter("flamestream_job_replayed_items_total", "Items of journalled runs that entered once more.", ["job"])
-invalidated = Counter("flamestream_job_invalidated_results_total", "Results taken back before their release.", ["job"])
-memory_bytes = Gauge("flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"])
+bundles = Counter(
+    "flamestream_job_acknowledged_bundles_total", "Bundles that consumers have acknowledged.", ["job"]
+)
+in_flight = Gauge(
+    "flamestream_job_in_flight_items",
+    "Items that have entered and whose results are not all acknowledged.",
+    ["job"],
+)
+replayed = Counter(
+    "flamestream_job_replayed_items_total", "Items of journalled runs that entered once more.", ["job"]
+)
+invalidated = Counter(
+    "flamestream_job_invalidated_results_total", "Results taken back before their release.", ["job"]
+)
+memory_bytes = Gauge(
+    "flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"]
+)
 snapshot_bytes = Gauge("flamestream_job_snapshot_bytes", "Size of the committed snapshot.", ["job"])
-lag = Gauge("flamestream_job_minimal_time_lag_seconds", "How far minimal time is behind the clock, of a source with clock times.", ["job"])
-event_time_lag = Gauge("flamestream_job_event_time_lag_seconds", "How far a source's event time is behind the clock.", ["job", "source"])
+lag = Gauge(
+    "flamestream_job_minimal_time_lag_seconds",
+    "How far minimal time is behind the clock, of a source with clock times.",
+    ["job"],
+)
+event_time_lag = Gauge(
+    "flamestream_job_event_time_lag_seconds",
+    "How far a source's event time is behind the clock.",
+    ["job", "source"],
+)
 recoveries = Counter("flamestream_job_recoveries_total", "Recoveries, by what caused them.", ["job", "cause"])
 recovery_step_seconds = Histogram(
-    "flamestream_job_recovery_step_seconds", "One step of a recovery.", ["job", "step"], buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+    "flamestream_job_recovery_step_seconds",
+    "One step of a recovery.",
+    ["job", "step"],
+    buckets=(0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10),
 )
 recovery_seconds = Histogram(
-    "flamestream_job_recovery_seconds", "From a recovery's cause to its replay.", ["job"], buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30)
+    "flamestream_job_recovery_seconds",
+    "From a recovery's cause to its replay.",
+    ["job"],
+    buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
 
-_BY_JOB = [each for each in list(globals().values()) if isinstance(each, Counter | Gauge | Histogram) and "job" in each._labelnames[:1]]
+_BY_JOB = [
+    each
+    for each in list(globals().values())
+    if isinstance(each, Counter | Gauge | Histogram) and "job" in each._labelnames[:1]
+]
 """The metrics above whose first label is the job's name, so that none is left when a job is gone."""
 
 
@@ -72,7 +118,11 @@ def observe(job: str, status: JobStatus, age: float) -> None:
         if time is not None and time < END_OF_TIME:
             event_time_lag.labels(job, source).set((status.updated - time) / 1e6)
     if status.latency is not None:
-        lag.labels(job).set(max(0.0, (status.updated - min(worker.minimal for worker in status.workers)) / 1e6) if status.workers else 0.0)
+        lag.labels(job).set(
+            max(0.0, (status.updated - min(worker.minimal for worker in status.workers)) / 1e6)
+            if status.workers
+            else 0.0
+        )
 
 
 def recovered(job: str, last: LastRecovery, count: int) -> None:
@@ -95,7 +145,8 @@ def forget(job: str) -> None:
     for store in (_counted, _latencies, _releases, _snapshots):
         store.pop(job, None)
     for metric in _BY_JOB:
-        for labels in [labels for labels in metric._metrics if labels[0] == job]:  # the job's name is the first of all labels
+        # the job's name is the first of all labels
+        for labels in [labels for labels in metric._metrics if labels[0] == job]:
             metric.remove(*labels)
 
 
@@ -138,11 +189,13 @@ _NOTHING: Final = WorkerFigures(worker="", connected=False)
 
 
 def _count(job: str, status: JobStatus) -> None:
-    """Workers count from their own beginning: what each has counted since it was heard last is added, so nothing ever goes back."""
+    """Workers count from their own beginning: what each has counted since it was heard last is added, so
+    nothing ever goes back."""
     known = _counted.setdefault(job, {})
     counters = {
         items.labels(job, "in"): "items_in", items.labels(job, "out"): "items_out", runs.labels(job): "runs",
-        bundles.labels(job): "bundles", replayed.labels(job): "replayed", invalidated.labels(job): "invalidated",
+        bundles.labels(job): "bundles", replayed.labels(job): "replayed",
+        invalidated.labels(job): "invalidated",
     }  # fmt: skip
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
     for now in status.workers:
@@ -162,7 +215,10 @@ def _count(job: str, status: JobStatus) -> None:
 
 def _went_back(now: WorkerFigures, before: WorkerFigures, names: Iterable[str]) -> bool:
     """Whether any count is less than it was."""
-    classes = [*zip_longest(now.latencies, before.latencies, fillvalue=0), *zip_longest(now.releases, before.releases, fillvalue=0)]
+    classes = [
+        *zip_longest(now.latencies, before.latencies, fillvalue=0),
+        *zip_longest(now.releases, before.releases, fillvalue=0),
+    ]
     counts = [(getattr(now, name), getattr(before, name)) for name in (*names, "latencies_us", "releases_us")]
     return any(new < old for new, old in (*counts, *classes))
 
@@ -172,12 +228,18 @@ class _Counted(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield _histogram(
-            "flamestream_job_release_latency_seconds", "From a run's entry to the release of all its results, a sample a run.", _releases
+            "flamestream_job_release_latency_seconds",
+            "From a run's entry to the release of all its results, a sample a run.",
+            _releases,
         )
         yield _histogram(
-            "flamestream_job_latency_seconds", "From a record's entry to its results' acknowledgment, a sample a call.", _latencies
+            "flamestream_job_latency_seconds",
+            "From a record's entry to its results' acknowledgment, a sample a call.",
+            _latencies,
         )
-        family = SummaryMetricFamily("flamestream_job_snapshot_seconds", "From an epoch's announcement to its commit.", labels=["job"])
+        family = SummaryMetricFamily(
+            "flamestream_job_snapshot_seconds", "From an epoch's announcement to its commit.", labels=["job"]
+        )
         for job, snapshots in list(_snapshots.items()):
             family.add_metric([job], snapshots.count, snapshots.total_ms / 1000)
         yield family
@@ -188,7 +250,9 @@ def _histogram(name: str, text: str, figures: dict[str, _Classes]) -> HistogramM
     bounds = [*(str(bound / 1000) for bound in BOUNDS), "+Inf"]
     for job, classes in list(figures.items()):
         if any(classes.counts):
-            family.add_metric([job], list(zip(bounds, accumulate(classes.counts), strict=True)), classes.total_us / 1e6)
+            family.add_metric(
+                [job], list(zip(bounds, accumulate(classes.counts), strict=True)), classes.total_us / 1e6
+            )
     return family
 
 

@@ -3,7 +3,7 @@
     start ──▶ watch (both replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate ──▶ Lease lost: the process ends
 
 Keeps: nothing is written and no coordinator runs before the Lease. Does not: decide anything.
-"""
+"""  # noqa: E501
 
 import asyncio
 import importlib
@@ -46,7 +46,9 @@ log = logging.getLogger(__name__)
 class Operator:
     """The operator's process: it watches, and once it has the Lease it acts."""
 
-    def __init__(self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]) -> None:
+    def __init__(
+        self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]
+    ) -> None:
         self._env, self._api, self._make_hosting = env, api, make_hosting
         self._cluster = Cluster()
         self._leadership = Leadership(api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process)
@@ -62,7 +64,9 @@ class Operator:
         stop = self._stop
         _heed(stop)
         async with asyncio.TaskGroup() as tasks:
-            everything = [tasks.create_task(each) for each in (self._watch(stop), self._lead(), self._heart())]
+            everything = [
+                tasks.create_task(each) for each in (self._watch(stop), self._lead(), self._heart())
+            ]
             await stop.wait()
             log.info("asked to end")
             for task in everything[1:]:
@@ -81,11 +85,13 @@ class Operator:
         """kopf, in both replicas."""
         changed = {kind: self._changed(kind) for kind in ("jobs", "snapshots", "drills")}
         nodes = await self._may_see_nodes()
-        watches = Watches(self._cluster, changed, self._application_changed, nodes=nodes, drills=self._env.drills)
+        watches = Watches(
+            self._cluster, changed, self._application_changed, nodes=nodes, drills=self._env.drills
+        )
         self._watching.set()
         await kopf.operator(
-            registry=watches.registry, settings=quiet(), standalone=True, namespaces=list(self._env.watch), clusterwide=not self._env.watch,
-            stop_flag=stop,
+            registry=watches.registry, settings=quiet(), standalone=True, namespaces=list(self._env.watch),
+            clusterwide=not self._env.watch, stop_flag=stop,
         )  # fmt: skip
         stop.set()  # it has its own handlers of signals; a failure of it is raised
 
@@ -95,20 +101,25 @@ class Operator:
             for node in await self._api.list_all("Node", None):
                 self._cluster.nodes.put(node)
         except ApiProblem as problem:
-            log.warning("no right to see nodes: a dead node's pods are left to Kubernetes", extra={"problem": str(problem)})
+            log.warning(
+                "no right to see nodes: a dead node's pods are left to Kubernetes",
+                extra={"problem": str(problem)},
+            )
             return False
         return True
 
     async def _lead(self) -> None:
         await self._watching.wait()
-        await asyncio.to_thread(importlib.import_module, "flamestream.store.s3")  # slow: nobody shall wait for it behind the Lease
+        # slow: nobody shall wait for it behind the Lease
+        await asyncio.to_thread(importlib.import_module, "flamestream.store.s3")
         await self._leadership.acquire()
         _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
         log.info("leads", extra={"pod": self._env.pod})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
             await self._insist("the coordinators' address is not written yet", self._point_service)
-            await self._insist("what there is can not be listed yet", self._relist)  # behind the Lease (!): watches may be late
+            # behind the Lease (!): watches may be late
+            await self._insist("what there is can not be listed yet", self._relist)
             self._begin()
             for queue in self._queues.values():
                 tasks.create_task(queue.run())
@@ -118,7 +129,9 @@ class Operator:
         if not self._env.service:
             return
         env = self._env
-        desired = build_slice(service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
+        desired = build_slice(
+            service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port
+        )
         there = await self._api.get("EndpointSlice", env.namespace, env.service)
         if there is None:
             await self._api.create(desired)
@@ -157,15 +170,24 @@ class Operator:
         tools = Tools(api=self._api, cluster=self._cluster, hosting=hosting, check=check, again=again)
         self._jobs = jobs = JobReconciler(self._env.site, tools)
         snapshots = SnapshotReconciler(jobs, tools)
-        self._queues = {"jobs": WorkQueue(self._reconcile_job, "job"), "snapshots": WorkQueue(snapshots.reconcile, "snapshot")}
+        self._queues = {
+            "jobs": WorkQueue(self._reconcile_job, "job"),
+            "snapshots": WorkQueue(snapshots.reconcile, "snapshot"),
+        }
         if self._env.drills:
-            drills = DrillReconciler(jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod))
+            drills = DrillReconciler(
+                jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod)
+            )
             self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
-        for kind, store in (("jobs", self._cluster.jobs), ("snapshots", self._cluster.snapshots), ("drills", self._cluster.drills)):
+        for kind, store in (
+            ("jobs", self._cluster.jobs),
+            ("snapshots", self._cluster.snapshots),
+            ("drills", self._cluster.drills),
+        ):
             for thing in store:
                 self._changed(kind)(key_of(thing))
 
-    # --- changes --------------------------------------------------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------------------------
 
     def _changed(self, kind: str) -> Callable[[Key], None]:
         def add(key: Key) -> None:
@@ -179,13 +201,16 @@ class Operator:
         if self._jobs is not None:
             self._jobs.application_changed(namespace, name)
 
-    # --- probes ---------------------------------------------------------------------------------------------------------------------
+    # --- probes ---------------------------------------------------------------------------------------------
 
     async def _heart(self) -> None:
-        """A marker through the queue of jobs, once this process leads: a loop that is stuck does not hand it on."""
+        """A marker through the queue of jobs, once this process leads: a loop that is stuck does not hand it
+        on."""
         while True:
             if "jobs" in self._queues:
-                metrics.count_phases(str((job.get("status") or {}).get("phase", "Pending")) for job in self._cluster.jobs)
+                metrics.count_phases(
+                    str((job.get("status") or {}).get("phase", "Pending")) for job in self._cluster.jobs
+                )
                 self._queues["jobs"].add(CANARY)
             else:
                 self._health.beat = time.monotonic()
@@ -200,7 +225,9 @@ class Operator:
 
     def _alive(self) -> str:
         """ "" or what is dead."""
-        return "" if self._hosting is None or self._hosting.healthy() else "the coordinators' loop does not turn"
+        return (
+            "" if self._hosting is None or self._hosting.healthy() else "the coordinators' loop does not turn"
+        )
 
     def _observe(self) -> None:
         if self._jobs is not None:

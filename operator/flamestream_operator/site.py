@@ -22,7 +22,8 @@ _Names = Annotated[tuple[str, ...], Meta(max_length=256)]
 
 
 class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The chart's value `allow`: all that jobs may have beyond the least. docs/operations/kubernetes.md lists its fields."""
+    """The chart's value `allow`: all that jobs may have beyond the least. docs/operations/kubernetes.md lists
+    its fields."""
 
     images: _Names = ()
     """Beside the operator's own: an image, or the place of images if it ends with `/`."""
@@ -32,7 +33,8 @@ class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     host_paths: _Names = ()
     """Folders of nodes, with all below them."""
     volumes: _Names = ()
-    """Kinds of volumes beside those of the restricted Pod Security Standard; hostPath needs host_paths instead."""
+    """Kinds of volumes beside those of the restricted Pod Security Standard; hostPath needs host_paths
+    instead."""
     store_endpoints: _Names = (AWS,)
     """Endpoints that the operator itself talks to with a job's keys."""
     drill_namespaces: _Names = ()

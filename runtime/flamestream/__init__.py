@@ -63,7 +63,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """What not every job needs, when it is asked for: `vectorized` imports pyarrow, `tumbling` the rules of zones."""
+    """What not every job needs, when it is asked for: `vectorized` imports pyarrow, `tumbling` the rules of
+    zones."""
     if name in _LATER:
         return getattr(import_module(f"flamestream.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,12 @@
 """What a shell implements: the outside of a worker and of the coordinator, as Protocols.
 
-A worker's ports mirror its actions one to one: the host hands each action to the port of its kind, and the port reports back by
-posting events of the same fence. So a simulated world and the real one differ below this line only.
+A worker's ports mirror its actions one to one: the host hands each action to the port of its kind, and the
+port reports back by posting events of the same fence. So a simulated world and the real one differ below this
+line only.
 
-Every port method returns at once. What takes time happens in the reactor's callbacks or in `Reactor.background`; a port never calls
-`post` from within the method that was called, only from a later turn of the loop.
+Every port method returns at once. What takes time happens in the reactor's callbacks or in
+`Reactor.background`; a port never calls `post` from within the method that was called, only from a later turn
+of the loop.
 """
 
 from collections.abc import Callable
@@ -29,7 +31,8 @@ class Background(Protocol):
     """Where blocking calls go: threads that are shared, or somebody's own."""
 
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """Run `work` in a helper thread, then `done` in this loop with its result or the exception it raised."""
+        """Run `work` in a helper thread, then `done` in this loop with its result or the exception it
+        raised."""
         ...
 
 
@@ -44,7 +47,13 @@ class Reactor(Background, Protocol):
         """Microseconds of a clock that nobody sets, and whose zero means nothing: for durations."""
         ...
 
-    def watch(self, fd: int, *, readable: Callable[[], None] | None = None, writable: Callable[[], None] | None = None) -> None:
+    def watch(
+        self,
+        fd: int,
+        *,
+        readable: Callable[[], None] | None = None,
+        writable: Callable[[], None] | None = None,
+    ) -> None:
         """Call back, in this loop, whenever `fd` is ready. Replaces an earlier watch of the same fd."""
         ...
 
@@ -62,7 +71,8 @@ class Reactor(Background, Protocol):
 
 
 class Links(Protocol):
-    """Frames to and from the other workers of an attempt, in order per peer. Posts FromPeer and LinkBroken."""
+    """Frames to and from the other workers of an attempt, in order per peer. Posts FromPeer and
+    LinkBroken."""
 
     def link(self, action: actions.LinkPeers) -> None: ...
     def send(self, action: actions.ToPeer) -> None: ...
@@ -77,13 +87,15 @@ class Journal(Protocol):
 
 
 class Producer(Protocol):
-    """The outside of one front. Posts RecordsArrived within the last Pull, RunRead, SourceEnded, SourceFailed."""
+    """The outside of one front. Posts RecordsArrived within the last Pull, RunRead, SourceEnded,
+    SourceFailed."""
 
     def read(self, action: actions.ReadRun) -> None: ...
     def follow(self, action: actions.Follow) -> None: ...
     def pull(self, action: actions.Pull) -> None: ...
     def durable(self, time: Time, partition: str, upto: int) -> None:
-        """Records of `partition` below offset `upto` are in the journal: a client that waits for that may be told."""
+        """Records of `partition` below offset `upto` are in the journal: a client that waits for that may be
+        told."""
         ...
 
     def close(self) -> None: ...
@@ -117,17 +129,20 @@ class Snapshots(Protocol):
         ...
 
 
-# --- blocking ports: called from helper threads, and by the coordinator's shell -----------------------------------------------------
+# --- blocking ports: called from helper threads, and by the coordinator's shell -----------------------------
 
 
 class ObjectStore(Protocol):
-    """Immutable named objects. Names are relative, parts separated by '/', and no object's name is another's prefix plus '/'.
+    """Immutable named objects. Names are relative, parts separated by '/', and no object's name is another's
+    prefix plus '/'.
 
-    Errors: `errors.StoreUnavailable` (retryable, after bounded retries), `errors.Corrupt` (an object is missing that must be there).
+    Errors: `errors.StoreUnavailable` (retryable, after bounded retries), `errors.Corrupt` (an object is
+    missing that must be there).
     """
 
     def put_new(self, name: str, data: bytes | memoryview) -> bool:
-        """Create the object, durably. False if the name exists already; never overwrites, never leaves a part of it visible."""
+        """Create the object, durably. False if the name exists already; never overwrites, never leaves a part
+        of it visible."""
         ...
 
     def get(self, name: str) -> bytes:
@@ -139,17 +154,20 @@ class ObjectStore(Protocol):
         ...
 
     def names(self, prefix: str) -> list[str]:
-        """Names that start with `prefix`, sorted. For people and for orphans only: no decision rests on it."""
+        """Names that start with `prefix`, sorted. For people and for orphans only: no decision rests on
+        it."""
         ...
 
 
 class JobRecords(Protocol):
-    """The job record's home (ZooKeeper, or a file on one machine). Errors: `errors.ClusterStateUnavailable` (outcome unknown)."""
+    """The job record's home (ZooKeeper, or a file on one machine). Errors: `errors.ClusterStateUnavailable`
+    (outcome unknown)."""
 
     def read(self) -> tuple[JobRecord, int] | None:
         """The record and its version, or None before the first attempt."""
         ...
 
     def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
-        """Write if the version is still `version` (None: if there is none). The new version, or None on a conflict."""
+        """Write if the version is still `version` (None: if there is none). The new version, or None on a
+        conflict."""
         ...

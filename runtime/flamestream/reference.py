@@ -1,16 +1,17 @@
 """The reference interpreter: what a graph means, one item at a time, with nothing in the way.
 
-It walks each record depth first through the graph before it looks at the next one. That walk is the total order of items, so whatever
-the engine does in parallel, speculatively and through crashes must end with exactly these items, sink by sink and byte by byte.
+It walks each record depth first through the graph before it looks at the next one. That walk is the total
+order of items, so whatever the engine does in parallel, speculatively and through crashes must end with
+exactly these items, sink by sink and byte by byte.
 
 >>> graph = Graph("count")
 >>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one")
 >>> interpret(graph, [(Time(4096), [1, 2])])["plus-one"] == [(meta_of(Time(4096), 0), 2), (meta_of(Time(4096), 1), 3)]
 True
 
-Keeps: every list it returns is in the order of metas. Shares no code with the engine but the graph, the metas and the payload encoding,
-which is the one in Python, whatever kernel the engine has.
-Source: the formal model's definition 6 asks for one such order; EDBT 2018, section 3.1 gives it.
+Keeps: every list it returns is in the order of metas. Shares no code with the engine but the graph, the metas
+and the payload encoding, which is the one in Python, whatever kernel the engine has. Source: the formal
+model's definition 6 asks for one such order; EDBT 2018, section 3.1 gives it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,7 +48,8 @@ Results = dict[str, list[tuple[Meta, Any]]]
 
 
 State = Mapping[tuple[int, bytes], Any]
-"""What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex and canonical key."""
+"""What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex
+and canonical key."""
 
 
 def interpret(
@@ -59,8 +61,9 @@ def interpret(
 ) -> Results:
     """The results that each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
 
-    `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`. With `on_error="fail"` it
-    stops before the first run that has an error, which is then all that `ERRORS` holds. `state`: what is there before the first run.
+    `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`.
+    With `on_error="fail"` it stops before the first run that has an error, which is then all that `ERRORS`
+    holds. `state`: what is there before the first run.
     """
     sources = {vertex.name: vertex for vertex in graph.validated().sources}
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
@@ -77,20 +80,28 @@ def interpret(
 
 
 def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError for the first error item."""
+    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError
+    for the first error item."""
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):
-        raise GraphError(f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are {', '.join(map(repr, names))}")
-    results = interpret(graph, runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ()))))
+        raise GraphError(
+            f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are "
+            f"{', '.join(map(repr, names))}"
+        )
+    results = interpret(
+        graph, runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ())))
+    )
     for _, error in results.pop(ERRORS):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
     return {name: [payload for _, payload in items] for name, items in results.items()}
 
 
 def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = True) -> list[Run]:
-    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time tell so.
+    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time
+    tell so.
 
-    An `fs.Arrived` is a run at its own time, behind all records that are none. Raises UserError for a time that is none.
+    An `fs.Arrived` is a run at its own time, behind all records that are none. Raises UserError for a time
+    that is none.
     """
     fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
     runs, taken = list[Run](), set[Time]()
@@ -119,7 +130,11 @@ def _moment(record: Arrived) -> Timestamp:
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
     """Where a result of a sink belongs, by its payload alone."""
     key = payload if sink.key is None else sink.key(payload)
-    return slot_of(payloads.encode(key), slots) if sink.balance is None else slot_of_hash(sink.balance(key), slots)
+    return (
+        slot_of(payloads.encode(key), slots)
+        if sink.balance is None
+        else slot_of_hash(sink.balance(key), slots)
+    )
 
 
 class _UserFunctionFailed(Exception):
@@ -150,7 +165,11 @@ class Walk:
     """
 
     def __init__(
-        self, graph: Graph, state: State | None = None, doors: Collection[int] = (), fronts: Mapping[FrontId, str] | None = None
+        self,
+        graph: Graph,
+        state: State | None = None,
+        doors: Collection[int] = (),
+        fronts: Mapping[FrontId, str] | None = None,
     ) -> None:
         self._graph, self._doors, self._near = graph, doors, graph.near
         self._fronts = fronts or {FrontId(index): vertex.name for index, vertex in enumerate(graph.sources)}
@@ -164,13 +183,18 @@ class Walk:
         ends: list[End] = []
         for position, record in enumerate(self.entering(time, records)):
             ends += self.enter(source, meta_of(time, position), record, place_of(records, position))
-        return [(ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload) for end in ends]
+        return [
+            (ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload)
+            for end in ends
+        ]
 
     def entering(self, time: Time, records: Sequence[Any]) -> Sequence[Any]:
         """The records of a run as they enter: some tell how far their source has come in event time."""
         return self._entrances.entering(time, partition_of(records), records)
 
-    def enter(self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None) -> list[End]:
+    def enter(
+        self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None
+    ) -> list[End]:
         """Where a record comes to. `place`: its partition and offset, if they are known."""
         self._place = place
         if isinstance(record, ErrorValue):  # bad input: the source could not read it
@@ -185,7 +209,11 @@ class Walk:
             vertex, meta, depth, payload = todo.pop()
             if vertex.id in self._doors:
                 error = self._refused(vertex, meta, payload)
-                ends.append(End(vertex.id, meta, depth, payload) if error is None else End(None, child(meta, vertex.id), depth, error))
+                ends.append(
+                    End(vertex.id, meta, depth, payload)
+                    if error is None
+                    else End(None, child(meta, vertex.id), depth, error)
+                )
             else:
                 todo += self._step(vertex, meta, depth, payload, ends)
         return ends
@@ -203,8 +231,11 @@ class Walk:
             return self._error(failed, door, meta, payload)
         return None
 
-    def _step(self, vertex: Vertex, meta: Meta, depth: int, payload: Any, ends: list[End]) -> list[tuple[Vertex, Meta, int, Any]]:
-        """The items that one vertex makes of an item, the last one first; `ends` gets it if that is the end."""
+    def _step(
+        self, vertex: Vertex, meta: Meta, depth: int, payload: Any, ends: list[End]
+    ) -> list[tuple[Vertex, Meta, int, Any]]:
+        """The items that one vertex makes of an item, the last one first; `ends` gets it if that is the
+        end."""
         results, error = self._results(vertex, meta, depth, payload)
         if error is not None:
             ends.append(End(None, child(meta, vertex.id), depth, error))
@@ -214,7 +245,9 @@ class Walk:
             return []
         return self._sent(vertex, meta, depth, results)[::-1]
 
-    def _sent(self, vertex: Vertex, meta: Meta, depth: int, results: list[Any]) -> list[tuple[Vertex, Meta, int, Any]]:
+    def _sent(
+        self, vertex: Vertex, meta: Meta, depth: int, results: list[Any]
+    ) -> list[tuple[Vertex, Meta, int, Any]]:
         """An item for every result and edge out of `vertex`, in order."""
         sent = []
         fans_out, has_ways = vertex.kind is Kind.FLAT_MAP, len(vertex.outputs) > 1
@@ -225,10 +258,16 @@ class Walk:
                 sent.append((self._graph.vertices[target], of_edge, depth + fans_out + has_ways, result))
         return sent
 
-    def _results(self, vertex: Vertex, meta: Meta, depth: int, payload: Any) -> tuple[list[Any], ErrorValue | None]:
+    def _results(
+        self, vertex: Vertex, meta: Meta, depth: int, payload: Any
+    ) -> tuple[list[Any], ErrorValue | None]:
         """The results of one operation on one item: all of them, or the error in their place."""
         if vertex.kind is Kind.LOOP and depth > self._graph.max_trace:
-            error = ErrorValue("loop", "LoopLimit", f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times")
+            error = ErrorValue(
+                "loop",
+                "LoopLimit",
+                f"loop {vertex.name!r} goes round more than {vertex.max_iterations} times",
+            )
             return [], self._located(error, vertex, meta, at_door=False)
         try:
             return self._applied(vertex, meta, payload), None
@@ -236,12 +275,19 @@ class Walk:
             return [], self._error(failed, vertex, meta, payload)
 
     def _error(self, failed: _UserFunctionFailed, vertex: Vertex, meta: Meta, payload: Any) -> ErrorValue:
-        return self._located(failure(failed.function, failed.cause, payload), vertex, meta, at_door=failed.at_door)
+        return self._located(
+            failure(failed.function, failed.cause, payload), vertex, meta, at_door=failed.at_door
+        )
 
     def _located(self, error: ErrorValue, vertex: Vertex, meta: Meta, at_door: bool) -> ErrorValue:
         """With its source, and with its record's place where no door is between."""
         known = vertex.id in self._near and (at_door or not vertex.routed)
-        return located(error, self._fronts.get(front_of(time_of_meta(meta)), ""), self._place if known else None, vertex.id)
+        return located(
+            error,
+            self._fronts.get(front_of(time_of_meta(meta)), ""),
+            self._place if known else None,
+            vertex.id,
+        )
 
     def _applied(self, vertex: Vertex, meta: Meta, payload: Any) -> list[Any]:
         self._find_place(vertex, payload)
@@ -283,7 +329,8 @@ class Walk:
 
 
 def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
-    """Partition and offset of a record of a run, where whoever gave the run says so (`core.worker.front.RunRecords`)."""
+    """Partition and offset of a record of a run, where whoever gave the run says so
+    (`core.worker.front.RunRecords`)."""
     record = getattr(records, "record", None)
     return None if record is None else record(position)
 

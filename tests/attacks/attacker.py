@@ -1,8 +1,8 @@
-"""One attack, in a process of its own: `python -m attacks.attacker NAME SECONDS`. It says that it is ready, waits for the site on its
-input, and prints how often it struck.
+"""One attack, in a process of its own: `python -m attacks.attacker NAME SECONDS`. It says that it is ready,
+waits for the site on its input, and prints how often it struck.
 
-Keeps: bounded in count and time; only this machine's ports, and folders that it is given. Its priority is low: an attacker
-elsewhere has a processor of its own.
+Keeps: bounded in count and time; only this machine's ports, and folders that it is given. Its priority is
+low: an attacker elsewhere has a processor of its own.
 """
 
 import contextlib

@@ -1,4 +1,5 @@
-"""What a worker that has its job's token could say to a coordinator and no worker of ours does; said by tests, and by `make attacks`."""
+"""What a worker that has its job's token could say to a coordinator and no worker of ours does; said by
+tests, and by `make attacks`."""
 
 import struct
 from typing import Any, Protocol
@@ -18,7 +19,20 @@ from support import loops
 
 CLASSES = [0] * MOST_CLASSES
 PROGRESS = Progress(NO_FENCE, Time(1), Time(1), Time(1), 5, 5, latency=CLASSES, release=CLASSES)
-ADDRESSES = ["", "x", "x:", ":1", "x:y", "x:99999", "x:-1", "x:\N{SUPERSCRIPT TWO}", "a b:1", "x\0:1", f"{'x' * 300}:1", "\N{SNOWMAN}:1"]
+ADDRESSES = [
+    "",
+    "x",
+    "x:",
+    ":1",
+    "x:y",
+    "x:99999",
+    "x:-1",
+    "x:\N{SUPERSCRIPT TWO}",
+    "a b:1",
+    "x\0:1",
+    f"{'x' * 300}:1",
+    "\N{SNOWMAN}:1",
+]
 """None can be dialled."""
 
 

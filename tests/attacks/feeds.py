@@ -1,4 +1,5 @@
-"""Attacks through what a job reads: records of a producer, which reach the user's functions, and files that somebody leaves in a folder."""
+"""Attacks through what a job reads: records of a producer, which reach the user's functions, and files that
+somebody leaves in a folder."""
 
 import gzip
 import http.client
@@ -68,13 +69,21 @@ graph.source("docs").flat_map(results).sink("live", key=lambda _: 0)
 graph.source("lines").map(lambda row: len(str(row)[:100])).sink("sizes")
 graph.source("tables").map(lambda row: len(str(row)[:100])).sink("widths")
 """
-"""Of both jobs. A text that is no honest client's is one of the mistakes that a function can be led to make."""
+"""Of both jobs. A text that is no honest client's is one of the mistakes that a function can be led to
+make."""
 
 
 def posted(make: Callable[[int], bytes]) -> Strike:
     def strike(hands: Hands, number: int) -> None:
-        headers = {"Idempotency-Key": f"hostile {os.getpid()} {number}", "Authorization": f"Bearer {hands.site.token}"}
-        with closing(http.client.HTTPConnection("127.0.0.1", hands.site.inlet, timeout=1, source_address=(ELSEWHERE, 0))) as connection:
+        headers = {
+            "Idempotency-Key": f"hostile {os.getpid()} {number}",
+            "Authorization": f"Bearer {hands.site.token}",
+        }
+        with closing(
+            http.client.HTTPConnection(
+                "127.0.0.1", hands.site.inlet, timeout=1, source_address=(ELSEWHERE, 0)
+            )
+        ) as connection:
             try:
                 connection.request("POST", "/", make(number), headers)
                 connection.getresponse().read()
@@ -114,7 +123,11 @@ def one_text() -> bytes:
 @cache
 def zeros() -> bytes:
     """In one row."""
-    return parquet(pa.ListArray.from_arrays(pa.array([0, 40 << 20], pa.int32()), pa.repeat(pa.scalar(0, pa.int8()), 40 << 20)))
+    return parquet(
+        pa.ListArray.from_arrays(
+            pa.array([0, 40 << 20], pa.int32()), pa.repeat(pa.scalar(0, pa.int8()), 40 << 20)
+        )
+    )
 
 
 def parquet(column: pa.Array) -> bytes:
@@ -146,21 +159,53 @@ ATTACKS = [
     Attack(PRODUCER, "makes it give None", posted(lambda _: b"none"), a_second=20),
     Attack(PRODUCER, "makes it give 500 lists in each other", posted(lambda _: b"nested"), a_second=20),
     Attack(PRODUCER, "keeps it busy for a third of a second", posted(lambda _: b"busy"), a_second=1),
-    Attack(PRODUCER, "posts as fast as it is answered", posted(lambda number: b"honest %d" % (FOREIGN + number)), a_second=300),
+    Attack(
+        PRODUCER,
+        "posts as fast as it is answered",
+        posted(lambda number: b"honest %d" % (FOREIGN + number)),
+        a_second=300,
+    ),
     Attack(PRODUCER, "posts 1 MB each", posted(lambda _: b"raise " + b"x" * 1_000_000), a_second=20),
     Attack(PRODUCER, "posts what is not UTF-8", posted(lambda _: b"\xff\xfe" * 100)),
-    Attack(FOLDER, "leaves 20 kB of Parquet that stand for 400 MB", left("tables", "a.parquet", one_text), a_second=0.5, prepare=one_text),
-    Attack(FOLDER, "leaves a row of Parquet with 40 million zeros", left("tables", "a.parquet", zeros), a_second=0.5, prepare=zeros),
-    Attack(FOLDER, "leaves Parquet that is none", left("tables", "a.parquet", always("PAR1" * 1000)), a_second=20),
-    Attack(FOLDER, "leaves a packed line of 64 MB", left("lines", "a.jsonl.gz", packed), a_second=0.5, prepare=packed),
-    Attack(FOLDER, "leaves lists in lists of JSON", left("lines", "a.jsonl", always("[" * 100_000)), a_second=5),
+    Attack(
+        FOLDER,
+        "leaves 20 kB of Parquet that stand for 400 MB",
+        left("tables", "a.parquet", one_text),
+        a_second=0.5,
+        prepare=one_text,
+    ),
+    Attack(
+        FOLDER,
+        "leaves a row of Parquet with 40 million zeros",
+        left("tables", "a.parquet", zeros),
+        a_second=0.5,
+        prepare=zeros,
+    ),
+    Attack(
+        FOLDER, "leaves Parquet that is none", left("tables", "a.parquet", always("PAR1" * 1000)), a_second=20
+    ),
+    Attack(
+        FOLDER,
+        "leaves a packed line of 64 MB",
+        left("lines", "a.jsonl.gz", packed),
+        a_second=0.5,
+        prepare=packed,
+    ),
+    Attack(
+        FOLDER, "leaves lists in lists of JSON", left("lines", "a.jsonl", always("[" * 100_000)), a_second=5
+    ),
     Attack(
         FOLDER,
         "leaves an object of 100,000 names",
         left("lines", "a.jsonl", always(OBJECT)),
         a_second=2,
     ),
-    Attack(FOLDER, "leaves numbers of 100,000 digits", left("lines", "a.jsonl", always("9" * 100_000)), a_second=5),
+    Attack(
+        FOLDER,
+        "leaves numbers of 100,000 digits",
+        left("lines", "a.jsonl", always("9" * 100_000)),
+        a_second=5,
+    ),
     Attack(FOLDER, "leaves 100 empty files at once", many_names, a_second=5),
     Attack(FOLDER, "leaves links to endless files", links_out, a_second=5),
     Attack(PRODUCER, "makes a function never return", posted(lambda _: b"hang"), a_second=1, ends=True),

@@ -1,4 +1,5 @@
-"""What an attacker does its attack with: connections, from an address that is no honest client's, and a bounded number that stay open."""
+"""What an attacker does its attack with: connections, from an address that is no honest client's, and a
+bounded number that stay open."""
 
 import contextlib
 import random

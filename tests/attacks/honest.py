@@ -1,10 +1,12 @@
-"""An honest client of one job: posts a number every 20 ms and waits for it among the events; each is a line of the report.
+"""An honest client of one job: posts a number every 20 ms and waits for it among the events; each is a line
+of the report.
 
     python -m attacks.honest INLET OUTLET TOKEN REPORT
 
-A process of its own, until it is told to end (SIGTERM). A post is due whatever became of the one before, and its latency counts from
-then, so a job that holds the client up does not hide the wait of what stands behind. A post without an answer is sent again under its
-key. The last line sums up: numbers that never came, came twice, or out of order.
+A process of its own, until it is told to end (SIGTERM). A post is due whatever became of the one before, and
+its latency counts from then, so a job that holds the client up does not hide the wait of what stands behind.
+A post without an answer is sent again under its key. The last line sums up: numbers that never came, came
+twice, or out of order.
 """
 
 import contextlib
@@ -104,7 +106,12 @@ def main(inlet: int, outlet: int, token: str, report: Path) -> None:
         for each, when in due.items():
             came = listener.came.get(each)
             _line(lines, number=each, due=when, ms=None if came is None else round((came - when) * 1e3, 2))
-        _line(lines, lost=len(due.keys() - listener.came.keys()), doubled=listener.doubled, disorder=listener.disorder)
+        _line(
+            lines,
+            lost=len(due.keys() - listener.came.keys()),
+            doubled=listener.doubled,
+            disorder=listener.disorder,
+        )
 
 
 def _line(file: Any, **fields: Any) -> None:

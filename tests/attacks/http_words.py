@@ -1,4 +1,5 @@
-"""Requests that no client of ours sends: the table that tests answer one by one, and that `make attacks` throws at a live job."""
+"""Requests that no client of ours sends: the table that tests answer one by one, and that `make attacks`
+throws at a live job."""
 
 HOST = b"Host: x\r\n"
 ATTACKS: dict[str, tuple[bytes, int, int]] = {

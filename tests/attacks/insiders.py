@@ -1,4 +1,5 @@
-"""Attacks of a worker that is not ours any more (it has its job's token): on the coordinators, which share a process and a port."""
+"""Attacks of a worker that is not ours any more (it has its job's token): on the coordinators, which share a
+process and a port."""
 
 from collections.abc import Callable
 
@@ -55,9 +56,20 @@ ATTACKS = [
     Attack(WORKER, "proves itself 300 times and never says Hello", stays(), a_second=50),
     Attack(WORKER, "begins 300 frames of 8 MB before its Hello", stays(part=LARGE - 1), a_second=20),
     Attack(WORKER, "begins 300 frames of 8 MB behind its Hello", stays(HELLO, part=LARGE - 1), a_second=20),
-    Attack(WORKER, "comes and goes under 1,000 names", by_number(lambda number: [encode(hello(f"hostile-{number % 1000}"))]), a_second=20),
+    Attack(
+        WORKER,
+        "comes and goes under 1,000 names",
+        by_number(lambda number: [encode(hello(f"hostile-{number % 1000}"))]),
+        a_second=20,
+    ),
     Attack(WORKER, "says that others are lost", says(HELLO, LOST), a_second=20),
     Attack(WORKER, "reports 200 times in a breath", says(HELLO, *[report()] * 200), a_second=5),
-    Attack(WORKER, "comes again and again under the name of another", says(encode(hello("w0"))), a_second=5, ends=True),
+    Attack(
+        WORKER,
+        "comes again and again under the name of another",
+        says(encode(hello("w0"))),
+        a_second=5,
+        ends=True,
+    ),
     Attack(WORKER, "says that it has failed", says(HELLO, FAILED), a_second=5, ends=True),
 ]

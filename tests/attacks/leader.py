@@ -1,7 +1,7 @@
 """An operator's coordinators in a process of their own: `python -m attacks.leader ZOOKEEPER PORT STATUS`.
 
-Each line of its input is a job to host. STATUS is written anew some twenty times a second: each job's status, and where its workers
-listen. Ends with its input.
+Each line of its input is a job to host. STATUS is written anew some twenty times a second: each job's status,
+and where its workers listen. Ends with its input.
 """
 
 import base64
@@ -39,7 +39,9 @@ def read(file: Path) -> dict[str, Seen]:
 
 def _look(coordinators: Coordinators, job: str) -> Seen | None:
     status = coordinators.status(job)
-    return Seen(status, [member.address for member in coordinators.members(job)]) if status is not None else None
+    return (
+        Seen(status, [member.address for member in coordinators.members(job)]) if status is not None else None
+    )
 
 
 def main(zookeeper: ZooKeeperAccess, port: int, file: Path) -> None:
@@ -58,7 +60,9 @@ def main(zookeeper: ZooKeeperAccess, port: int, file: Path) -> None:
                 coordinators.start(job)
                 jobs.append(job.settings.job)
             part = file.with_suffix(".part")
-            part.write_bytes(msgspec.json.encode({job: seen for job in jobs if (seen := _look(coordinators, job))}))
+            part.write_bytes(
+                msgspec.json.encode({job: seen for job in jobs if (seen := _look(coordinators, job))})
+            )
             os.replace(part, file)
     finally:
         coordinators.close()

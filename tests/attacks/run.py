@@ -1,12 +1,14 @@
-"""What each attack on a live job costs others: `make attacks`, or with ATTACK_ARGS="--only zookeeper --seconds 2".
+"""What each attack on a live job costs others: `make attacks`, or with ATTACK_ARGS="--only zookeeper
+--seconds 2".
 
-Two jobs under one operator's coordinators; one is attacked. Of the other's client ("neighbour") and of the attacked job's own honest
-client the latency from post to event is taken in a calm window and in one of attack, of equal length. An attack is clean if every number
-that was answered came exactly once and in order, in both jobs, the neighbour never recovered, and both run afterwards. Where an attack
-should end the attacked job, only the neighbour counts, and both begin anew.
+Two jobs under one operator's coordinators; one is attacked. Of the other's client ("neighbour") and of the
+attacked job's own honest client the latency from post to event is taken in a calm window and in one of
+attack, of equal length. An attack is clean if every number that was answered came exactly once and in order,
+in both jobs, the neighbour never recovered, and both run afterwards. Where an attack should end the attacked
+job, only the neighbour counts, and both begin anew.
 
-Rows go to benchmarks/results/attacks.jsonl, in place of those of the same name; `python benchmarks report --docs` makes the table of
-docs/explanation/threats.md from them. Ends with 1 if an attack was not clean.
+Rows go to benchmarks/results/attacks.jsonl, in place of those of the same name; `python benchmarks report
+--docs` makes the table of docs/explanation/threats.md from them. Ends with 1 if an attack was not clean.
 """
 
 import argparse
@@ -39,7 +41,8 @@ CALM_WITHIN = 30.0
 SETTLE = 1.0
 """Seconds behind an attack that still belong to it."""
 A_STAGE = 12
-"""Attacks on one pair of jobs, so that what an attack leaves behind does not pile up for those that follow."""
+"""Attacks on one pair of jobs, so that what an attack leaves behind does not pile up for those that
+follow."""
 Row = dict[str, Any]
 
 
@@ -63,7 +66,9 @@ class Done:
 def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
     """A calm while, then the attack."""
     jobs = (stage.attacked, stage.neighbour)
-    with ours("attacker", attack.name, seconds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
+    with ours(
+        "attacker", attack.name, seconds, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as attacker:
         assert attacker.stdout is not None
         attacker.stdout.readline()  # until it has imported all that it needs
         with contextlib.suppress(AssertionError):  # then the calm figures say so
@@ -89,8 +94,9 @@ def row(done: Done, neighbour: Report, client: Report) -> Row:
     return {
         "attack": done.attack.name, "who": done.attack.who, "does": done.attack.does, "times": done.times,
         "seconds": round(done.over - done.attacked - SETTLE, 1), "neighbour": cost(neighbour, done),
-        "client": None if done.attack.ends else cost(client, done), "recoveries": done.recoveries[0], "clean": not found, "troubles": found,
-        "machine": machine(), "load": round(os.getloadavg()[0], 2), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "client": None if done.attack.ends else cost(client, done), "recoveries": done.recoveries[0],
+        "clean": not found, "troubles": found, "machine": machine(), "load": round(os.getloadavg()[0], 2),
+        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }  # fmt: skip
 
 
@@ -132,7 +138,11 @@ def rows_of(attacks: list[Attack], seconds: float, folder: Path) -> list[Row]:
     with Stage(folder) as stage:
         for attack in attacks:
             done.append(carried_out(stage, attack, seconds))
-            print(f"{attack.name}: {done[-1].times} times, recoveries {done[-1].recoveries}", file=sys.stderr, flush=True)
+            print(
+                f"{attack.name}: {done[-1].times} times, recoveries {done[-1].recoveries}",
+                file=sys.stderr,
+                flush=True,
+            )
             if not all(done[-1].runs):
                 break
     neighbour, client = stage.neighbour.report(), stage.attacked.report()
@@ -171,16 +181,31 @@ def kept(file: Path, fresh: list[Row]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], help="attacks whose name has this text; several may be given")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], help="attacks whose name has this text; several may be given"
+    )
     parser.add_argument("--seconds", type=float, default=4.0, help="of calm, and of attack")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    chosen = [attack for name, attack in ATTACKS.items() if not options.only or any(text in name for text in options.only)]
+    chosen = [
+        attack
+        for name, attack in ATTACKS.items()
+        if not options.only or any(text in name for text in options.only)
+    ]
     rows = measured(chosen, options.seconds)
     kept(options.results, rows)
     for each in rows:
-        print(json.dumps({name: each[name] for name in ("attack", "times", "neighbour", "client", "recoveries", "troubles")}))
+        print(
+            json.dumps(
+                {
+                    name: each[name]
+                    for name in ("attack", "times", "neighbour", "client", "recoveries", "troubles")
+                }
+            )
+        )
     return int(not rows or not all(each["clean"] for each in rows))
 
 

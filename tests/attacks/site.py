@@ -1,4 +1,5 @@
-"""What an attacker is told of the job that it attacks: as much as it could know in its place, and where to be."""
+"""What an attacker is told of the job that it attacks: as much as it could know in its place, and where to
+be."""
 
 from typing import Any
 

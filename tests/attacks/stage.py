@@ -1,7 +1,8 @@
-"""Two whole jobs under one operator's coordinators, with an honest client each: the one is attacked, the other is its neighbour.
+"""Two whole jobs under one operator's coordinators, with an honest client each: the one is attacked, the
+other is its neighbour.
 
-Everything is a process of this machine: the coordinators, ZooKeeper, two workers a job, two clients. What a client's report says is read
-when the stage has ended.
+Everything is a process of this machine: the coordinators, ZooKeeper, two workers a job, two clients. What a
+client's report says is read when the stage has ended.
 """
 
 import contextlib
@@ -34,7 +35,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 def ours(module: str, *words: object, **streams: Any) -> "subprocess.Popen[bytes]":
     """A module of this package as a process."""
-    return subprocess.Popen([sys.executable, "-m", f"attacks.{module}", *map(str, words)], env=ENVIRONMENT, **streams)
+    return subprocess.Popen(
+        [sys.executable, "-m", f"attacks.{module}", *map(str, words)], env=ENVIRONMENT, **streams
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +62,24 @@ class Job:
         for each in (self.lines, self.tables):
             each.mkdir(parents=True)
         (folder / "token").write_text(SECRET)
-        self.hosted = HostedJob(name, folder / "job", coordinators, application=APPLICATION, spec=self._spec())
+        self.hosted = HostedJob(
+            name, folder / "job", coordinators, application=APPLICATION, spec=self._spec()
+        )
         self.client: subprocess.Popen[bytes] | None = None
 
     def _spec(self) -> dict[str, Any]:
         keys, token = str(self.folder / "keys"), str(self.folder / "token")
         http = {"listen": f"127.0.0.1:{self.inlet}", "keys": keys, "fsync": False, "token_file": token}
-        out = {name: {"files": {"path": str(self.folder / name), "fsync": False}} for name in ("sizes", "widths", "dead")}
-        live = {"path": str(self.folder / "live"), "listen": f"127.0.0.1:{self.outlet}", "fsync": False, "poll_ms": 1}
+        out = {
+            name: {"files": {"path": str(self.folder / name), "fsync": False}}
+            for name in ("sizes", "widths", "dead")
+        }
+        live = {
+            "path": str(self.folder / "live"),
+            "listen": f"127.0.0.1:{self.outlet}",
+            "fsync": False,
+            "poll_ms": 1,
+        }
         return {
             "sources": {
                 "docs": {"http": http},
@@ -102,10 +115,14 @@ class Job:
         """When its client has ended."""
         *points, last = [json.loads(line) for line in (self.folder / "report").read_text().splitlines()]
         output = Counter(
-            payload for _, _, _, payload in sinks.read({"files": {"path": str(self.folder / "live")}}) if isinstance(payload, int)
+            payload
+            for _, _, _, payload in sinks.read({"files": {"path": str(self.folder / "live")}})
+            if isinstance(payload, int)
         )
         wrong = sum(output[point["number"]] != 1 for point in points)
-        return Report([(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"], wrong)
+        return Report(
+            [(point["due"], point["ms"]) for point in points], last["doubled"], last["disorder"], wrong
+        )
 
 
 class Stage:
@@ -114,7 +131,9 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self._folder, self._stack, self._port = folder, contextlib.ExitStack(), free_port()
         folder.mkdir()
-        self.attacked, self.neighbour = (Job(name, folder / name, self._port) for name in (ATTACKED, NEIGHBOUR))
+        self.attacked, self.neighbour = (
+            Job(name, folder / name, self._port) for name in (ATTACKED, NEIGHBOUR)
+        )
         self._status = folder / "status.json"
 
     def __enter__(self) -> Self:
@@ -158,7 +177,8 @@ class Stage:
         """Of the attacked job, as it is now."""
         job, seen = self.attacked, leader.read(self._status)[ATTACKED]
         return Site(
-            job=job.name, inlet=job.inlet, outlet=job.outlet, token=SECRET, coordinator=f"127.0.0.1:{self._port}", workers_token=TOKEN,
-            worker_ports=tuple(int(link.rpartition(":")[2]) for link in seen.links), lines=str(job.lines), tables=str(job.tables),
-            zookeeper=self._zookeeper.access.hosts,
+            job=job.name, inlet=job.inlet, outlet=job.outlet, token=SECRET,
+            coordinator=f"127.0.0.1:{self._port}", workers_token=TOKEN,
+            worker_ports=tuple(int(link.rpartition(":")[2]) for link in seen.links), lines=str(job.lines),
+            tables=str(job.tables), zookeeper=self._zookeeper.access.hosts,
         )  # fmt: skip

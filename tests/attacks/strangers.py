@@ -1,4 +1,5 @@
-"""Attacks of somebody who reaches a port and has no token: on HTTP ports, on the links of workers and coordinators, on ZooKeeper."""
+"""Attacks of somebody who reaches a port and has no token: on HTTP ports, on the links of workers and
+coordinators, on ZooKeeper."""
 
 import contextlib
 import struct
@@ -52,7 +53,7 @@ def greeting(hands: Hands, *, job: str = "", attempt: int = 1, worker: str = "w0
     return framed(msgspec.msgpack.encode(Greeting(purpose)))
 
 
-# --- HTTP ---------------------------------------------------------------------------------------------------------------------------
+# --- HTTP ---------------------------------------------------------------------------------------------------
 
 
 def silent_http(hands: Hands, number: int) -> None:
@@ -70,7 +71,10 @@ def a_byte_now_and_then(hands: Hands, number: int) -> None:
 
 
 def half_bodies(hands: Hands, number: int) -> None:
-    said = f"Authorization: Bearer {hands.site.token}\r\nIdempotency-Key: {number}\r\nContent-Length: 1000000\r\n\r\n"
+    said = (
+        f"Authorization: Bearer {hands.site.token}\r\nIdempotency-Key: {number}\r\nContent-Length: "
+        "1000000\r\n\r\n"
+    )
     hands.hold(hands.site.inlet, b"POST / HTTP/1.1\r\n" + HOST + said.encode() + b"x" * 100_000)
 
 
@@ -84,7 +88,14 @@ def requests_ahead(hands: Hands, _: int) -> None:
 
 def wrong_tokens(hands: Hands, _: int) -> None:
     guess = hands.chance.randbytes(16).hex().encode()
-    hands.throw(hands.site.inlet, b"POST / HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + guess + b"\r\nContent-Length: 2\r\n\r\nhi")
+    hands.throw(
+        hands.site.inlet,
+        b"POST / HTTP/1.1\r\n"
+        + HOST
+        + b"Authorization: Bearer "
+        + guess
+        + b"\r\nContent-Length: 2\r\n\r\nhi",
+    )
 
 
 def damaged_requests(hands: Hands, number: int) -> None:
@@ -95,7 +106,7 @@ def damaged_requests(hands: Hands, number: int) -> None:
     both(bytes(data))(hands, number)
 
 
-# --- links --------------------------------------------------------------------------------------------------------------------------
+# --- links --------------------------------------------------------------------------------------------------
 
 
 def silent_links(hands: Hands, number: int) -> None:
@@ -121,7 +132,7 @@ def damaged_greetings(hands: Hands) -> bytes:
     return bytes(damaged)
 
 
-# --- ZooKeeper ----------------------------------------------------------------------------------------------------------------------
+# --- ZooKeeper ----------------------------------------------------------------------------------------------
 
 
 def as_a_stranger(hands: Hands, _: int) -> None:
@@ -130,7 +141,11 @@ def as_a_stranger(hands: Hands, _: int) -> None:
     with contextlib.suppress(KazooException, client.handler.timeout_exception):
         client.start(timeout=2)
         record = f"/flamestream/{hands.site.job}/record"
-        for call in (lambda: client.set(record, b'{"outcome": "completed"}'), lambda: client.delete(record), lambda: client.get(record)):
+        for call in (
+            lambda: client.set(record, b'{"outcome": "completed"}'),
+            lambda: client.delete(record),
+            lambda: client.get(record),
+        ):
             with contextlib.suppress(KazooException):
                 call()
                 raise SystemExit(f"{hands.site.zookeeper} lets a stranger at {record}")
@@ -156,19 +171,36 @@ ATTACKS = [
     Attack(AT_A_PORT, "holds 300 half bodies of 1 MB (with the token)", half_bodies, a_second=50),
     Attack(AT_A_PORT, "holds 300 event streams and reads none", unread_streams),
     Attack(AT_A_PORT, "sends 500 requests at once and reads no answer", requests_ahead, a_second=20),
-    Attack(AT_A_LINK, "sends random bytes", links(lambda hands: hands.chance.randbytes(hands.chance.choice((1, 5, 40, 3000))))),
-    Attack(AT_A_LINK, "sends random frames", links(lambda hands: framed(hands.chance.randbytes(hands.chance.choice((1, 5, 40, 2000)))))),
+    Attack(
+        AT_A_LINK,
+        "sends random bytes",
+        links(lambda hands: hands.chance.randbytes(hands.chance.choice((1, 5, 40, 3000)))),
+    ),
+    Attack(
+        AT_A_LINK,
+        "sends random frames",
+        links(lambda hands: framed(hands.chance.randbytes(hands.chance.choice((1, 5, 40, 2000))))),
+    ),
     Attack(AT_A_LINK, "announces a frame of 2 GiB", links(lambda _: struct.pack(">I", 1 << 31))),
     Attack(AT_A_LINK, "sends lists in lists", links(lambda _: framed(b"\x91" * 2_000))),
     Attack(AT_A_LINK, "sends TLS", links(lambda _: WORDS["TLS"][0])),
     Attack(AT_A_LINK, "greets with damage", links(damaged_greetings)),
     Attack(AT_A_LINK, "greets for another job", links(lambda hands: greeting(hands, job="another"))),
-    Attack(AT_A_LINK, "greets for an attempt that never comes", links(lambda hands: greeting(hands, attempt=1 << 60))),
+    Attack(
+        AT_A_LINK,
+        "greets for an attempt that never comes",
+        links(lambda hands: greeting(hands, attempt=1 << 60)),
+    ),
     Attack(AT_A_LINK, "greets under no name", links(lambda hands: greeting(hands, worker=""))),
     Attack(AT_A_LINK, "greets rightly and proves nothing", no_key),
     Attack(AT_A_LINK, "holds 300 silent connections", silent_links),
     Attack(AT_A_LINK, "holds 300 half greetings", half_greetings),
-    Attack(AT_ZOOKEEPER, "reads, writes and removes the job record with a login of its own", as_a_stranger, a_second=5),
+    Attack(
+        AT_ZOOKEEPER,
+        "reads, writes and removes the job record with a login of its own",
+        as_a_stranger,
+        a_second=5,
+    ),
     Attack(AT_ZOOKEEPER, "holds 300 silent connections", silent_zookeeper),
     Attack(AT_ZOOKEEPER, "sends random bytes", garbage_to_zookeeper),
 ]

@@ -1,7 +1,8 @@
-"""The process that fuzzes: all targets loaded and instrumented once, and a fork of it under libFuzzer (atheris) for each run.
+"""The process that fuzzes: all targets loaded and instrumented once, and a fork of it under libFuzzer
+(atheris) for each run.
 
-A run is a line of JSON on standard input (Run); its answer a line with its exit code on standard output. What libFuzzer says goes to the
-run's own file.
+A run is a line of JSON on standard input (Run); its answer a line with its exit code on standard output. What
+libFuzzer says goes to the run's own file.
 
 Does not: keep folders, or say how to repeat what was found (run.py starts it).
 """
@@ -12,14 +13,15 @@ import sys
 import msgspec
 
 INSTRUMENTED = [
-    "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages", "flamestream.job.manifest",
-    *(f"flamestream.{name}" for name in (
+    "flamestream.model", "flamestream.core.protocol.job_record", "flamestream.core.protocol.messages",
+    "flamestream.job.manifest", *(f"flamestream.{name}" for name in (
         "connectors.files.lines", "connectors.http.keys", "connectors.http.sink", "connectors.kafka.avro",
         "connectors.kafka.formats", "connectors.kafka.items", "connectors.kafka.plain", "connectors.kit.rows",
         "connectors.postgres.source", "connectors.redis.source",
         "connectors.rolling.chain", "connectors.rolling.segments", "connectors.socket.sink",
-        "connectors.socket.source", "fenced.log", "fenced.tail", "job.located", "journal.batches", "journal.file",
-        "journal.seal", "net.framing", "net.handshake", "net.http_connection", "net.http_server", "store.segment",
+        "connectors.socket.source", "fenced.log", "fenced.tail", "job.located", "journal.batches",
+        "journal.file", "journal.seal", "net.framing", "net.handshake", "net.http_connection",
+        "net.http_server", "store.segment",
     )),
     "h11", "yaml",
 ]  # fmt: skip

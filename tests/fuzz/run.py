@@ -1,11 +1,13 @@
-"""Fuzz: `python -m fuzz.run TARGET...` until it is interrupted, or with `--runs` so many inputs; with FILE, one input again.
+"""Fuzz: `python -m fuzz.run TARGET...` until it is interrupted, or with `--runs` so many inputs; with FILE,
+one input again.
 
     make fuzz                                   # all targets in turn, a minute each, until interrupted
     make fuzz FUZZ_ARGS="payload http --seconds 600"
     make fuzz FUZZ_ARGS="payload --repeat tests/fuzz/corpus/payload/..."
 
-An input that breaks a target is written to .cache/fuzz/TARGET/ and the command that repeats it is printed; once it is mended the file
-goes to tests/fuzz/corpus/TARGET/ under a name that says what it was. `--keep` puts the shortest there of what reached new code.
+An input that breaks a target is written to .cache/fuzz/TARGET/ and the command that repeats it is printed;
+once it is mended the file goes to tests/fuzz/corpus/TARGET/ under a name that says what it was. `--keep` puts
+the shortest there of what reached new code.
 
 Keeps: with `--runs` and the same seed, the same inputs. Does not: judge (target.py).
 """
@@ -79,7 +81,8 @@ class Fuzzer:
         self._said.cleanup()
 
     def fuzz(self, name: str, found: Path, *budget: str, seed: int = 1, variant: str = "") -> Outcome:
-        """Inputs within the budget. `found` gets `corpus` (what reached new code) and the inputs that broke the target."""
+        """Inputs within the budget. `found` gets `corpus` (what reached new code) and the inputs that broke
+        the target."""
         target = TARGETS[name]
         seeds, grown = found / "seeds", found / "corpus"
         for folder in (seeds, grown):
@@ -87,15 +90,28 @@ class Fuzzer:
         for number, data in enumerate(target.seeds()):
             (seeds / f"seed-{number:03}").write_bytes(data)
         before = set(found.iterdir())
-        limits = [f"-max_len={target.largest}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", "-reload=0", "-keep_seed=1"]
-        folders = [str(folder) for folder in (grown, seeds, CORPUS / name) if folder.is_dir()]  # libFuzzer adds to the first
-        code, said = self._run(name, variant, [*budget, f"-seed={seed}", *limits, f"-artifact_prefix={found}/", *folders])
-        return Outcome(tuple(sorted(path for path in set(found.iterdir()) - before if path.is_file())), said, code)
+        limits = [
+            f"-max_len={target.largest}",
+            f"-timeout={SECONDS}",
+            f"-rss_limit_mb={MEGABYTES}",
+            "-reload=0",
+            "-keep_seed=1",
+        ]
+        # libFuzzer adds to the first
+        folders = [str(folder) for folder in (grown, seeds, CORPUS / name) if folder.is_dir()]
+        code, said = self._run(
+            name, variant, [*budget, f"-seed={seed}", *limits, f"-artifact_prefix={found}/", *folders]
+        )
+        return Outcome(
+            tuple(sorted(path for path in set(found.iterdir()) - before if path.is_file())), said, code
+        )
 
     def _run(self, name: str, variant: str, arguments: list[str]) -> tuple[int, str]:
         said = Path(self._said.name) / "said"
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(msgspec.json.encode(Run(name, variant, arguments, str(said))).decode() + "\n")
+        self._process.stdin.write(
+            msgspec.json.encode(Run(name, variant, arguments, str(said))).decode() + "\n"
+        )
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
@@ -107,7 +123,10 @@ class Fuzzer:
 def keep(name: str, found: Path) -> None:
     """Of what reached new code, the shortest inputs, until there are `MOST_KEPT`."""
     known = {path.read_bytes() for path in (*corpus(name), *(found / "seeds").iterdir())}
-    new = sorted((path for path in (found / "corpus").iterdir() if path.read_bytes() not in known), key=lambda path: path.stat().st_size)
+    new = sorted(
+        (path for path in (found / "corpus").iterdir() if path.read_bytes() not in known),
+        key=lambda path: path.stat().st_size,
+    )
     (CORPUS / name).mkdir(parents=True, exist_ok=True)
     for path in new[: max(0, MOST_KEPT - len(corpus(name)))]:
         shutil.copyfile(path, CORPUS / name / path.name[:12])
@@ -129,9 +148,13 @@ def main(given: Sequence[str]) -> int:
     """Exit code: 0 if nothing broke."""
     parser = argparse.ArgumentParser(description="Fuzz what reads bytes.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
-    parser.add_argument("--repeat", type=Path, metavar="FILE", help="give this input to the target, in this process")
+    parser.add_argument(
+        "--repeat", type=Path, metavar="FILE", help="give this input to the target, in this process"
+    )
     parser.add_argument("--runs", type=int, help="inputs of each target, once; else for ever")
-    parser.add_argument("--seconds", type=int, default=60, help="of each target, before it is the next one's turn")
+    parser.add_argument(
+        "--seconds", type=int, default=60, help="of each target, before it is the next one's turn"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="add what reached new code to the kept inputs")
     chosen = parser.parse_args(given)

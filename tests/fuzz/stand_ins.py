@@ -1,4 +1,5 @@
-"""A loop and a socket without a kernel, so that what reads connections can be asked thousands of times a second."""
+"""A loop and a socket without a kernel, so that what reads connections can be asked thousands of times a
+second."""
 
 import socket
 from collections import deque
@@ -30,7 +31,13 @@ class Loop:
     def instant(self) -> Instant:
         return Instant(1)
 
-    def watch(self, fd: int, *, readable: Callable[[], None] | None = None, writable: Callable[[], None] | None = None) -> None:
+    def watch(
+        self,
+        fd: int,
+        *,
+        readable: Callable[[], None] | None = None,
+        writable: Callable[[], None] | None = None,
+    ) -> None:
         self._watched[fd] = readable, writable
 
     def unwatch(self, fd: int) -> None:

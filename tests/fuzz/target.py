@@ -5,8 +5,8 @@
 >>> Target("number", number, seeds=lambda: [b"17"]).check(b"x") is None
 True
 
-A check ends in silence or raises: an error that the reader may not raise goes through as it is, a promise that is not kept is an
-AssertionError. Time and memory are bounded by the runner (run.py).
+A check ends in silence or raises: an error that the reader may not raise goes through as it is, a promise
+that is not kept is an AssertionError. Time and memory are bounded by the runner (run.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,5 @@
-"""The fuzzers: their kept inputs, a fixed budget of new ones, and what a broken reader of each would be found by."""
+"""The fuzzers: their kept inputs, a fixed budget of new ones, and what a broken reader of each would be found
+by."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from fuzz.run import Fuzzer, corpus, repeat, told
 from fuzz.targets import TARGETS
 from fuzz.variants import VARIANTS
 
-guided = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this Python and machine")
+guided = pytest.mark.skipif(
+    importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this Python and machine"
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,8 @@ def test_new_inputs_are_read_or_refused(name: str, fuzzer: Fuzzer, tmp_path: Pat
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_broken_reader_is_found(name: str, fuzzer: Fuzzer, tmp_path: Path) -> None:
     target = VARIANTS[name].target
-    outcome = fuzzer.fuzz(target, tmp_path, f"-runs={5 * TARGETS[target].runs}", variant=name)  # it ends when it is found
+    # it ends when it is found
+    outcome = fuzzer.fuzz(target, tmp_path, f"-runs={5 * TARGETS[target].runs}", variant=name)
     assert outcome.broken, f"{name} was not found:\n{outcome.said[-2000:]}"
     repeat(target, outcome.broken[0])  # the reader that ships is not broken
     assert f"{target} --repeat {outcome.broken[0]}" in told(target, outcome)
@@ -52,5 +56,7 @@ def test_every_target_has_a_variant() -> None:
 def test_the_same_seed_gives_the_same_inputs(fuzzer: Fuzzer, tmp_path: Path) -> None:
     for run in ("first", "second"):
         fuzzer.fuzz("message", tmp_path / run, "-runs=1000")
-    first, second = ({path.name for path in (tmp_path / run / "corpus").iterdir()} for run in ("first", "second"))
+    first, second = (
+        {path.name for path in (tmp_path / run / "corpus").iterdir()} for run in ("first", "second")
+    )
     assert first == second and first

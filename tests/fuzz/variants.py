@@ -1,4 +1,5 @@
-"""Broken variants: a reader with one check taken away, as it was once or could be. The fuzzers must find each within CI's budget.
+"""Broken variants: a reader with one check taken away, as it was once or could be. The fuzzers must find each
+within CI's budget.
 
 Does not: fuzz (run.py), or hold what a target promises (targets/).
 """
@@ -18,7 +19,8 @@ M = "flamestream.model."
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """In the source of the function at `where` (module:name or module:Class.name) `old` is `new`; without `old` a constant is."""
+    """In the source of the function at `where` (module:name or module:Class.name) `old` is `new`; without
+    `old` a constant is."""
 
     target: str
     where: str
@@ -33,13 +35,16 @@ class Broken:
         owner = reduce(getattr, owners, module)
         before = getattr(owner, name)
         if self.old:
-            _plain(before).__code__ = instrument(_plain(self._broken(before, vars(module)))).__code__  # also where it was imported by name
+            # also where it was imported by name
+            _plain(before).__code__ = instrument(_plain(self._broken(before, vars(module)))).__code__
         else:
             setattr(owner, name, eval(self.new, vars(module)))
 
     def _broken(self, before: Any, around: dict[str, Any]) -> Any:
         source = textwrap.dedent(inspect.getsource(before))
-        assert source.count(self.old) == 1, f"{self.where} has {self.old!r} {source.count(self.old)} times: mend the variant"
+        assert source.count(self.old) == 1, (
+            f"{self.where} has {self.old!r} {source.count(self.old)} times: mend the variant"
+        )
         made: dict[str, Any] = {}
         exec(compile(source.replace(self.old, self.new), f"broken {self.where}", "exec"), around, made)
         return made.popitem()[1]
@@ -98,8 +103,8 @@ VARIANTS: dict[str, Broken] = {
     ),
     "a cursor of no log": Broken("event-cursor", f"{ROOT}fenced.tail:Cursor.parse", "except ValueError:", "except KeyError:"),
     "a value that is no payload": Broken("kafka", f"{C}kafka.formats:_payload", "except Corrupt as error:", "except KeyError as error:"),
-    "Avro that ends too early": Broken("avro", f"{C}kafka.avro:_read", "EOFError, ", ""),
-    "a schema that is a number": Broken("avro-schema", f"{C}kafka.avro:_parsed", "TypeError, ", ""),
+    "Avro that ends too early": Broken("avro", f"{C}kafka.avro:_read", "EOFError,", ""),
+    "a schema that is a number": Broken("avro-schema", f"{C}kafka.avro:_parsed", "TypeError,", ""),
     "a quote without its end": Broken("rows", f"{C}files.lines:CsvRows._values", "except csv.Error as", "except KeyError as"),
     "an entry without a field": Broken(
         "redis", f"{C}redis.source:RedisReader._payload", "except KeyError as error:", "except IndexError as error:"

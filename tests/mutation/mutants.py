@@ -1,11 +1,13 @@
-"""Mutants: a module with one small break each, such as a boundary moved by one, a condition turned round or an action left out.
+"""Mutants: a module with one small break each, such as a boundary moved by one, a condition turned round or
+an action left out.
 
 >>> [each.change for each in mutants("a.py", "def f(x):\\n    return max(x, 1)\\n")]
 ['max( -> min(', '1 -> 2']
 
-Keeps: a mutant always parses, and says in a line what it changes and where. Does not: break annotations, docstrings, assertions (they are
-themselves tests), messages, or what a class is declared with (`frozen=True`). Source: the operators are those of cosmic-ray, and the
-removal of statements, which it does not have.
+Keeps: a mutant always parses, and says in a line what it changes and where. Does not: break annotations,
+docstrings, assertions (they are themselves tests), messages, or what a class is declared with
+(`frozen=True`). Source: the operators are those of cosmic-ray, and the removal of statements, which it does
+not have.
 """
 
 import ast
@@ -18,12 +20,13 @@ COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
 COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitXor: ast.BitOr, ast.BitAnd: ast.BitOr,
-    ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.BitXor: ast.BitOr,
+    ast.BitAnd: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
 }  # fmt: skip
 CALLED = {"max": "min", "min": "max", "any": "all", "all": "any"}
 REMOVED = (ast.Expr, ast.AugAssign, ast.Delete, ast.Continue, ast.Break)
-"""Statements that are left out, beside assignments to attributes and items: without a name that others need."""
+"""Statements that are left out, beside assignments to attributes and items: without a name that others
+need."""
 
 
 Apply = Callable[[ast.AST], None]
@@ -62,7 +65,10 @@ def mutants(path: str, source: str) -> Iterator[Mutant]:
 def _places(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """Nodes that may be broken, in a fixed order."""
     for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "decorator_list", "type_params", "msg") or (name, type(tree)) == ("keywords", ast.ClassDef):
+        if name in ("annotation", "returns", "decorator_list", "type_params", "msg") or (
+            name,
+            type(tree),
+        ) == ("keywords", ast.ClassDef):
             continue
         for node in value if isinstance(value, list) else [value]:
             if not isinstance(node, ast.AST) or isinstance(node, ast.Assert | ast.JoinedStr | ast.Raise):
@@ -90,8 +96,13 @@ def _breaks(node: ast.expr | ast.stmt) -> Iterator[Break]:
             yield f"{value} -> {value + 1}", lambda there: setattr(there, "value", value + 1)
         case ast.Call(func=ast.Name(id=name)) if name in CALLED:
             yield f"{name}( -> {CALLED[name]}(", lambda there: setattr(there.func, "id", CALLED[name])  # type: ignore[attr-defined]
-        case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
-            yield f"if {ast.unparse(test)} -> if not", lambda there: setattr(there, "test", ast.UnaryOp(ast.Not(), there.test))  # type: ignore[attr-defined]
+        case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(
+            test, ast.Compare | ast.BoolOp | ast.UnaryOp
+        ):
+            yield (
+                f"if {ast.unparse(test)} -> if not",
+                lambda there: setattr(there, "test", ast.UnaryOp(ast.Not(), there.test)),
+            )  # type: ignore[attr-defined]
         case ast.stmt() if _is_removable(node):
             yield f"without {_short(node)}", _become_pass
 
@@ -125,7 +136,10 @@ def _become_pass(node: ast.AST) -> None:
 
 
 def _is_text(node: ast.BinOp) -> bool:
-    return any(isinstance(side, ast.JoinedStr | ast.List) or isinstance(getattr(side, "value", 0), str) for side in (node.left, node.right))
+    return any(
+        isinstance(side, ast.JoinedStr | ast.List) or isinstance(getattr(side, "value", 0), str)
+        for side in (node.left, node.right)
+    )
 
 
 def _short(node: ast.AST) -> str:

@@ -1,11 +1,14 @@
 """A mutation run: small breaks of the cores, drawn by a seed, and how many of them the tests notice.
 
-    make mutants                                                      # 100 of runtime's and the operator's core
-    make mutants MUTANT_ARGS="--count 20 --seed 7 --only recovery"    # of modules with that word in their path
+    make mutants                                                      # 100 of runtime's and the operator's
+                                                                      core
+    make mutants MUTANT_ARGS="--count 20 --seed 7 --only recovery"    # of modules with that word in their
+                                                                      path
 
-A mutant is tried in a copy of the checkout: first the module's own tests, then all of that core, then 150 simulated seeds (of the operator:
-its chaos). Who goes red first has caught it; so has who does not end. Survivors are listed: each lacks a test, or changes nothing that
-anybody could see. The score, with the survivors, is kept in tests/mutation/score.json, and docs/explanation/reliability.md has it.
+A mutant is tried in a copy of the checkout: first the module's own tests, then all of that core, then 150
+simulated seeds (of the operator: its chaos). Who goes red first has caught it; so has who does not end.
+Survivors are listed: each lacks a test, or changes nothing that anybody could see. The score, with the
+survivors, is kept in tests/mutation/score.json, and docs/explanation/reliability.md has it.
 
 Does not: touch the checkout itself but for the score.
 """
@@ -55,7 +58,18 @@ CORES = (
         (
             ("tests of the core", (*PYTEST, "tests/unit/core", "tests/property/test_core_meaning.py")),
             ("seeds", ("-m", "flamestream.cli.main", "simulate", "--seeds", "0:150")),
-            ("seeds, 2pc", ("-m", "flamestream.cli.main", "simulate", "--seeds", "0:60", "--guarantee", "exactly-once-2pc")),
+            (
+                "seeds, 2pc",
+                (
+                    "-m",
+                    "flamestream.cli.main",
+                    "simulate",
+                    "--seeds",
+                    "0:60",
+                    "--guarantee",
+                    "exactly-once-2pc",
+                ),
+            ),
         ),
     ),
     Core(
@@ -104,7 +118,11 @@ class Copy:
     def _stages(self, file: Path) -> list[tuple[str, tuple[str, ...]]]:
         (core,) = [core for core in CORES if file.is_relative_to(self._folder / core.folder)]
         own = sorted((self._folder / core.tests).rglob(f"test_{file.stem}*.py"))
-        first = [("its own tests", (*PYTEST, *(str(test.relative_to(self._folder)) for test in own)))] if own else []
+        first = (
+            [("its own tests", (*PYTEST, *(str(test.relative_to(self._folder)) for test in own)))]
+            if own
+            else []
+        )
         return [*first, *core.stages]
 
     def _passes(self, command: tuple[str, ...]) -> bool:
@@ -112,7 +130,12 @@ class Copy:
         environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
-                [sys.executable, *command], cwd=self._folder, env=environment, capture_output=True, timeout=SECONDS, check=False
+                [sys.executable, *command],
+                cwd=self._folder,
+                env=environment,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             return False
@@ -123,8 +146,16 @@ def told(score: dict[str, Any]) -> str:
     """The score as the page has it."""
     caught = {stage: count for stage, count in score["caught by"].items() if stage != "nothing"}
     head = f"Of {score['mutants']} mutants (seed {score['seed']}) {sum(caught.values())} were caught: "
-    places = [each.removeprefix("runtime/flamestream/").removeprefix("operator/flamestream_operator/") for each in score["survivors"]]
-    lines = [head + ", ".join(f"{count} by {stage}" for stage, count in caught.items()) + ".", "", "Survivors:", ""]
+    places = [
+        each.removeprefix("runtime/flamestream/").removeprefix("operator/flamestream_operator/")
+        for each in score["survivors"]
+    ]
+    lines = [
+        head + ", ".join(f"{count} by {stage}" for stage, count in caught.items()) + ".",
+        "",
+        "Survivors:",
+        "",
+    ]
     return "\n".join([*lines, *(f"- `{each}`" for each in places)]) + "\n"
 
 
@@ -147,7 +178,12 @@ def run(options: argparse.Namespace) -> int:
             stages[stage or "nothing"] += 1
             survivors += [str(mutant)] if not stage else []
             print(f"{mutant}: {f'caught by {stage}' if stage else 'SURVIVES'}", flush=True)
-    score = {"mutants": stages.total(), "seed": options.seed, "caught by": dict(stages.most_common()), "survivors": sorted(survivors)}
+    score = {
+        "mutants": stages.total(),
+        "seed": options.seed,
+        "caught by": dict(stages.most_common()),
+        "survivors": sorted(survivors),
+    }
     if not options.only:
         SCORE.write_text(json.dumps(score, indent=1) + "\n")
         before, _, rest = PAGE.read_text().partition(MARK)
@@ -157,10 +193,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="a part of the paths of modules; the score is then not kept")
+    parser.add_argument(
+        "--only", default="", help="a part of the paths of modules; the score is then not kept"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     return run(parser.parse_args())
 

@@ -1,4 +1,5 @@
-"""Whatever the schedule, the number of workers and the recoveries: the engine computes what the reference interpreter computes."""
+"""Whatever the schedule, the number of workers and the recoveries: the engine computes what the reference
+interpreter computes."""
 
 from collections.abc import Callable
 from random import Random
@@ -40,7 +41,11 @@ def _scatter(stream: Stream) -> Stream:
 
 def _index(fused: bool) -> Stage:
     return lambda stream: stream.reduce(
-        key=lambda p: p[0], initial=str, combine=lambda a, p: a + p[1][-2:], emit=lambda a, p: (p[0], p[1], a), fused=fused
+        key=lambda p: p[0],
+        initial=str,
+        combine=lambda a, p: a + p[1][-2:],
+        emit=lambda a, p: (p[0], p[1], a),
+        fused=fused,
     )
 
 
@@ -48,10 +53,14 @@ def _rekey(stream: Stream) -> Stream:
     return stream.map(lambda p: (LETTERS[crc32(repr(p).encode()) % 3], graphs.digest(repr(p))))
 
 
-def _play(graph: Graph, seed: int, *, records: int = 24, recoveries: int = 0, epochs: bool = True, **changes: Any) -> CoreCluster:
+def _play(
+    graph: Graph, seed: int, *, records: int = 24, recoveries: int = 0, epochs: bool = True, **changes: Any
+) -> CoreCluster:
     """Feed, cut and recover at random moments, and come to rest."""
     rng = Random(seed)
-    cluster = CoreCluster(graph, rng.randint(1, 4), seed, slice_size=rng.choice([1, 3, 100]), **changes).recover()
+    cluster = CoreCluster(
+        graph, rng.randint(1, 4), seed, slice_size=rng.choice([1, 3, 100]), **changes
+    ).recover()
     moments = rng.sample(range(records), recoveries)
     for number in range(records):
         cluster.feed(rng.randrange(len(cluster.sources)), (rng.choice(LETTERS), f"{number:02}"))
@@ -83,8 +92,12 @@ def test_a_fused_and_an_unfused_reduce_give_the_results_of_the_reference(seed: i
     fused, unfused = (_play(_job(_scatter, _index(form)), seed) for form in (True, False))
     fused.check()
     unfused.check()
-    unfused.journals = fused.journals  # the same runs: then the same payloads, in the same order, in every slot
-    both = [{slot: [payload for _, payload in items] for slot, items in cluster.expected()["out"].items()} for cluster in (fused, unfused)]
+    # the same runs: then the same payloads, in the same order, in every slot
+    unfused.journals = fused.journals
+    both = [
+        {slot: [payload for _, payload in items] for slot, items in cluster.expected()["out"].items()}
+        for cluster in (fused, unfused)
+    ]
     assert both[0] == both[1]
 
 
@@ -104,7 +117,9 @@ def test_those_schedules_do_send_tombstones_between_workers() -> None:
     """Otherwise the tests above would show nothing."""
     cluster = CoreCluster(_job(_scatter, _index(True), _rekey, _index(True)), 3, 7).recover()
     tombstones: list[bool] = []
-    cluster.spoil = lambda frame: tombstones.extend(t for m in frame.messages for t in getattr(m, "tombstones", [])) or [frame]
+    cluster.spoil = lambda frame: (
+        tombstones.extend(t for m in frame.messages for t in getattr(m, "tombstones", [])) or [frame]
+    )
     for number in range(40):
         cluster.feed(number % 2, (LETTERS[number % 5], str(number)))
         cluster.run(6)
@@ -134,12 +149,21 @@ def test_a_loop_that_does_not_end_becomes_error_items(seed: int) -> None:
 
 @given(SEEDS)
 def test_two_ways_that_meet_again_do_not_tie(seed: int) -> None:
-    _play(_job(_scatter, lambda s: graphs.diamond(Random(0), s), _index(seed % 2 == 0)), seed, recoveries=1).check()
+    _play(
+        _job(_scatter, lambda s: graphs.diamond(Random(0), s), _index(seed % 2 == 0)), seed, recoveries=1
+    ).check()
 
 
 @given(SEEDS)
 def test_a_flat_map_keeps_its_results_in_order(seed: int) -> None:
-    _play(_job(lambda s: s.flat_map(lambda p: [(p[0], p[1] + str(i)) for i in range(int(p[1]) % 4)]), _scatter, _index(True)), seed).check()
+    _play(
+        _job(
+            lambda s: s.flat_map(lambda p: [(p[0], p[1] + str(i)) for i in range(int(p[1]) % 4)]),
+            _scatter,
+            _index(True),
+        ),
+        seed,
+    ).check()
 
 
 @given(SEEDS, st.integers(1, 4))
@@ -152,7 +176,9 @@ def test_timed_fronts_give_one_result_for_every_schedule(seed: int, run_length: 
 @given(SEEDS)
 @examples(max_examples=60)
 def test_recoveries_change_nothing(seed: int) -> None:
-    cluster = _play(graphs.drawn_job(Random(seed)).graph, seed, recoveries=3, dead_letter=DEAD, debug=seed % 4 == 0)
+    cluster = _play(
+        graphs.drawn_job(Random(seed)).graph, seed, recoveries=3, dead_letter=DEAD, debug=seed % 4 == 0
+    )
     cluster.check()
     assert cluster.complete
 
@@ -167,7 +193,7 @@ def test_ready_made_and_vectorised_functions_give_the_results_of_the_reference(s
         assert cluster.complete
 
 
-# --- user functions that fail -------------------------------------------------------------------------------------------------------
+# --- user functions that fail -------------------------------------------------------------------------------
 
 
 def _faulty(role: str, seed: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,11 +236,14 @@ def _faulty_job(seed: int) -> Graph:
         )
 
     def grouped(stream: Stream) -> Stream:
-        return stream.group(2, key=_faulty("group", seed, lambda p: p[0])).map(lambda w: (w[0][0], w[-1][1] + w[0][1][-2:]))
+        return stream.group(2, key=_faulty("group", seed, lambda p: p[0])).map(
+            lambda w: (w[0][0], w[-1][1] + w[0][1][-2:])
+        )
 
     stages = [
         lambda s: s.map(_faulty("map", seed, graphs.same)), lambda s: s.flat_map(_halfway),
-        lambda s: s.balance(_faulty("place", seed, graphs.spread)).filter(_faulty("filter", seed, lambda p: p[1] != "x")),
+        lambda s: s.balance(_faulty("place", seed, graphs.spread)).filter(_faulty("filter", seed,
+            lambda p: p[1] != "x")),
     ]  # fmt: skip
     rng.shuffle(stages)
     graph = Graph("faulty")
@@ -238,9 +267,15 @@ def test_all_kinds_of_failure_occur_among_them() -> None:
         cluster = _play(_faulty_job(seed), seed, dead_letter=DEAD)
         cluster.check()
         for items in cluster.delivered()[DEAD].values():
-            seen |= {(error.function.split(".")[-1], error.error) for error in (codec.decode(payload) for _, payload in items)}
+            seen |= {
+                (error.function.split(".")[-1], error.error)
+                for error in (codec.decode(payload) for _, payload in items)
+            }
     for role in ("map", "place", "balance", "key", "group", "combine", "emit", "initial", "sink"):
-        assert {(role, "ValueError"), (role, "UserError" if role in ("place", "balance") else "PayloadError")} & seen, role
+        assert {
+            (role, "ValueError"),
+            (role, "UserError" if role in ("place", "balance") else "PayloadError"),
+        } & seen, role
     assert {("filter", "ValueError"), ("_halfway", "KeyError"), ("_halfway", "PayloadError")} <= seen
 
 

@@ -15,9 +15,13 @@ from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.kernel import kernel
 from support.payloads import PAYLOADS, same
 
-pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+pytestmark = pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 
-NO_PAYLOADS = st.sampled_from([[1], {"a": 1}, {1}, 2**64, -(2**63) - 1, "\ud800", object, (1, [2]), (("\udfff",),), 1j, Vector([1, 2])])
+NO_PAYLOADS = st.sampled_from(
+    [[1], {"a": 1}, {1}, 2**64, -(2**63) - 1, "\ud800", object, (1, [2]), (("\udfff",),), 1j, Vector([1, 2])]
+)
 ANYTHING = st.one_of(PAYLOADS, NO_PAYLOADS, st.tuples(PAYLOADS, NO_PAYLOADS))
 
 
@@ -59,7 +63,8 @@ def test_many_at_once(values: list[Any]) -> None:
 
 
 @given(
-    st.one_of(st.binary(max_size=40), PAYLOADS.map(payload_codec.encode)), st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=2)))
+    st.one_of(st.binary(max_size=40), PAYLOADS.map(payload_codec.encode)),
+    st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=2))),
 )
 def test_damaged_bytes_are_read_or_refused_alike(data: bytes, damage: list[tuple[int, bytes]]) -> None:
     damaged = bytearray(data)
@@ -72,7 +77,11 @@ def test_damaged_bytes_are_read_or_refused_alike(data: bytes, damage: list[tuple
     ):
         ours, theirs = outcome(native, bytes(damaged)), outcome(reference, bytes(damaged))
         assert type(ours) is type(theirs)
-        assert ours == theirs if isinstance(ours, tuple) and ours and isinstance(ours[0], type) else same(_tupled(ours), _tupled(theirs))
+        assert (
+            ours == theirs
+            if isinstance(ours, tuple) and ours and isinstance(ours[0], type)
+            else same(_tupled(ours), _tupled(theirs))
+        )
 
 
 def _tupled(value: Any) -> Any:
@@ -90,8 +99,11 @@ def test_a_vector_grows_to_the_same_vector(before: int, values: list[Any]) -> No
 
 
 @given(st.integers(0, 1200), st.lists(st.one_of(st.integers(), st.sampled_from(["pop", "set"])), max_size=80))
-def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(before: int, steps: list[Any]) -> None:
-    """The kernel writes the delta of a Vector that only grew itself; of any other it asks the reference, so both must restore."""
+def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(
+    before: int, steps: list[Any]
+) -> None:
+    """The kernel writes the delta of a Vector that only grew itself; of any other it asks the reference, so
+    both must restore."""
     old = new = Vector(range(before))
     for step in steps:
         if step == "pop":
@@ -106,7 +118,13 @@ def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(before: 
 
 def shape(vector: Any) -> list[Any]:
     """All that a Vector is made of."""
-    return [vector._size, vector._level, vector._counts, codec.encode(vector._root), codec.encode(tuple(vector._tail))]
+    return [
+        vector._size,
+        vector._level,
+        vector._counts,
+        codec.encode(vector._root),
+        codec.encode(tuple(vector._tail)),
+    ]
 
 
 @given(st.one_of(st.integers(0, 1200).map(lambda size: list(range(size))), st.lists(PAYLOADS, max_size=80)))
@@ -114,9 +132,16 @@ def test_a_vector_is_read_as_its_constructor_makes_it(values: list[Any]) -> None
     assert shape(codec.decode(codec.encode(Vector(values)))) == shape(Vector(values))
 
 
-@given(st.integers(0, 100), st.lists(st.one_of(st.integers(0, 60), st.sampled_from(["pop", "set", "lost"])), max_size=6), st.data())
-def test_a_stored_chain_is_restored_as_the_reference_does(before: int, steps: list[Any], data: st.DataObject) -> None:
-    """Of deltas that append the kernel makes the Vector itself; any other chain it leaves to the reference."""
+@given(
+    st.integers(0, 100),
+    st.lists(st.one_of(st.integers(0, 60), st.sampled_from(["pop", "set", "lost"])), max_size=6),
+    st.data(),
+)
+def test_a_stored_chain_is_restored_as_the_reference_does(
+    before: int, steps: list[Any], data: st.DataObject
+) -> None:
+    """Of deltas that append the kernel makes the Vector itself; any other chain it leaves to the
+    reference."""
     assert kernel is not None
     vector = Vector(range(before))
     stored = [codec.encode(vector)]

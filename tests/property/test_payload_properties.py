@@ -44,7 +44,9 @@ def test_many_payloads_come_back_as_each_would(values: list[Any]) -> None:
 def test_joined_items_are_the_items_encoded_together(items: list[tuple[bytes, Any]]) -> None:
     joined = payload.join_items([payload.encode_item(meta, value) for meta, value in items])
     assert joined == payload.encode_items(items)
-    assert [(meta, payload.encode(value)) for meta, value in payload.decode_items(joined)] == [(m, payload.encode(v)) for m, v in items]
+    assert [(meta, payload.encode(value)) for meta, value in payload.decode_items(joined)] == [
+        (m, payload.encode(v)) for m, v in items
+    ]
 
 
 @given(st.lists(st.tuples(SCALARS, SCALARS), max_size=20), st.randoms(use_true_random=False))
@@ -60,12 +62,19 @@ ANY_BYTES = st.one_of(st.binary(max_size=40), PAYLOADS.map(payload.encode))
 
 
 @given(ANY_BYTES, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=4))
-def test_damaged_bytes_give_a_payload_or_corrupt_and_nothing_else(data: bytes, damage: list[tuple[int, int]]) -> None:
+def test_damaged_bytes_give_a_payload_or_corrupt_and_nothing_else(
+    data: bytes, damage: list[tuple[int, int]]
+) -> None:
     damaged = bytearray(data)
     for place, byte in damage:
         damaged[place % (len(damaged) + 1) : place % (len(damaged) + 1) + 1] = bytes([byte])
     state = (Vector(range(5)), Map({"a": Slotted("a", 1, ())}))
-    for read in (payload.decode, payload.decode_many, payload.decode_items, lambda d: apply_state_delta(state, d)):
+    for read in (
+        payload.decode,
+        payload.decode_many,
+        payload.decode_items,
+        lambda d: apply_state_delta(state, d),
+    ):
         try:
             read(bytes(damaged))
         except Corrupt:

@@ -1,7 +1,9 @@
-"""Persistent collections against plain lists, dicts and sets, and deltas between any two versions of their history.
+"""Persistent collections against plain lists, dicts and sets, and deltas between any two versions of their
+history.
 
-Each example is a history: operations on any earlier version, so there are forks, resets and dead ends. Every version must equal its
-plain model, and the delta between every pair of versions that has one must be right, whether or not one came from the other.
+Each example is a history: operations on any earlier version, so there are forks, resets and dead ends. Every
+version must equal its plain model, and the delta between every pair of versions that has one must be right,
+whether or not one came from the other.
 """
 
 import itertools
@@ -33,8 +35,16 @@ def check_all_deltas(versions: list[Any]) -> int:
 
 
 @settings(max_examples=60)
-@given(SIZES, st.lists(st.tuples(st.sampled_from(["append", "extend", "set", "pop", "first", "again"]), PICK, PICK, VALUES), max_size=10))
-def test_a_vector_is_a_list_and_its_deltas_are_right(size: int, steps: list[tuple[str, int, int, Any]]) -> None:
+@given(
+    SIZES,
+    st.lists(
+        st.tuples(st.sampled_from(["append", "extend", "set", "pop", "first", "again"]), PICK, PICK, VALUES),
+        max_size=10,
+    ),
+)
+def test_a_vector_is_a_list_and_its_deltas_are_right(
+    size: int, steps: list[tuple[str, int, int, Any]]
+) -> None:
     models: list[list[Any]] = [[], list(range(size))]
     versions: list[Vector[Any]] = [Vector(), Vector(models[1])]
     for operation, pick, place, value in steps:
@@ -68,7 +78,12 @@ def test_a_vector_is_a_list_and_its_deltas_are_right(size: int, steps: list[tupl
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.sampled_from(["set", "set", "delete", "nest", "empty", "again"]), PICK, KEYS, VALUES), max_size=25))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["set", "set", "delete", "nest", "empty", "again"]), PICK, KEYS, VALUES),
+        max_size=25,
+    )
+)
 def test_a_map_is_a_dict_and_its_deltas_are_right(steps: list[tuple[str, int, Any, Any]]) -> None:
     models: list[dict[bytes, Any]] = [{}]
     versions: list[Map[Any, Any]] = [Map()]
@@ -90,14 +105,18 @@ def test_a_map_is_a_dict_and_its_deltas_are_right(steps: list[tuple[str, int, An
         models.append(model)
         versions.append(mapping)
     for model, mapping in zip(models, versions, strict=True):
-        assert {payload.encode(k): payload.encode(v) for k, v in mapping.items()} == {k: payload.encode(v) for k, v in model.items()}
+        assert {payload.encode(k): payload.encode(v) for k, v in mapping.items()} == {
+            k: payload.encode(v) for k, v in model.items()
+        }
         assert payload.encode(mapping) == payload.encode(Map(mapping.items()))
         assert all(mapping[payload.decode(code)] is value for code, value in model.items())
     assert check_all_deltas(versions) >= len(versions)
 
 
 @settings(max_examples=100)
-@given(st.lists(st.tuples(st.sampled_from(["add", "add", "discard", "empty", "again"]), PICK, KEYS), max_size=25))
+@given(
+    st.lists(st.tuples(st.sampled_from(["add", "add", "discard", "empty", "again"]), PICK, KEYS), max_size=25)
+)
 def test_a_set_is_a_set_and_its_deltas_are_right(steps: list[tuple[str, int, Any]]) -> None:
     models: list[set[bytes]] = [set()]
     versions: list[Set[Any]] = [Set()]
@@ -128,9 +147,18 @@ def test_a_chain_of_deltas_restores_the_newest_state(items: list[tuple[Any, int]
     stored, restored = state, payload.decode(payload.encode(state))
     for number, (key, value) in enumerate(items):
         count, postings, log, seen = state
-        state = (count + 1, postings.set(key, postings.get(key, Vector()).append(value)), log.append((key, value)), seen.add(key))
+        state = (
+            count + 1,
+            postings.set(key, postings.get(key, Vector()).append(value)),
+            log.append((key, value)),
+            seen.add(key),
+        )
         if number % every == 0:
             change = delta_state(stored, state)
-            restored = payload.decode(payload.encode(state)) if change is None else apply_state_delta(restored, change)
+            restored = (
+                payload.decode(payload.encode(state))
+                if change is None
+                else apply_state_delta(restored, change)
+            )
             stored = state
             assert payload.encode(restored) == payload.encode(state)

@@ -1,11 +1,12 @@
-"""A campaign: a great many seeds of every guarantee, as many hours as it takes, resumed where it was interrupted.
+"""A campaign: a great many seeds of every guarantee, as many hours as it takes, resumed where it was
+interrupted.
 
     make test-long                                                 # 100,000 seeds
     make test-long CAMPAIGN_ARGS="--seeds 1000000 --first 500000"
 
-What is done is kept in `.simulations/`, under a digest of the code that was simulated: a changed engine begins anew. `report.md` there
-says which seeds were run, which faults struck how often, and what was found. One seed in twenty is run with native parts too, and must
-have the same trace.
+What is done is kept in `.simulations/`, under a digest of the code that was simulated: a changed engine
+begins anew. `report.md` there says which seeds were run, which faults struck how often, and what was found.
+One seed in twenty is run with native parts too, and must have the same trace.
 
 Keeps: a chunk counts only when all of its seeds have been run. Does not: stop at a finding.
 """
@@ -30,7 +31,15 @@ from flamestream.simulation.settings import promising
 from flamestream.testing import SimulationFailure, simulate
 
 ROOT = Path(__file__).parents[2]
-SIMULATED = ("model", "core", "simulation", "reference.py", "store/prefetch.py", "store/segment.py", "store/snapshots.py")
+SIMULATED = (
+    "model",
+    "core",
+    "simulation",
+    "reference.py",
+    "store/prefetch.py",
+    "store/segment.py",
+    "store/snapshots.py",
+)
 CHUNK = 50
 """Seeds that a process takes at once."""
 TURNS = ("exactly-once",) * 6 + ("exactly-once-2pc",) * 2 + ("at-least-once", "none")
@@ -74,13 +83,19 @@ def run(chunk: Chunk) -> Chunk:
                 chunk.native += 1
                 other = simulate(seed, adjust=promising(chunk.guarantee), parts=native(kernel))
                 if other.trace_hash != result.trace_hash:
-                    raise SimulationFailure(seed, "10 determinism", 0, "native parts have another trace", chunk.guarantee)
+                    raise SimulationFailure(
+                        seed, "10 determinism", 0, "native parts have another trace", chunk.guarantee
+                    )
         except SimulationFailure as failure:
             chunk.findings.append({"seed": seed, "invariant": failure.invariant, "message": str(failure)})
         else:
             coverage.update(result.coverage)
             outcomes[result.outcome] += 1
-    chunk.coverage, chunk.outcomes, chunk.seconds = dict(coverage), dict(outcomes), round(time.monotonic() - began, 2)
+    chunk.coverage, chunk.outcomes, chunk.seconds = (
+        dict(coverage),
+        dict(outcomes),
+        round(time.monotonic() - began, 2),
+    )
     return chunk
 
 
@@ -104,7 +119,11 @@ class Campaign:
     def left(self, first: int, seeds: int) -> list[Chunk]:
         """Chunks that are still to be run."""
         done = self._done
-        return [chunk for chunk in chunks(first, seeds) if chunk.name not in done or done[chunk.name].count < chunk.count]
+        return [
+            chunk
+            for chunk in chunks(first, seeds)
+            if chunk.name not in done or done[chunk.name].count < chunk.count
+        ]
 
     def add(self, chunk: Chunk) -> None:
         """It has been run; it takes the place of a shorter one that began there."""
@@ -119,9 +138,17 @@ class Campaign:
 
     def report(self) -> str:
         """For people, in Markdown."""
-        lines = ["# Simulated", "", "| guarantee | seeds | from | to | with native parts too | outcomes | a second and process |"]
+        lines = [
+            "# Simulated",
+            "",
+            "| guarantee | seeds | from | to | with native parts too | outcomes | a second and process |",
+        ]
         lines.append("|---|---|---|---|---|---|---|")
-        lines += [self._row(guarantee) for guarantee in dict.fromkeys(TURNS) if any(chunk.guarantee == guarantee for chunk in self.done)]
+        lines += [
+            self._row(guarantee)
+            for guarantee in dict.fromkeys(TURNS)
+            if any(chunk.guarantee == guarantee for chunk in self.done)
+        ]
         coverage: Counter[str] = Counter()
         for chunk in self.done:
             coverage.update(chunk.coverage)
@@ -140,7 +167,10 @@ class Campaign:
         told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.most_common())
         first, last = min(chunk.first for chunk in its), max(chunk.first + chunk.count for chunk in its)
         also = sum(chunk.native for chunk in its)
-        return f"| {guarantee} | {seeds:,} | {first} | {last} | {also:,} | {told} | {seeds / max(seconds, 1e-9):.1f} |"
+        return (
+            f"| {guarantee} | {seeds:,} | {first} | {last} | {also:,} | {told} | "
+            f"{seeds / max(seconds, 1e-9):.1f} |"
+        )
 
 
 def identity() -> str:
@@ -153,7 +183,9 @@ def identity() -> str:
 def carry_on(campaign: Campaign, first: int, seeds: int, processes: int) -> None:
     """Run what is left; the report is written again and again."""
     left = campaign.left(first, seeds)
-    sys.stdout.write(f"{sum(chunk.count for chunk in left):,} of {seeds:,} seeds are left; {campaign.folder}/report.md\n")
+    sys.stdout.write(
+        f"{sum(chunk.count for chunk in left):,} of {seeds:,} seeds are left; {campaign.folder}/report.md\n"
+    )
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for number, future in enumerate(as_completed([pool.submit(run, chunk) for chunk in left]), 1):
             campaign.add(future.result())

@@ -1,4 +1,5 @@
-"""The seeds of this commit: besides those that never change, each commit is tried with some that nobody has tried before.
+"""The seeds of this commit: besides those that never change, each commit is tried with some that nobody has
+tried before.
 
 >>> first_seed() == first_seed()
 True
@@ -22,7 +23,9 @@ def first_seed() -> int:
 def told() -> str:
     """For the head of a test run: how to run them again."""
     first, count = first_seed(), sum(SHARES.values())
-    commands = " and ".join(f"--guarantee {guarantee} --seeds {seeds.start}:{seeds.stop}" for guarantee, seeds in shares().items())
+    commands = " and ".join(
+        f"--guarantee {guarantee} --seeds {seeds.start}:{seeds.stop}" for guarantee, seeds in shares().items()
+    )
     return f"simulator: {count} seeds of this commit, from {first} on; again: flamestream simulate {commands}"
 
 
@@ -37,7 +40,9 @@ def shares() -> dict[str, range]:
 
 def _commit() -> str:
     try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=10)
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return answer.stdout.strip()[:8]

@@ -1,7 +1,8 @@
 """Every rule of the protocol is needed: take one away, and the simulator notices within a few seeds.
 
-The table in docs/explanation/reliability.md says which seed is the first to notice, and how; `make reliability-table` writes it. A change
-of the engine or the simulator that moves a seed must write it again, and whoever reads the change sees what moved.
+The table in docs/explanation/reliability.md says which seed is the first to notice, and how; `make
+reliability-table` writes it. A change of the engine or the simulator that moves a seed must write it again,
+and whoever reads the change sees what moved.
 """
 
 from pathlib import Path

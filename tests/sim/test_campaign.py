@@ -40,8 +40,15 @@ def test_a_seed_that_was_run_in_a_shorter_chunk_is_not_counted_twice(tmp_path: P
 
 def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
     all_of_it = list(chunks(10, 1010))
-    assert {chunk.guarantee for chunk in all_of_it} == {"exactly-once", "exactly-once-2pc", "at-least-once", "none"}
-    assert [seed for chunk in all_of_it for seed in range(chunk.first, chunk.first + chunk.count)] == list(range(10, 1020))
+    assert {chunk.guarantee for chunk in all_of_it} == {
+        "exactly-once",
+        "exactly-once-2pc",
+        "at-least-once",
+        "none",
+    }
+    assert [seed for chunk in all_of_it for seed in range(chunk.first, chunk.first + chunk.count)] == list(
+        range(10, 1020)
+    )
 
 
 def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(tmp_path: Path) -> None:
@@ -50,7 +57,9 @@ def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(tmp
         found.add(run(Chunk("at-least-once", 0, 6)))
     assert found.findings
     seed = found.findings[0]["seed"]
-    assert f"flamestream simulate --seed {seed} --guarantee at-least-once --trace" in Campaign(tmp_path).report()
+    assert (
+        f"flamestream simulate --seed {seed} --guarantee at-least-once --trace" in Campaign(tmp_path).report()
+    )
 
 
 def test_changed_code_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""Snapshots of many small segments in several tiers, merged all the time, restore what an unmerged one would (invariants 4 and 5)."""
+"""Snapshots of many small segments in several tiers, merged all the time, restore what an unmerged one would
+(invariants 4 and 5)."""
 
 from collections import Counter
 from random import Random
@@ -11,7 +12,11 @@ from flamestream.testing import simulate
 from sim.variants.variant import directed, patched
 
 CHURN = directed(
-    Fault.WORKER_CRASH, Fault.LINK_BREAK, spacing=3_000, coordinator={"interval_us": 2_000, "grace_us": 1_000}, worker={"credit_runs": 5}
+    Fault.WORKER_CRASH,
+    Fault.LINK_BREAK,
+    spacing=3_000,
+    coordinator={"interval_us": 2_000, "grace_us": 1_000},
+    worker={"credit_runs": 5},
 )
 
 

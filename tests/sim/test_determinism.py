@@ -16,7 +16,9 @@ from flamestream.testing import simulate
 
 SEEDS = range(40, 60)
 RUNTIME = Path(__file__).parents[2] / "runtime"
-PROGRAM = "from flamestream.testing import simulate\nprint([simulate(seed).trace_hash for seed in range(40, 60)])"
+PROGRAM = (
+    "from flamestream.testing import simulate\nprint([simulate(seed).trace_hash for seed in range(40, 60)])"
+)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:5])
@@ -30,8 +32,12 @@ def test_keeping_the_lines_changes_nothing() -> None:
 
 
 def test_parquet_files_and_packed_rows_are_one_run() -> None:
-    """By the product's code and by the core's own: so they have the same chains, whatever is merged or at hand."""
-    of_both = [[simulate(seed, adjust=partial(_segments, kind)).trace_hash for seed in SEEDS] for kind in (True, False)]
+    """By the product's code and by the core's own: so they have the same chains, whatever is merged or at
+    hand."""
+    of_both = [
+        [simulate(seed, adjust=partial(_segments, kind)).trace_hash for seed in SEEDS]
+        for kind in (True, False)
+    ]
     assert of_both[0] == of_both[1]
 
 
@@ -41,5 +47,12 @@ def _segments(parquet: bool, rng: Random, plan: Plan, faults: FaultPlan) -> tupl
 
 def test_a_process_with_another_hash_seed_runs_the_same() -> None:
     environment = {**os.environ, "PYTHONPATH": str(RUNTIME), "PYTHONHASHSEED": "12345"}
-    other = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=120)
+    other = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     assert other.stdout.strip() == str([simulate(seed).trace_hash for seed in SEEDS])

@@ -1,4 +1,5 @@
-"""Jobs in event time through crashes: sources that are late, fall silent and end, with results byte by byte those of the reference."""
+"""Jobs in event time through crashes: sources that are late, fall silent and end, with results byte by byte
+those of the reference."""
 
 from random import Random
 
@@ -14,7 +15,9 @@ from flamestream.testing import simulate
 
 @pytest.mark.parametrize("first", range(0, 100, 25))
 def test_results_are_those_of_the_reference(first: int) -> None:
-    delivered = [simulate(seed, job=event_time_job(Random(seed))).delivered for seed in range(first, first + 25)]
+    delivered = [
+        simulate(seed, job=event_time_job(Random(seed))).delivered for seed in range(first, first + 25)
+    ]
     assert sum(map(bool, delivered)) > 20
 
 
@@ -24,13 +27,19 @@ def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
         simulate(seed, adjust=promising(guarantee), job=event_time_job(Random(seed)))
 
 
-@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 def test_so_they_are_with_the_kernel() -> None:
-    """It keeps the states of a shard in another form, and its rows are of other lengths, so uploads take other turns: no trace is the
-    same. Each run's results and stored states are held to the reference's all the same (simulation/invariants.py)."""
+    """It keeps the states of a shard in another form, and its rows are of other lengths, so uploads take
+    other turns: no trace is the same. Each run's results and stored states are held to the reference's all
+    the same (simulation/invariants.py)."""
     assert kernel is not None
     for seed in range(300, 340):
-        one, other = (simulate(seed, job=event_time_job(Random(seed)), parts=parts).delivered for parts in (REFERENCE, native(kernel)))
+        one, other = (
+            simulate(seed, job=event_time_job(Random(seed)), parts=parts).delivered
+            for parts in (REFERENCE, native(kernel))
+        )
         assert (seed, other) == (seed, one)
 
 
@@ -46,10 +55,15 @@ def test_so_they_are_by_arrival_under_every_guarantee(guarantee: str) -> None:
         simulate(seed, adjust=promising(guarantee), job=arrival_job(Random(seed)))
 
 
-@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 def test_so_are_arrival_times_with_the_kernel() -> None:
     assert kernel is not None
-    assert all(simulate(seed, job=arrival_job(Random(seed)), parts=native(kernel)).delivered for seed in range(600, 620))
+    assert all(
+        simulate(seed, job=arrival_job(Random(seed)), parts=native(kernel)).delivered
+        for seed in range(600, 620)
+    )
 
 
 @pytest.mark.parametrize("first", range(700, 750, 25))

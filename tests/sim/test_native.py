@@ -1,4 +1,5 @@
-"""The native parts run the same protocol as the reference parts: one seed, one trace, whatever a worker is made of (invariant 10)."""
+"""The native parts run the same protocol as the reference parts: one seed, one trace, whatever a worker is
+made of (invariant 10)."""
 
 from random import Random
 
@@ -12,12 +13,16 @@ from flamestream.simulation.ready_jobs import ready_job
 from flamestream.simulation.settings import GUARANTEES, Adjust, promising
 from flamestream.testing import simulate
 
-pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+pytestmark = pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 
 
 def same(seed: int, adjust: Adjust | None = None, job: SimJob | None = None) -> None:
     assert kernel is not None
-    reference, other = (simulate(seed, adjust=adjust, job=job, parts=parts) for parts in (REFERENCE, native(kernel)))
+    reference, other = (
+        simulate(seed, adjust=adjust, job=job, parts=parts) for parts in (REFERENCE, native(kernel))
+    )
     assert (seed, other.trace_hash, other.outcome) == (seed, reference.trace_hash, reference.outcome)
 
 
@@ -30,6 +35,7 @@ def test_a_seed_has_one_trace_for_both(guarantee: str, first: int) -> None:
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_so_it_has_with_ready_made_and_vectorised_functions(first: int) -> None:
-    """The kernel makes no objects for them, and asks about several items at once; the reference calls them one by one."""
+    """The kernel makes no objects for them, and asks about several items at once; the reference calls them
+    one by one."""
     for seed in range(first, first + 20):
         same(seed, job=ready_job(Random(seed)))

@@ -1,8 +1,9 @@
 """The operator under everything that an API server and a cluster do to it, from one seed a schedule.
 
-Sieve's three patterns (stale caches, missed events, crashes between any two writes), conflicts on every write, lost answers, two operators
-that act at once, killed pods and a user who changes his mind. After that it is calm, and the job must be what its spec says, with
-nothing left over; the invariants of `World.check` hold at every step.
+Sieve's three patterns (stale caches, missed events, crashes between any two writes), conflicts on every
+write, lost answers, two operators that act at once, killed pods and a user who changes his mind. After that
+it is calm, and the job must be what its spec says, with nothing left over; the invariants of `World.check`
+hold at every step.
 
 Replay one: pytest tests/sim/test_operator_chaos.py -k "seed-17"
 """
@@ -42,8 +43,11 @@ async def storm(world: World, steps: int) -> None:
             if world.random.random() < 0.8:
                 operator.hosting.step()
         if not world.operators or (len(world.operators) < 2 and world.random.random() < 0.05):
-            behind = world.random.choice((0, 0, 1, 5, 30))  # a new process may list from a server that is behind
-            world.operators.append(OneOperator(world, f"operator-{world.now:.1f}", max(0, len(world.kubernetes.log) - behind)))
+            # a new process may list from a server that is behind
+            behind = world.random.choice((0, 0, 1, 5, 30))
+            world.operators.append(
+                OneOperator(world, f"operator-{world.now:.1f}", max(0, len(world.kubernetes.log) - behind))
+            )
         if world.random.random() < 0.6:
             world.fleet.step()
         world.check()
@@ -106,7 +110,9 @@ def run(seed: int) -> None:
         await storm(world, STEPS)
         await settled(world)
         if ("FlameStreamJob", "default", "job") not in world.kubernetes.things:
-            left = {key for key in world.kubernetes.things if key[0] in ("Pod", "Secret", "Role", "Service")} - {STORE}
+            left = {
+                key for key in world.kubernetes.things if key[0] in ("Pod", "Secret", "Role", "Service")
+            } - {STORE}
             assert left == set()
             return
         status = world.status

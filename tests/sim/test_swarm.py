@@ -1,4 +1,5 @@
-"""The whole engine holds its invariants for 500 seeds, and those seeds really contain every fault and every branch of the protocol."""
+"""The whole engine holds its invariants for 500 seeds, and those seeds really contain every fault and every
+branch of the protocol."""
 
 import pytest
 
@@ -17,7 +18,7 @@ BRANCHES = """
     source.open until all was through, standby.took over warm, coordinator.refused other slots,
     job.failed on a user error, job.ended on a damaged object, job.ended on a damaged journal, job.ended on lost output,
     job.failed on a function that is not deterministic
-"""
+"""  # noqa: E501
 WITHOUT_EFFECT = {Fault.STORE_STALE_LISTING}
 """The engine never lists, so it cannot meet it; the broken variant that lists does."""
 
@@ -32,7 +33,9 @@ def test_every_invariant_holds_at_every_event(result: SwarmResult) -> None:
     assert len(result.reports) == len(SEEDS)
 
 
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault not in WITHOUT_EFFECT], ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    "fault", [fault for fault in Fault if fault not in WITHOUT_EFFECT], ids=lambda fault: fault.name
+)
 def test_the_fault_really_happened(result: SwarmResult, fault: Fault) -> None:
     assert result.coverage[f"fault.{fault.name}"] > 0
 

@@ -1,4 +1,5 @@
-"""Programs in event time through crashes: sessions, joins, dedup, expiry and users' own end with the results of the reference."""
+"""Programs in event time through crashes: sessions, joins, dedup, expiry and users' own end with the results
+of the reference."""
 
 from random import Random
 
@@ -17,11 +18,16 @@ def test_results_are_those_of_the_reference(first: int) -> None:
     assert sum(map(bool, delivered)) > 20
 
 
-@pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 @pytest.mark.parametrize("first", range(0, 50, 25))
 def test_so_they_are_with_the_kernel(first: int) -> None:
     """Its rows are of other lengths (test_event_time.py says why), so no trace is the same."""
     assert kernel is not None
     for seed in range(first, first + 25):
-        one, other = (simulate(seed, job=program_job(Random(seed)), parts=parts).delivered for parts in (REFERENCE, native(kernel)))
+        one, other = (
+            simulate(seed, job=program_job(Random(seed)), parts=parts).delivered
+            for parts in (REFERENCE, native(kernel))
+        )
         assert (seed, other) == (seed, one)

@@ -1,6 +1,8 @@
-"""A real schema registry: Apicurio, which answers as Confluent's does; its program from Maven Central, fetched once into `.cache` (140 MB).
+"""A real schema registry: Apicurio, which answers as Confluent's does; its program from Maven Central,
+fetched once into `.cache` (140 MB).
 
-It keeps what it is told in memory: killed and started again it is empty. Where there is no Maven, the tests that need it are skipped.
+It keeps what it is told in memory: killed and started again it is empty. Where there is no Maven, the tests
+that need it are skipped.
 """
 
 import json
@@ -49,13 +51,17 @@ class Apicurio:
     def register(self, subject: str, schema: Any, **more: Any) -> int:
         """The schema's id. `more`: further fields of the request."""
         body = json.dumps({"schema": json.dumps(schema), **more}).encode()
-        request = urllib.request.Request(f"{self.url}/subjects/{subject}/versions", body, {"Content-Type": CONTENT})
+        request = urllib.request.Request(
+            f"{self.url}/subjects/{subject}/versions", body, {"Content-Type": CONTENT}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return int(json.load(answer)["id"])
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"the registry has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        assert self._process.poll() is None, (
+            f"the registry has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        )
         try:
             with urllib.request.urlopen(f"{self.url}/subjects", timeout=5) as answer:
                 return bool(answer.status == 200)

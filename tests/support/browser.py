@@ -1,4 +1,5 @@
-"""One page of a Chromium without a screen, told what to do and heard over the browser's debugging pipe. No host's name leads anywhere.
+"""One page of a Chromium without a screen, told what to do and heard over the browser's debugging pipe. No
+host's name leads anywhere.
 
 Binary: the one in PATH, else (as root) Debian's package is installed.
 """
@@ -15,7 +16,14 @@ import pytest
 
 from support.installing import install, one_at_a_time
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run"]
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--no-first-run",
+]
 NO_HOSTS = "--host-resolver-rules=MAP * ~NOTFOUND"
 PIPE = 'exec "$@" 30<&{0} 31>&{1} 3<&30 4>&31 30<&- 31>&-'
 """Chromium wants its pipe at 3 and 4, where something else may be."""
@@ -49,7 +57,9 @@ class Browser:
         script = PIPE.format(theirs_in, theirs_out)
         with profile.with_name("chromium.log").open("wb") as log:
             ends = (theirs_in, theirs_out)
-            self._process = subprocess.Popen(["bash", "-c", script, "bash", *command], pass_fds=ends, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                ["bash", "-c", script, "bash", *command], pass_fds=ends, stdout=log, stderr=log
+            )
         for end in ends:
             os.close(end)
 
@@ -69,7 +79,12 @@ class Browser:
     def call(self, method: str, **parameters: Any) -> Message:
         """The answer to a command."""
         self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters, **({"sessionId": self._session} if self._session else {})}
+        message = {
+            "id": self._number,
+            "method": method,
+            "params": parameters,
+            **({"sessionId": self._session} if self._session else {}),
+        }
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while (answer := self._next()).get("id") != self._number:
             pass
@@ -91,11 +106,16 @@ class Browser:
 
     def until(self, expression: str) -> None:
         """Until it is true."""
-        assert self.value(f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, 20); look() }})")
+        assert self.value(
+            f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, 20); "
+            f"look() }})"
+        )
 
     def wide(self, pixels: int) -> None:
         """The window from now on."""
-        self.call("Emulation.setDeviceMetricsOverride", width=pixels, height=800, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=pixels, height=800, deviceScaleFactor=1, mobile=False
+        )
 
     def _next(self) -> Message:
         while b"\0" not in self._heard:
@@ -112,5 +132,9 @@ class Browser:
     def _note(self, method: str, event: Message) -> None:
         if method == "Network.requestWillBeSent":
             self.requested.append(event["request"]["url"])
-        elif method in FAULTS and FAULTS[method] in (event.get("type", ""), event.get("entry", {}).get("level", ""), ""):
+        elif method in FAULTS and FAULTS[method] in (
+            event.get("type", ""),
+            event.get("entry", {}).get("level", ""),
+            "",
+        ):
             self.faults.append(event)

@@ -1,7 +1,8 @@
-"""Which guarantee of the formal model a recorded history keeps, found by trying: a second opinion beside the audit's own verdict.
+"""Which guarantee of the formal model a recorded history keeps, found by trying: a second opinion beside the
+audit's own verdict.
 
-Definition 6 is exactly once (some run over the input gives this output), 7 at most once (some run over a part of the input does), 8 at
-least once (some run over the input with repeats).
+Definition 6 is exactly once (some run over the input gives this output), 7 at most once (some run over a part
+of the input does), 8 at least once (some run over the input with repeats).
 
 Source: "Delivery, consistency and determinism" (the delivery paper), definitions 6 to 8.
 """
@@ -29,14 +30,21 @@ MAX_REPLAYS: Final = 64
 
 
 def classify(graph: Graph, runs: Sequence[Run], history: History, slots: int = DEFAULT_SLOTS) -> Guarantee:
-    """The strongest definition that `history` satisfies for the input `runs`. An output that is still under way is not lost."""
-    verdict = audit({sink: [Result(*item) for item in items] for sink, items in interpret(graph, runs).items()}, history)
+    """The strongest definition that `history` satisfies for the input `runs`. An output that is still under
+    way is not lost."""
+    verdict = audit(
+        {sink: [Result(*item) for item in items] for sink, items in interpret(graph, runs).items()}, history
+    )
     clean_so_far = not (verdict.doubled or verdict.foreign or verdict.reordered)
     if clean_so_far and (not verdict.lost or _is_prefix(graph, runs, history, slots)):
         return "exactly-once"
-    if not (verdict.doubled or verdict.reordered) and any(_gives(graph, part, history) for part in _parts(runs, history)):
+    if not (verdict.doubled or verdict.reordered) and any(
+        _gives(graph, part, history) for part in _parts(runs, history)
+    ):
         return "at-most-once"
-    if not (verdict.foreign or verdict.lost or verdict.reordered) or any(_gives(graph, again, history) for again in _replays(runs)):
+    if not (verdict.foreign or verdict.lost or verdict.reordered) or any(
+        _gives(graph, again, history) for again in _replays(runs)
+    ):
         return "at-least-once"
     return "none"
 
@@ -57,7 +65,8 @@ def _is_prefix(graph: Graph, runs: Sequence[Run], history: History, slots: int) 
 
 
 def _gives(graph: Graph, runs: Sequence[Run], history: History) -> bool:
-    """Whether the reference's outputs for `runs` are the history's, as payloads: dropped and repeated records shift metas."""
+    """Whether the reference's outputs for `runs` are the history's, as payloads: dropped and repeated records
+    shift metas."""
     outputs = interpret(graph, runs)
     return all(
         Counter(exact(value) for _, value in outputs[sink]) == Counter(exact(item.payload) for item in items)
@@ -79,15 +88,22 @@ def _parts(runs: Sequence[Run], history: History) -> Iterator[list[Run]]:
     else:
         choices = (without for size in range(len(unseen) + 1) for without in combinations(unseen, size))
     for without in choices:
-        yield [(time, [record for at, record in enumerate(records) if (time, at) not in without]) for time, records in runs]
+        yield [
+            (time, [record for at, record in enumerate(records) if (time, at) not in without])
+            for time, records in runs
+        ]
 
 
 def _replays(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    """The input with one stretch of records twice: what a recovery that keeps its state and replays counts again."""
+    """The input with one stretch of records twice: what a recovery that keeps its state and replays counts
+    again."""
     records = [(time, record) for time, batch in runs for record in batch]
     if len(records) > MAX_REPLAYS:
         return
     for end in range(1, len(records) + 1):
         for start in range(end):
             again = records[:end] + records[start:]
-            yield [(time_of(Timestamp(number), front_of(time)), [record]) for number, (time, record) in enumerate(again, 1)]
+            yield [
+                (time_of(Timestamp(number), front_of(time)), [record])
+                for number, (time, record) in enumerate(again, 1)
+            ]

@@ -1,4 +1,5 @@
-"""A small seeded corpus, and the two places that jobs read it from: a folder that may grow, and a socket that resends.
+"""A small seeded corpus, and the two places that jobs read it from: a folder that may grow, and a socket that
+resends.
 
 Document `number` has the same text for ever, and the order of numbers is the byte order of names.
 """
@@ -83,14 +84,17 @@ class _Held(list[bytes]):
 
 
 class SocketServer:
-    """The example producer of docs/reference/wire-protocol.md, which resends from where each connection asks."""
+    """The example producer of docs/reference/wire-protocol.md, which resends from where each connection
+    asks."""
 
     def __init__(self, records: list[bytes], held: bool = False) -> None:
         """`held`: none is there before `grow_to` says so."""
         self._records = _Held(records, 0 if held else len(records))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, args=(self._records,), name="producer", daemon=True)
+        self._thread = threading.Thread(
+            target=self._serve, args=(self._records,), name="producer", daemon=True
+        )
 
     def grow_to(self, part: float) -> None:
         """Have this part of the records there."""

@@ -16,9 +16,11 @@ def results(graph: Graph, records: Records, *, ended: bool = True) -> dict[str, 
     return {sink: [payload for _, payload in items] for sink, items in found.items()}
 
 
-def judged(records: Iterable[tuple[str, Any, int]], sources: Iterable[str], late: int, step: int) -> Iterator[tuple[Any, int, int | None]]:
-    """(record, time, the mark before it) for each (source, record, time), by a plain loop: the least over sources of the greatest
-    time less `late`, in whole steps; None until each source has brought a record."""
+def judged(
+    records: Iterable[tuple[str, Any, int]], sources: Iterable[str], late: int, step: int
+) -> Iterator[tuple[Any, int, int | None]]:
+    """(record, time, the mark before it) for each (source, record, time), by a plain loop: the least over
+    sources of the greatest time less `late`, in whole steps; None until each source has brought a record."""
     greatest = dict.fromkeys(sources, None)
     for source, record, time in records:
         known = [each for each in greatest.values() if each is not None]

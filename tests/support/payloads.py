@@ -1,4 +1,5 @@
-"""Payloads of every kind, for hypothesis, and what "equal, with the same types" means, written down without the encoding."""
+"""Payloads of every kind, for hypothesis, and what "equal, with the same types" means, written down without
+the encoding."""
 
 import math
 from dataclasses import dataclass, fields
@@ -51,7 +52,11 @@ SCALARS = st.one_of(
     st.binary(max_size=8),
 )
 VALUES = st.one_of(
-    st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-3, minutes=-30))]), min_value=FIRST, max_value=LAST).map(
+    st.datetimes(
+        timezones=st.sampled_from([UTC, timezone(timedelta(hours=-3, minutes=-30))]),
+        min_value=FIRST,
+        max_value=LAST,
+    ).map(
         lambda at: at.replace(fold=0)  # which these zones have no use for
     ),
     st.dates(),
@@ -93,7 +98,8 @@ def same(left: Any, right: Any) -> bool:
         return same(left.left, right.left) and same(left.right, right.right)
     if isinstance(left, Slotted | Open):
         return all(same(getattr(left, field.name), getattr(right, field.name)) for field in fields(left))
-    return repr(left) == repr(right)  # datetimes of two zones and decimals of two lengths are equal, but not the same
+    # datetimes of two zones and decimals of two lengths are equal, but not the same
+    return repr(left) == repr(right)
 
 
 def _all_same(left: Any, right: Any, left_size: int, right_size: int) -> bool:

@@ -20,7 +20,11 @@ FRONT = FrontId(1)
 
 
 def metas(runs: Any) -> list[tuple[bytes, Any]]:
-    return [(meta_of(time, first + place), record) for time, first, records in runs for place, record in enumerate(records)]
+    return [
+        (meta_of(time, first + place), record)
+        for time, first, records in runs
+        for place, record in enumerate(records)
+    ]
 
 
 def itself(spec: dict[str, Any], length: int) -> list[tuple[bytes, Any]]:

@@ -1,7 +1,8 @@
 """A real PostgreSQL server of a test's own: initdb, start, SIGKILL, start again.
 
-Binaries: `FLAMESTREAM_POSTGRES_BIN`, else Debian's, else (as root) Debian's package is installed. PostgreSQL refuses to run as root, so
-root becomes its user `postgres`. Without fsync: what is tested is the death of processes, not of the machine.
+Binaries: `FLAMESTREAM_POSTGRES_BIN`, else Debian's, else (as root) Debian's package is installed. PostgreSQL
+refuses to run as root, so root becomes its user `postgres`. Without fsync: what is tested is the death of
+processes, not of the machine.
 """
 
 import contextlib
@@ -43,7 +44,10 @@ def binaries() -> Path:
             install("postgresql")
     if found := _debian():
         return found
-    pytest.skip("no PostgreSQL server: install Debian's postgresql, or name its folder of binaries in FLAMESTREAM_POSTGRES_BIN")
+    pytest.skip(
+        "no PostgreSQL server: install Debian's postgresql, or name its folder of binaries in "
+        "FLAMESTREAM_POSTGRES_BIN"
+    )
 
 
 def _debian() -> Path | None:
@@ -64,17 +68,39 @@ class PostgresServer:
         self.dsn = f"postgresql://{USER}@127.0.0.1:{self.port}/{DATABASE}"
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
-        initdb: list[str | Path] = [self._bin / "initdb", "-D", self._data, "-U", USER, "-A", auth, "-E", "UTF8", "--locale=C", "--no-sync"]
+        initdb: list[str | Path] = [
+            self._bin / "initdb",
+            "-D",
+            self._data,
+            "-U",
+            USER,
+            "-A",
+            auth,
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
         if auth != "trust":
             (folder / "password").write_text("secret")
             initdb += ["--pwfile", folder / "password"]
-        done = subprocess.run([*_as_postgres(), *initdb], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [*_as_postgres(), *initdb], capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
 
     def start(self) -> "PostgresServer":
         """Back when it answers."""
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        command: list[str | Path] = [*_as_postgres(), self._bin / "postgres", "-D", self._data, "-p", str(self.port), *options]
+        command: list[str | Path] = [
+            *_as_postgres(),
+            self._bin / "postgres",
+            "-D",
+            self._data,
+            "-p",
+            str(self.port),
+            *options,
+        ]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._data.parent)
         eventually(self._answers, f"PostgreSQL answers; see {self._log}")
@@ -115,11 +141,14 @@ class PostgresServer:
 
     def backends(self, like: str = "flamestream%") -> list[int]:
         """Server processes of sessions with such a name."""
-        return [pid for (pid,) in self.execute(f"SELECT pid FROM pg_stat_activity WHERE application_name LIKE '{like}'")]  # type: ignore[misc]
+        named = f"SELECT pid FROM pg_stat_activity WHERE application_name LIKE '{like}'"
+        return [pid for (pid,) in self.execute(named)]  # type: ignore[misc]
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"PostgreSQL ended with {self._process.returncode}: {self._log.read_text()[-1000:]}"
+        assert self._process.poll() is None, (
+            f"PostgreSQL ended with {self._process.returncode}: {self._log.read_text()[-1000:]}"
+        )
         try:
             self.connect().close()
         except psycopg.OperationalError as error:
@@ -129,7 +158,8 @@ class PostgresServer:
 
 @contextlib.contextmanager
 def postgres(auth: str = "trust", **settings: str) -> Iterator[PostgresServer]:
-    """A running server that ends with the block. Not in pytest's folder, which PostgreSQL's user may not enter."""
+    """A running server that ends with the block. Not in pytest's folder, which PostgreSQL's user may not
+    enter."""
     with tempfile.TemporaryDirectory(prefix="flamestream-pg-", ignore_cleanup_errors=True) as folder:
         server = PostgresServer(Path(folder), auth=auth, **settings)
         try:

@@ -48,7 +48,10 @@ def kill(pid: int) -> None:
 def suspend(pid: int) -> None:
     """SIGSTOP, and back when each of its threads stands: until then one may still answer."""
     os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()), f"process {pid} stands")
+    eventually(
+        lambda: all(_state(task) == "T" for task in Path(f"/proc/{pid}/task").iterdir()),
+        f"process {pid} stands",
+    )
 
 
 def _state(of: Path) -> str:

@@ -21,7 +21,13 @@ from support.eventually import eventually
 from support.installing import install, one_at_a_time
 from support.ports import free_port
 
-SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": "", "bind": "127.0.0.1", "loglevel": "warning"}
+SETTINGS = {
+    "appendonly": "yes",
+    "appendfsync": "always",
+    "save": "",
+    "bind": "127.0.0.1",
+    "loglevel": "warning",
+}
 
 
 def binary() -> str:
@@ -32,7 +38,9 @@ def binary() -> str:
         if not shutil.which("redis-server"):
             install("redis-server")
     if not (found := shutil.which("redis-server")):
-        pytest.skip("no Redis server: install Debian's redis-server, or name a binary in FLAMESTREAM_REDIS_SERVER")
+        pytest.skip(
+            "no Redis server: install Debian's redis-server, or name a binary in FLAMESTREAM_REDIS_SERVER"
+        )
     return found
 
 
@@ -82,12 +90,16 @@ class RedisServer:
 
     def call(self, *command: Any) -> Any:
         """A command of the test's; strs in the answer."""
-        with contextlib.closing(Redis(port=self.port, password=self._settings.get("requirepass"), decode_responses=True)) as client:
+        with contextlib.closing(
+            Redis(port=self.port, password=self._settings.get("requirepass"), decode_responses=True)
+        ) as client:
             return client.execute_command(*command)
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"Redis ended with {self._process.returncode}: {self._log.read_text()[-1000:]}"
+        assert self._process.poll() is None, (
+            f"Redis ended with {self._process.returncode}: {self._log.read_text()[-1000:]}"
+        )
         try:
             return bool(self.call("PING"))
         except (NotThere, RedisError):

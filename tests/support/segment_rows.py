@@ -1,4 +1,5 @@
-"""Segments from rows and back to rows, for tests that compare them one by one; the product reads chains (store/segment.py)."""
+"""Segments from rows and back to rows, for tests that compare them one by one; the product reads chains
+(store/segment.py)."""
 
 from collections.abc import Sequence
 

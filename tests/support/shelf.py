@@ -1,4 +1,5 @@
-"""A package of somebody else's with a connector, `shelf`: a source of the lines of a file, and a sink of logs in a folder."""
+"""A package of somebody else's with a connector, `shelf`: a source of the lines of a file, and a sink of logs
+in a folder."""
 
 from pathlib import Path
 

@@ -1,8 +1,11 @@
-"""The skip list: which tests a run of CI may leave out (tests/skips.toml), so that none stops running unnoticed.
+"""The skip list: which tests a run of CI may leave out (tests/skips.toml), so that none stops running
+unnoticed.
 
-Every run ends with its skips, counted by reason. With `CI` in the environment a skip that no entry names fails the run.
+Every run ends with its skips, counted by reason. With `CI` in the environment a skip that no entry names
+fails the run.
 
-Keeps: a test that is skipped on the machine of CI has a line that says what is not proven without it. Does not: skip anything.
+Keeps: a test that is skipped on the machine of CI has a line that says what is not proven without it. Does
+not: skip anything.
 """
 
 import os
@@ -19,7 +22,8 @@ LIST = Path(__file__).parents[1] / "skips.toml"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """An entry of the list: tests (a pattern of node ids), how their skip's reason begins, and what is not proven without them."""
+    """An entry of the list: tests (a pattern of node ids), how their skip's reason begins, and what is not
+    proven without them."""
 
     test: str
     reason: str

@@ -1,4 +1,5 @@
-"""A socket consumer as a process of its own, whose memory is a file: `python -m support.socket_consumer PORT FILE`; SIGKILL ends it.
+"""A socket consumer as a process of its own, whose memory is a file: `python -m support.socket_consumer PORT
+FILE`; SIGKILL ends it.
 
 What it is told is in the file, with fsync, before it answers; a start goes on with what the file has.
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A kubectl that has one job, `j`, and notes what it is asked: a line of JSON a call, in the file that CALLS names."""
+"""A kubectl that has one job, `j`, and notes what it is asked: a line of JSON a call, in the file that CALLS
+names."""
 
 import json
 import os
@@ -20,16 +21,19 @@ JOB = {
 }  # fmt: skip
 DRIVER = {
     "metadata": {"name": "j-driver-a-1", "namespace": "n", "labels": {"flamestream.dev/role": "driver"}},
-    "spec": {"nodeName": "n1", "containers": [{"name": "driver", "image": "i", "volumeMounts": []}], "volumes": []},
+    "spec": {"nodeName": "n1", "containers": [{"name": "driver", "image": "i", "volumeMounts": []}],
+        "volumes": []},
     "status": {
-        "phase": "Running", "podIP": "10.0.0.1", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
+        "phase": "Running", "podIP": "10.0.0.1",
+        "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
     },
 }  # fmt: skip
 FAULT = {"victim": "w", "time": "t", "recoveredMs": 10.0, "recoveryMs": 5.0, "outputGapMs": 7.0}
 VERDICT = {
-    "clean": True, "complete": True, "empty": False, "epoch": 7, "bounds": "all", "input": "all", "firstDifference": "",
-    **dict.fromkeys(("records", "delivered", "lost", "doubled", "reordered", "foreign", "misplaced", "notDue"), 0),
-    "missingInput": 0, "unexpectedInput": 0,
+    "clean": True, "complete": True, "empty": False, "epoch": 7, "bounds": "all", "input": "all",
+    "firstDifference": "",
+    **dict.fromkeys(("records", "delivered", "lost", "doubled", "reordered", "foreign", "misplaced",
+        "notDue"), 0), "missingInput": 0, "unexpectedInput": 0,
 }  # fmt: skip
 
 
@@ -41,16 +45,26 @@ def answer(words: list[str], given: str) -> str:
         made["metadata"].setdefault("name", made["metadata"].get("generateName", "") + "made")
         return json.dumps(made)
     if verb == "logs":
-        return json.dumps(VERDICT) if any("-look-" in word for word in words) else "2026-01-01T00:00:00Z a line"
+        return (
+            json.dumps(VERDICT) if any("-look-" in word for word in words) else "2026-01-01T00:00:00Z a line"
+        )
     if verb != "get":
         return ""
     if kind.startswith("flamestreamjobs"):
         return json.dumps(JOB if name == "j" else {"items": [JOB]})
     if kind.startswith("flamestreamdrills"):
-        status = {"phase": "Passed", "reason": "Clean", "message": "3 results", "faults": [FAULT], "audit": VERDICT}
+        status = {
+            "phase": "Passed",
+            "reason": "Clean",
+            "message": "3 results",
+            "faults": [FAULT],
+            "audit": VERDICT,
+        }
         return json.dumps({"metadata": {"name": name}, "status": status}, indent=1)
     if kind.startswith("flamestreamsnapshots"):
-        return json.dumps({"metadata": {"name": name}, "status": {"phase": "Completed", "epoch": 7, "size": 10}})
+        return json.dumps(
+            {"metadata": {"name": name}, "status": {"phase": "Completed", "epoch": 7, "size": 10}}
+        )
     if kind == "pods":
         return json.dumps({"items": [DRIVER]})
     if kind == "pod":

@@ -1,7 +1,8 @@
-"""A real S3 server over a folder: versitygw, from the Go module proxy, built once into the checkout's `.cache`.
+"""A real S3 server over a folder: versitygw, from the Go module proxy, built once into the checkout's
+`.cache`.
 
-`FLAMESTREAM_VERSITYGW` names a binary to use instead. Where there is neither that, nor a built one, nor a way to build one, the tests that
-need it are skipped, and say so.
+`FLAMESTREAM_VERSITYGW` names a binary to use instead. Where there is neither that, nor a built one, nor a way
+to build one, the tests that need it are skipped, and say so.
 """
 
 import os
@@ -39,8 +40,8 @@ class S3Server:
         self._meta.mkdir()
         self.port = _free_port()
         self.atomic = _has_attributes(self.folder)
-        """A kill in the middle of a put leaves nothing. Not so with a sidecar: metadata may be left, and then the object is neither
-        there (get: 404) nor absent (put: 412)."""
+        """A kill in the middle of a put leaves nothing. Not so with a sidecar: metadata may be left, and then
+        the object is neither there (get: 404) nor absent (put: 412)."""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -49,7 +50,15 @@ class S3Server:
 
     def start(self) -> None:
         """Back when it answers."""
-        command = [str(binary()), "--port", f"127.0.0.1:{self.port}", "--region", "us-east-1", "--quiet", *self._flags]
+        command = [
+            str(binary()),
+            "--port",
+            f"127.0.0.1:{self.port}",
+            "--region",
+            "us-east-1",
+            "--quiet",
+            *self._flags,
+        ]
         environment = os.environ | {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
         with open(self.folder.parent / "log", "ab") as log:
             backend = ["posix", *([] if self.atomic else ["--sidecar", str(self._meta)]), str(self.folder)]
@@ -78,22 +87,32 @@ class S3Server:
         import boto3
 
         client = boto3.client(
-            "s3", endpoint_url=self.endpoint, region_name="us-east-1", aws_access_key_id=KEY, aws_secret_access_key=SECRET
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id=KEY,
+            aws_secret_access_key=SECRET,
         )
         client.create_bucket(Bucket=name)
         client.close()
 
     def _answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"versitygw ended with {self._process.returncode}; see {self.folder.parent}/log"
+        assert self._process.poll() is None, (
+            f"versitygw ended with {self._process.returncode}; see {self.folder.parent}/log"
+        )
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 def needs_atomic_puts(server: S3Server) -> None:
-    """Skip a test that kills the server in the middle of a put where this file system cannot keep an object and its metadata together."""
+    """Skip a test that kills the server in the middle of a put where this file system cannot keep an object
+    and its metadata together."""
     if not server.atomic:
-        pytest.skip("no user attributes on this file system: versitygw keeps metadata apart, and a kill can leave half an object")
+        pytest.skip(
+            "no user attributes on this file system: versitygw keeps metadata apart, and a kill can leave "
+            "half an object"
+        )
 
 
 def _has_attributes(folder: Path) -> bool:
@@ -112,7 +131,15 @@ def _free_port() -> int:
         return port
 
 
-def store_at(endpoint: str, bucket: str, prefix: str = "team/jobs", secret: str = SECRET, pauses: list[float] | None = None) -> S3Store:
+def store_at(
+    endpoint: str,
+    bucket: str,
+    prefix: str = "team/jobs",
+    secret: str = SECRET,
+    pauses: list[float] | None = None,
+) -> S3Store:
     """A store that does not wait between tries."""
     pause = (lambda seconds: None) if pauses is None else pauses.append
-    return S3Store(bucket, prefix, endpoint=endpoint, region="us-east-1", access_key=KEY, secret_key=secret, pause=pause)
+    return S3Store(
+        bucket, prefix, endpoint=endpoint, region="us-east-1", access_key=KEY, secret_key=secret, pause=pause
+    )

@@ -60,8 +60,14 @@ assert_type(clicks.reduce(key="user", combine=fs.count()), fs.Stream[int])
 assert_type(clicks.reduce(key="user", combine=fs.count(), emit=fs.record(View, "user")), fs.Stream[View])
 assert_type(clicks.reduce(key="user", combine=fs.count(), emit=named), fs.Stream[tuple[str, int]])
 assert_type(clicks.reduce(key=lambda click: click.user, combine=added, initial=int), fs.Stream[int])
-assert_type(clicks.reduce(key=lambda click: click.user, combine=added, initial=int, emit=named), fs.Stream[tuple[str, int]])
-assert_type(clicks.reduce(key="user", initial=lambda: 0, combine=lambda total, click: total + click.cents), fs.Stream[int])
+assert_type(
+    clicks.reduce(key=lambda click: click.user, combine=added, initial=int, emit=named),
+    fs.Stream[tuple[str, int]],
+)
+assert_type(
+    clicks.reduce(key="user", initial=lambda: 0, combine=lambda total, click: total + click.cents),
+    fs.Stream[int],
+)
 
 assert_type(fs.decoder(Click), Decoder[Click])
 assert_type(graph.source("more").map(fs.decoder(Click)), fs.Stream[Click])

@@ -1,4 +1,5 @@
-"""Mistakes that type checkers find: each line with `# wrong` must have an error, and no other (test_inference.py)."""
+"""Mistakes that type checkers find: each line with `# wrong` must have an error, and no other
+(test_inference.py)."""
 
 import flamestream as fs
 

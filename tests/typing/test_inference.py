@@ -19,21 +19,39 @@ Errors = set[tuple[str, int]]
 
 
 def of_mypy(tmp_path: Path) -> Errors:
-    words = ["--strict", "--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"), "--no-error-summary"]
+    words = [
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(ROOT / ".mypy_cache"),
+        "--no-error-summary",
+    ]
     output, trouble, _ = api.run([*words, str(INFERRED), str(REFUSED)])
     assert not trouble, trouble
-    return {(Path(name).name, int(line)) for name, line in re.findall(r"^(.*?):(\d+): error", output, re.MULTILINE)}
+    return {
+        (Path(name).name, int(line))
+        for name, line in re.findall(r"^(.*?):(\d+): error", output, re.MULTILINE)
+    }
 
 
 def of_pyright(tmp_path: Path) -> Errors:
     if not PYRIGHT.exists():
         pytest.skip("basedpyright is not installed")
-    settings = {"include": [str(INFERRED), str(REFUSED)], "extraPaths": [str(ROOT / "runtime")], "typeCheckingMode": "standard"}
+    settings = {
+        "include": [str(INFERRED), str(REFUSED)],
+        "extraPaths": [str(ROOT / "runtime")],
+        "typeCheckingMode": "standard",
+    }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({**settings, "pythonVersion": "3.11"}))
     words = [str(PYRIGHT), "--project", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     found = json.loads(done.stdout)["generalDiagnostics"]
-    return {(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in found if each["severity"] == "error"}
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1)
+        for each in found
+        if each["severity"] == "error"
+    }
 
 
 @pytest.fixture(params=[of_mypy, of_pyright], ids=["mypy", "pyright"], scope="module")

@@ -1,4 +1,5 @@
-"""Layering is a test: who may import whom is in pyproject.toml, [tool.importlinter]; here is the proof that it is looked at."""
+"""Layering is a test: who may import whom is in pyproject.toml, [tool.importlinter]; here is the proof that
+it is looked at."""
 
 import shutil
 import subprocess
@@ -9,7 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LINT = (sys.executable, "-c", "import sys; from importlinter.cli import lint_imports_command; lint_imports_command()", "--no-cache")
+LINT = (
+    sys.executable,
+    "-c",
+    "import sys; from importlinter.cli import lint_imports_command; lint_imports_command()",
+    "--no-cache",
+)
 
 
 @pytest.fixture
@@ -23,7 +29,11 @@ def copy(tmp_path: Path) -> Path:
 
 def lint(root: Path) -> tuple[int, str]:
     """Exit code and output of the import linter for the packages under `root`."""
-    environment = {"PYTHONPATH": f"{root / 'runtime'}:{root / 'operator'}", "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+    environment = {
+        "PYTHONPATH": f"{root / 'runtime'}:{root / 'operator'}",
+        "PATH": "/usr/bin:/bin",
+        "COLUMNS": "200",
+    }
     done = subprocess.run(LINT, cwd=root, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -95,7 +105,10 @@ def test_every_module_of_the_jobs_is_either_pure_or_named_as_the_shell() -> None
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     core = next(each for each in contracts if "operator's core is pure" in each["name"])
     said = {*core["source_modules"], *core["forbidden_modules"]}
-    there = {f"flamestream_operator.jobs.{file.stem}" for file in (ROOT / "operator/flamestream_operator/jobs").glob("[!_]*.py")}
+    there = {
+        f"flamestream_operator.jobs.{file.stem}"
+        for file in (ROOT / "operator/flamestream_operator/jobs").glob("[!_]*.py")
+    }
     assert there == {each for each in said if each.startswith("flamestream_operator.jobs.")}
 
 

@@ -22,12 +22,18 @@ ROOMS = {"flamestream": ROOT / "runtime", "flamestream_operator": ROOT / "operat
 
 
 def tracked() -> list[str]:
-    done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 FILES = tracked()
-TEXTS = [name for name in FILES if name.endswith((".md", ".py", ".rs", ".yaml", ".toml")) or name in ("Makefile", "Dockerfile")]
+TEXTS = [
+    name
+    for name in FILES
+    if name.endswith((".md", ".py", ".rs", ".yaml", ".toml")) or name in ("Makefile", "Dockerfile")
+]
 
 
 def prose(name: str) -> str:
@@ -38,24 +44,36 @@ def prose(name: str) -> str:
 
 def _remarks(file: Path) -> Iterator[str]:
     with file.open("rb") as lines:
-        yield from (token.string for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT)
+        yield from (
+            token.string for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT
+        )
     for node in ast.walk(ast.parse(file.read_bytes())):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             yield node.value.value
 
 
 def absent(text: str) -> set[str]:
-    """Files that `text` names, by a path of at least one folder, and that no path of the checkout ends with."""
+    """Files that `text` names, by a path of at least one folder, and that no path of the checkout ends
+    with."""
     named = {name.removeprefix("../") for name in FILE.findall(text)} - EXAMPLES
     return {name for name in named if not any(there == name or there.endswith(f"/{name}") for there in FILES)}
 
 
 def absent_in_code(text: str) -> set[str]:
-    """What a docstring or a comment names and is not there: a file without its folder, a module, a class with its module."""
+    """What a docstring or a comment names and is not there: a file without its folder, a module, a class with
+    its module."""
     known = {Path(name).name for name in FILES}
     files = {name for name in ALONE.findall(text) if name not in known | EXAMPLES}
     modules = {name for name in MODULE.findall(text) if not _is_there(name)}
-    classes = {f"{of}{name}" for of, name in CLASS.findall(text) if of not in OTHERS and not _has(of.removesuffix("."), name)}
+    classes = {
+        f"{of}{name}"
+        for of, name in CLASS.findall(text)
+        if of not in OTHERS and not _has(of.removesuffix("."), name)
+    }
     return absent(text) | files | modules | classes
 
 
@@ -91,9 +109,13 @@ def test_what_code_says_of_other_code_is_there(folder: str) -> None:
 
 
 def test_code_that_went_away_is_noticed() -> None:
-    there = "nowhere.py has `nowhere.Class` of flamestream.nowhere, flamestream.ports.Nothing and `ports.Nothing`"
+    there = (
+        "nowhere.py has `nowhere.Class` of flamestream.nowhere, flamestream.ports.Nothing and `ports.Nothing`"
+    )
     assert absent_in_code(there) == {"nowhere.py", "nowhere.Class", "flamestream.nowhere", "ports.Nothing"}
-    assert not absent_in_code("reactor.py has `ports.Reactor`, in flamestream.ports and flamestream.ports.Reactor")
+    assert not absent_in_code(
+        "reactor.py has `ports.Reactor`, in flamestream.ports and flamestream.ports.Reactor"
+    )
 
 
 def test_a_file_that_went_away_is_noticed() -> None:

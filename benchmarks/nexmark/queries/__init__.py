@@ -21,14 +21,36 @@ TIMED: Final[tuple[Query, ...]] = (q5, q7, q8, q11)
 """Those that ask for event time."""
 ARRIVING: Final[tuple[Query, ...]] = (q12,)
 """Those that ask for when events arrive: their source must be one whose order is journalled."""
-UNTIMED: Final[tuple[Query, ...]] = (q0, q1, q2, q3, q4, q6, q9, q10, q13, q14, q15, q16, q17, q18, q19, q20, q21, q22)
+UNTIMED: Final[tuple[Query, ...]] = (
+    q0,
+    q1,
+    q2,
+    q3,
+    q4,
+    q6,
+    q9,
+    q10,
+    q13,
+    q14,
+    q15,
+    q16,
+    q17,
+    q18,
+    q19,
+    q20,
+    q21,
+    q22,
+)
 MEASURED: Final[dict[str, Query]] = {query.__name__: query for query in (*UNTIMED, *TIMED)}
 """Those that can read a list of lines."""
 QUERIES: Final[dict[str, Query]] = {**MEASURED, **{query.__name__: query for query in ARRIVING}}
 
 
-def graph_of(name: str, source: str = "events", late: str = "4s", decode: Callable[[str], Event] | None = None) -> fs.Graph:
-    """The graph of a query, from the source of all events to the sink `results`. `decode` makes an event of a record that is none."""
+def graph_of(
+    name: str, source: str = "events", late: str = "4s", decode: Callable[[str], Event] | None = None
+) -> fs.Graph:
+    """The graph of a query, from the source of all events to the sink `results`. `decode` makes an event of a
+    record that is none."""
     graph, query = fs.Graph(f"nexmark-{name}"), QUERIES[name]
     if query in TIMED:
         events = graph.source(source, decode, at="dateTime", unit="ms", late=late)

@@ -37,4 +37,14 @@ def whole(bid: Bid) -> Row:
 
 def offered(of: Auction) -> Row:
     """All columns of an auction but its id."""
-    return of.itemName, of.description, of.initialBid, of.reserve, of.dateTime, of.expires, of.seller, of.category, of.extra
+    return (
+        of.itemName,
+        of.description,
+        of.initialBid,
+        of.reserve,
+        of.dateTime,
+        of.expires,
+        of.seller,
+        of.category,
+        of.extra,
+    )

@@ -1,4 +1,5 @@
-"""Queries of one with many, whichever comes first: a person with the auctions (q3), an auction with the bids that name it (q20)."""
+"""Queries of one with many, whichever comes first: a person with the auctions (q3), an auction with the bids
+that name it (q20)."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,7 +27,8 @@ class Met(msgspec.Struct, frozen=True):
 def pairs(
     events: fs.Stream[Event], one: type[Person | Auction], many: type[Event], named: Callable[[Any], int]
 ) -> fs.Stream[tuple[Any, Any]]:
-    """(one, many) for each of the `many` and the one whose id it names. Who waits for somebody who never comes waits for good."""
+    """(one, many) for each of the `many` and the one whose id it names. Who waits for somebody who never
+    comes waits for good."""
 
     def id_of(event: Event) -> int:
         return event.id if isinstance(event, one) else named(event)

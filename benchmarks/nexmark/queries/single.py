@@ -27,14 +27,18 @@ def q2(events: fs.Stream[Event]) -> fs.Stream[Row]:
 
 def q10(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """Every bid with its day and minute, which are the folders of its file."""
-    return bids(events).map(lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra, day(bid), minute(bid)))
+    return bids(events).map(
+        lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra, day(bid), minute(bid))
+    )
 
 
 def q13(events: fs.Stream[Event], side: Mapping[int, str] | None = None) -> fs.Stream[Row]:
     """Every bid with what the side input says of its auction."""
     texts = side_input() if side is None else side
     found = bids(events).filter(lambda bid: bid.auction % 10_000 in texts)
-    return found.map(lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, texts[bid.auction % 10_000]))
+    return found.map(
+        lambda bid: (bid.auction, bid.bidder, bid.price, bid.dateTime, texts[bid.auction % 10_000])
+    )
 
 
 def q14(events: fs.Stream[Event]) -> fs.Stream[Row]:
@@ -67,4 +71,6 @@ def q21(events: fs.Stream[Event]) -> fs.Stream[Row]:
 
 def q22(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """Every bid with the three folders of its address."""
-    return bids(events).map(lambda bid: (bid.auction, bid.bidder, bid.price, bid.channel, *bid.url.split("/")[3:6]))
+    return bids(events).map(
+        lambda bid: (bid.auction, bid.bidder, bid.price, bid.channel, *bid.url.split("/")[3:6])
+    )

@@ -62,7 +62,10 @@ def with_bid(before: Statistics, bid: Bid) -> Statistics:
 def q15(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     """Each day's bids, bidders and auctions by price."""
     return bids(events).reduce(
-        key=day, initial=Statistics, combine=with_bid, emit=lambda after, bid: Newest((day(bid),), (day(bid), *after.row()))
+        key=day,
+        initial=Statistics,
+        combine=with_bid,
+        emit=lambda after, bid: Newest((day(bid),), (day(bid), *after.row())),
     )
 
 
@@ -72,7 +75,9 @@ def q16(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     def row(after: Statistics, bid: Bid) -> Newest:
         return Newest((bid.channel, day(bid)), (bid.channel, day(bid), after.minute, *after.row()))
 
-    return bids(events).reduce(key=lambda bid: (bid.channel, day(bid)), initial=Statistics, combine=with_bid, emit=row)
+    return bids(events).reduce(
+        key=lambda bid: (bid.channel, day(bid)), initial=Statistics, combine=with_bid, emit=row
+    )
 
 
 @fs.payload_type
@@ -99,4 +104,6 @@ def q17(events: fs.Stream[Event]) -> fs.Stream[Newest]:
     def row(after: Prices, bid: Bid) -> Newest:
         return Newest((bid.auction, day(bid)), (bid.auction, day(bid), *after.row()))
 
-    return bids(events).reduce(key=lambda bid: (bid.auction, day(bid)), initial=Prices, combine=with_price, emit=row)
+    return bids(events).reduce(
+        key=lambda bid: (bid.auction, day(bid)), initial=Prices, combine=with_price, emit=row
+    )

@@ -20,7 +20,9 @@ def q18(events: fs.Stream[Event]) -> fs.Stream[Newest]:
         assert last is not None, "there is a bid"
         return Newest((bid.auction, bid.bidder), whole(last))
 
-    return bids(events).reduce(key=lambda bid: (bid.auction, bid.bidder), initial=lambda: None, combine=newer, emit=row)
+    return bids(events).reduce(
+        key=lambda bid: (bid.auction, bid.bidder), initial=lambda: None, combine=newer, emit=row
+    )
 
 
 def q19(events: fs.Stream[Event]) -> fs.Stream[Newest]:
@@ -34,7 +36,10 @@ def q19(events: fs.Stream[Event]) -> fs.Stream[Newest]:
 
     def changed(top: tuple[Bid, ...], bid: Bid) -> tuple[Newest, ...]:
         first = top.index(bid) if bid in top else len(top)
-        return tuple(Newest((bid.auction, place), (*whole(top[place - 1]), place)) for place in range(first + 1, len(top) + 1))
+        return tuple(
+            Newest((bid.auction, place), (*whole(top[place - 1]), place))
+            for place in range(first + 1, len(top) + 1)
+        )
 
     ranked = bids(events).reduce(key=auction_of, initial=tuple, combine=with_bid, emit=changed)
     return ranked.flat_map(lambda rows: rows)

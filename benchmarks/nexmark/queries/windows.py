@@ -33,11 +33,16 @@ def q5(events: fs.Stream[Event]) -> fs.Stream[Row]:
 
     counts = bids(events).window(fs.sliding(SIZE, every="2s"), key="auction").count()
     # Windows that end together are in one of two seconds: their event time is just before their end.
-    return counts.window(fs.tumbling("2s"), key=everything).fold(initial=tuple, combine=most).flat_map(lambda found: found.value)
+    return (
+        counts.window(fs.tumbling("2s"), key=everything)
+        .fold(initial=tuple, combine=most)
+        .flat_map(lambda found: found.value)
+    )
 
 
 def q7(events: fs.Stream[Event]) -> fs.Stream[Row]:
-    """The highest bids of each ten seconds: first of each auction, so that bids need not all go to one key."""
+    """The highest bids of each ten seconds: first of each auction, so that bids need not all go to one
+    key."""
 
     def highest(best: tuple[Bid, ...], bid: Bid) -> tuple[Bid, ...]:
         price = best[0].price if best else 0
@@ -54,7 +59,11 @@ def q7(events: fs.Stream[Event]) -> fs.Stream[Row]:
         return ((bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra) for bid in found.value)
 
     by_auction = bids(events).window(fs.tumbling(SIZE), key="auction").fold(initial=tuple, combine=highest)
-    return by_auction.window(fs.tumbling(SIZE), key=everything).fold(initial=tuple, combine=highest_of_all).flat_map(rows)
+    return (
+        by_auction.window(fs.tumbling(SIZE), key=everything)
+        .fold(initial=tuple, combine=highest_of_all)
+        .flat_map(rows)
+    )
 
 
 def q8(events: fs.Stream[Event]) -> fs.Stream[Row]:
@@ -93,6 +102,11 @@ def q12(events: fs.Stream[Event]) -> fs.Stream[Row]:
     """How many bids each bidder made in each ten seconds of the clock."""
 
     def row(found: fs.Windowed[int, int]) -> Row:
-        return found.key, found.value, (found.start - _EPOCH) // _MILLISECOND, (found.end - _EPOCH) // _MILLISECOND
+        return (
+            found.key,
+            found.value,
+            (found.start - _EPOCH) // _MILLISECOND,
+            (found.end - _EPOCH) // _MILLISECOND,
+        )
 
     return bids(events).window(fs.tumbling(SIZE), key="bidder").count().map(row)

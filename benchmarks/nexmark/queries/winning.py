@@ -1,4 +1,5 @@
-"""Queries of winning bids: the highest one of each auction while it is open, of equal ones the first. q4, q6, q9."""
+"""Queries of winning bids: the highest one of each auction while it is open, of equal ones the first. q4, q6,
+q9."""
 
 from bisect import bisect_left, insort
 from typing import Final
@@ -55,12 +56,18 @@ def q4(events: fs.Stream[Event]) -> fs.Stream[Newest]:
 
     def added(total: tuple[int, int], won: Won) -> tuple[int, int]:
         price, count = total
-        return (price + won.bid.price, count + 1) if won.before is None else (price + won.bid.price - won.before.price, count)
+        return (
+            (price + won.bid.price, count + 1)
+            if won.before is None
+            else (price + won.bid.price - won.before.price, count)
+        )
 
     def mean(total: tuple[int, int], won: Won) -> Newest:
         return Newest((won.auction.category,), (won.auction.category, total[0] // total[1]))
 
-    return winning_bids(events).reduce(key=lambda won: won.auction.category, initial=lambda: (0, 0), combine=added, emit=mean)
+    return winning_bids(events).reduce(
+        key=lambda won: won.auction.category, initial=lambda: (0, 0), combine=added, emit=mean
+    )
 
 
 Sale = tuple[int, int, int]
@@ -83,12 +90,16 @@ def q6(events: fs.Stream[Event]) -> fs.Stream[Newest]:
         # Changed are all from where the auction's sale was, or is now, up to ten behind the later of both.
         places = [bisect_left(sales, sale(won.auction, bid)) for bid in (won.bid, won.before) if bid]
         changed = range(min(places), min(max(places) + LAST, len(sales)))
-        return tuple(mean(sales[max(0, place + 1 - LAST) : place + 1], won.auction.seller) for place in changed)
+        return tuple(
+            mean(sales[max(0, place + 1 - LAST) : place + 1], won.auction.seller) for place in changed
+        )
 
     def mean(last: tuple[Sale, ...], seller: int) -> Newest:
         return Newest((seller, last[-1][1]), (seller, sum(price for _, _, price in last) // len(last)))
 
-    by_seller = winning_bids(events).reduce(key=lambda won: won.auction.seller, initial=tuple, combine=sold, emit=means)
+    by_seller = winning_bids(events).reduce(
+        key=lambda won: won.auction.seller, initial=tuple, combine=sold, emit=means
+    )
     return by_seller.flat_map(lambda changed: changed)
 
 
@@ -97,6 +108,8 @@ def q9(events: fs.Stream[Event]) -> fs.Stream[Newest]:
 
     def row(won: Won) -> Newest:
         of, bid = won.auction, won.bid
-        return Newest((of.id,), (of.id, *offered(of), bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra))
+        return Newest(
+            (of.id,), (of.id, *offered(of), bid.auction, bid.bidder, bid.price, bid.dateTime, bid.extra)
+        )
 
     return winning_bids(events).map(row)

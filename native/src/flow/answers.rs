@@ -31,7 +31,9 @@ impl<'py> Items<'py> {
     pub fn part(&self, first: usize, count: usize) -> PyResult<Self> {
         match self {
             Items::Payloads(payloads) => Ok(Items::Payloads(payloads[first..first + count].to_vec())),
-            Items::Columns(batch, _) => Ok(Items::Columns(batch.call_method1("part", (first, count))?, count)),
+            Items::Columns(batch, _) => {
+                Ok(Items::Columns(batch.call_method1("part", (first, count))?, count))
+            }
         }
     }
 
@@ -59,10 +61,13 @@ impl<'py> Items<'py> {
 
     pub fn payloads(&self) -> PyResult<Vec<Payload>> {
         match self {
-            Items::Payloads(payloads) => Ok(payloads.iter().map(|payload| Payload::Object(payload.clone().unbind())).collect()),
-            Items::Columns(batch, count) => {
-                Ok(columns::rows(&batch.call_method0("described")?, *count)?.into_iter().map(Payload::Row).collect())
+            Items::Payloads(payloads) => {
+                Ok(payloads.iter().map(|payload| Payload::Object(payload.clone().unbind())).collect())
             }
+            Items::Columns(batch, count) => Ok(columns::rows(&batch.call_method0("described")?, *count)?
+                .into_iter()
+                .map(Payload::Row)
+                .collect()),
         }
     }
 }
@@ -86,7 +91,8 @@ pub enum Fault {
 impl<'py> Answer<'py> {
     pub fn of(said: &Bound<'py, PyAny>, items: &Items<'py>) -> PyResult<Self> {
         let (ends, made): (Bound<'py, PyAny>, Bound<'py, PyAny>) = said.extract()?;
-        let ends: Vec<usize> = if ends.is_none() { (0..=items.len()).collect() } else { columns::ends(&ends, items.len())? };
+        let ends: Vec<usize> =
+            if ends.is_none() { (0..=items.len()).collect() } else { columns::ends(&ends, items.len())? };
         let count = ends[items.len()];
         let made = match items {
             _ if !made.is_none() => Items::Columns(made, count),
@@ -101,7 +107,8 @@ impl<'py> Answer<'py> {
 
     pub fn failed(py: Python<'py>, items: &Items<'py>, error: &PyErr) -> PyResult<Self> {
         let objects = items.objects()?.into_iter();
-        let faults = objects.map(|payload| Fault::Raised(error.clone_ref(py), payload.unbind())).enumerate().collect();
+        let faults =
+            objects.map(|payload| Fault::Raised(error.clone_ref(py), payload.unbind())).enumerate().collect();
         Ok(Answer { ends: vec![0; items.len() + 1], faults, made: Items::Payloads(Vec::new()) })
     }
 

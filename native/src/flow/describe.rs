@@ -48,7 +48,8 @@ pub struct Vertex {
     pub sharded: bool,
     /// How a row's key is found without decoding it, if it can be.
     pub row_key: Option<RowKey>,
-    /// Called with a list of payloads or a `columns.Batch`, instead of `function` with each: `answers::Answer` reads what it gives.
+    /// Called with a list of payloads or a `columns.Batch`, instead of `function` with each:
+    /// `answers::Answer` reads what it gives.
     pub batch: Option<Py<PyAny>>,
     /// In which pass items are worked on here (outlook.rs).
     pub pass: u8,
@@ -126,7 +127,10 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         "flat_map" => Kind::FlatMap,
         "filter" => Kind::Filter,
         "arrival" => Kind::Arrival,
-        "loop" => Kind::Loop { limit: required(described, "limit")?.extract(py)?, too_often: required(described, "too_often")? },
+        "loop" => Kind::Loop {
+            limit: required(described, "limit")?.extract(py)?,
+            too_often: required(described, "too_often")?,
+        },
         "grouping" => {
             let window = required(described, "window")?.extract(py)?;
             state = Some(State::Grouping(Grouping { operation: number, table: Table::new(), window }));
@@ -136,7 +140,11 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
             let reduce = reduce_of(number, described)?;
             match (optional(described, "ready_combine")?, optional(described, "steps")?) {
                 (Some(combine), _) => {
-                    state = Some(State::Folded(Box::new(folded_of(described, combine.into_bound(py).cast_into()?, reduce)?)));
+                    state = Some(State::Folded(Box::new(folded_of(
+                        described,
+                        combine.into_bound(py).cast_into()?,
+                        reduce,
+                    )?)));
                     Kind::Folded
                 }
                 (None, Some(steps)) => {
@@ -193,7 +201,9 @@ fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
 }
 
 fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce: Reduce) -> PyResult<Folded> {
-    let emit = optional(described, "ready_emit")?.map(|emit| emit.into_bound(described.py()).cast_into()).transpose()?;
+    let emit = optional(described, "ready_emit")?
+        .map(|emit| emit.into_bound(described.py()).cast_into())
+        .transpose()?;
     Ok(Folded {
         operation: reduce.operation,
         table: Table::new(),
@@ -236,7 +246,8 @@ fn shards_of(described: &Bound<'_, PyDict>, reduce: Reduce) -> PyResult<Shards> 
 
 fn panes_of(described: &Bound<'_, PyDict>) -> PyResult<Panes> {
     let py = described.py();
-    let fold: Option<(String, Option<String>)> = optional(described, "fold")?.map(|fold| fold.extract(py)).transpose()?;
+    let fold: Option<(String, Option<String>)> =
+        optional(described, "fold")?.map(|fold| fold.extract(py)).transpose()?;
     let folding = match fold {
         Some((name, None)) if name == "count" => Folding::Count,
         Some((name, Some(field))) if name == "total" => Folding::Total(Attribute::new(py, &field)),

@@ -1,5 +1,5 @@
-//! Rows of a batch: what stands at the doors of keyed vertices and sinks, column by column as Arrow has it, so that no item of a batch
-//! becomes a Python object on its way out. The mirror of `spark/frames/rows.py`.
+//! Rows of a batch: what stands at the doors of keyed vertices and sinks, column by column as Arrow has it,
+//! so that no item of a batch becomes a Python object on its way out. The mirror of `spark/frames/rows.py`.
 
 use crate::meta::Meta;
 use crate::python::buffers::Buffer;
@@ -26,7 +26,8 @@ impl Default for Binary {
 
 impl Binary {
     fn end(&mut self) -> PyResult<()> {
-        let end = i32::try_from(self.data.len()).map_err(|_| PyValueError::new_err("the results of one record have more than 2 GiB"))?;
+        let end = i32::try_from(self.data.len())
+            .map_err(|_| PyValueError::new_err("the results of one record have more than 2 GiB"))?;
         self.offsets.push(end);
         Ok(())
     }
@@ -63,7 +64,15 @@ pub struct Rows {
 
 impl Rows {
     /// `error`: it is an error item, and may be the first.
-    pub fn add(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta, payload: &Bound<'_, PyAny>, error: bool) -> PyResult<()> {
+    pub fn add(
+        &mut self,
+        to: usize,
+        slot: u16,
+        key: &[u8],
+        meta: &Meta,
+        payload: &Bound<'_, PyAny>,
+        error: bool,
+    ) -> PyResult<()> {
         let start = self.payload.data.len();
         reference::append(payload, &mut self.payload.data)?;
         self.added(to, slot, key, meta)?;
@@ -73,7 +82,14 @@ impl Rows {
         Ok(())
     }
 
-    pub fn add_encoded(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta, payload: &[u8]) -> PyResult<()> {
+    pub fn add_encoded(
+        &mut self,
+        to: usize,
+        slot: u16,
+        key: &[u8],
+        meta: &Meta,
+        payload: &[u8],
+    ) -> PyResult<()> {
         self.payload.data.extend_from_slice(payload);
         self.added(to, slot, key, meta)
     }
@@ -97,7 +113,14 @@ impl Rows {
     pub fn take<'py>(&mut self, py: Python<'py>) -> Taken<'py> {
         let least_error = self.least_error.take();
         let rows = std::mem::replace(self, Rows { least_error, ..Rows::default() });
-        (rows.to.len(), little(py, &rows.to), little(py, &rows.slot), rows.key.taken(py), rows.meta.taken(py), rows.payload.taken(py))
+        (
+            rows.to.len(),
+            little(py, &rows.to),
+            little(py, &rows.slot),
+            rows.key.taken(py),
+            rows.meta.taken(py),
+            rows.payload.taken(py),
+        )
     }
 }
 

@@ -1,4 +1,5 @@
-//! The dataflow of a batch: records enter, rows of keyed vertices are folded, and what stands at a door becomes a row (doors.rs).
+//! The dataflow of a batch: records enter, rows of keyed vertices are folded, and what stands at a door
+//! becomes a row (doors.rs).
 
 use crate::flow::describe::{Kind, State};
 use crate::flow::doors::Rows;
@@ -68,13 +69,20 @@ impl Flow {
         Ok(records.len())
     }
 
-    fn chunk_of(&self, py: Python<'_>, vertex: usize, records: &Bound<'_, PyList>, first: usize) -> PyResult<Chunk> {
+    fn chunk_of(
+        &self,
+        py: Python<'_>,
+        vertex: usize,
+        records: &Bound<'_, PyList>,
+        first: usize,
+    ) -> PyResult<Chunk> {
         let mut payloads = Vec::new();
         for number in first..records.len().min(first + CHUNK) {
             let record = records.get_item(number)?;
             payloads.push(if self.is_error(&record) { None } else { Some(Payload::Object(record.unbind())) });
         }
-        let ahead = self.ahead(py, payloads.iter().map(|payload| payload.as_ref().map(|payload| (vertex, payload))))?;
+        let ahead =
+            self.ahead(py, payloads.iter().map(|payload| payload.as_ref().map(|payload| (vertex, payload))))?;
         Ok(Chunk { first, ahead })
     }
 
@@ -82,12 +90,22 @@ impl Flow {
         self.rows.as_ref().is_some_and(Rows::full)
     }
 
-    pub fn fold_row(&mut self, vertex: usize, key: &[u8], meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
+    pub fn fold_row(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let py = payload.py();
         if self.held.vertex != vertex || self.held.key != key {
             self.held = Held { vertex, key: key.to_vec(), accumulator: None, window: Vec::new() };
         }
-        match self.states.get(&vertex).ok_or_else(|| PyValueError::new_err(format!("vertex {vertex} has no state")))? {
+        match self
+            .states
+            .get(&vertex)
+            .ok_or_else(|| PyValueError::new_err(format!("vertex {vertex} has no state")))?
+        {
             State::Reduce(state) => {
                 let before = self.held.accumulator.take().map(|value| value.into_bound(py));
                 let (after, result) = state.fold.step(&self.tools, before, &payload)?;
@@ -108,7 +126,14 @@ impl Flow {
     }
 
     /// An item at a door of a batch.
-    pub fn at_door(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
+    pub fn at_door(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let key = match self.vertices[vertex].kind {
             Kind::Grouping | Kind::Reduce | Kind::Folded => key,
             Kind::Sink => &[],

@@ -1,4 +1,5 @@
-//! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not known here takes the other way.
+//! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not
+//! known here takes the other way.
 
 use crate::flow::describe::{Kind, State};
 use crate::flow::{decode_many, Flow, Key, Payload, Placed, Work};
@@ -11,9 +12,19 @@ use pyo3::types::PyBytes;
 
 impl Flow {
     /// A message's payloads: encoded as they are where they are taken so.
-    pub fn payloads(&self, py: Python<'_>, vertices: &[usize], data: &Bound<'_, PyBytes>) -> PyResult<Vec<Payload>> {
+    pub fn payloads(
+        &self,
+        py: Python<'_>,
+        vertices: &[usize],
+        data: &Bound<'_, PyBytes>,
+    ) -> PyResult<Vec<Payload>> {
         let takes_rows = |vertex: &usize| self.vertices[*vertex].takes_rows();
-        let decoded = || Ok(decode_many(py, data.as_bytes())?.into_iter().map(|payload| Payload::Object(payload.unbind())).collect());
+        let decoded = || {
+            Ok(decode_many(py, data.as_bytes())?
+                .into_iter()
+                .map(|payload| Payload::Object(payload.unbind()))
+                .collect())
+        };
         if !vertices.iter().any(takes_rows) {
             return decoded();
         }
@@ -25,7 +36,8 @@ impl Flow {
         rows.into_iter().enumerate().map(taken).collect()
     }
 
-    // --- rows -------------------------------------------------------------------------------------------------------------------
+    // --- rows
+    // -------------------------------------------------------------------------------------------------------
 
     /// Along all edges out of `vertex`. `owned`: the row that `bytes` are of, if there is one.
     fn row_forward(
@@ -61,7 +73,12 @@ impl Flow {
     ) -> PyResult<()> {
         let this = &self.vertices[vertex];
         if this.pass > self.pass {
-            self.put_off(vertex, meta, Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))), tombstone);
+            self.put_off(
+                vertex,
+                meta,
+                Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))),
+                tombstone,
+            );
             return Ok(());
         }
         if matches!(this.kind, Kind::Forward) && !this.routed {
@@ -99,7 +116,14 @@ impl Flow {
     }
 
     /// A row that another worker has routed here: find its key and slot again.
-    pub fn row_arrives(&mut self, py: Python<'_>, vertex: usize, meta: Meta, row: Row, tombstone: bool) -> PyResult<()> {
+    pub fn row_arrives(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        row: Row,
+        tombstone: bool,
+    ) -> PyResult<()> {
         if !self.vertices[vertex].takes_rows() {
             return self.arrive(vertex, meta, row.object(py)?, tombstone);
         }
@@ -132,7 +156,15 @@ impl Flow {
         Ok(Ok((Key::from_slice(key), self.slot_of(key))))
     }
 
-    fn row_sinks(&mut self, py: Python<'_>, vertex: usize, slot: u16, meta: Meta, bytes: &[u8], tombstone: bool) -> PyResult<()> {
+    fn row_sinks(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        slot: u16,
+        meta: Meta,
+        bytes: &[u8],
+        tombstone: bool,
+    ) -> PyResult<()> {
         let mut barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py).borrow_mut();
         if tombstone {
             return barrier.take_away_encoded(py, &meta, bytes);
@@ -141,15 +173,30 @@ impl Flow {
         Ok(())
     }
 
-    fn row_folds(&mut self, py: Python<'_>, vertex: usize, key: &[u8], slot: u16, meta: Meta, row: Row, tombstone: bool) -> PyResult<()> {
-        let Some(State::Folded(state)) = self.states.get_mut(&vertex) else { unreachable!("a folded reduce has its state") };
+    fn row_folds(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        row: Row,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let Some(State::Folded(state)) = self.states.get_mut(&vertex) else {
+            unreachable!("a folded reduce has its state")
+        };
         let changes = if tombstone {
             Some(state.remove(py, &self.tools, key, slot, &meta, row.bytes())?)
         } else {
             let mut result = std::mem::take(&mut self.scratch);
             result.clear();
             let changes = state.insert(py, &self.tools, &self.cuts, key, slot, &meta, row, &mut result)?;
-            let done = if changes.is_none() { self.row_forward(py, vertex, meta, &result, None, false) } else { Ok(()) };
+            let done = if changes.is_none() {
+                self.row_forward(py, vertex, meta, &result, None, false)
+            } else {
+                Ok(())
+            };
             self.scratch = result;
             done?;
             changes

@@ -1,4 +1,5 @@
-//! Dataflow: the mirror of `core/dataflow/dataflow.py`, item by item in the same order, with the same results.
+//! Dataflow: the mirror of `core/dataflow/dataflow.py`, item by item in the same order, with the same
+//! results.
 
 pub mod answers;
 pub mod describe;
@@ -206,7 +207,10 @@ impl Flow {
         payloads: &Bound<'_, PyBytes>,
     ) -> PyResult<()> {
         let count = vertices.len();
-        if metas.len() != count || tombstones.len() != count || vertices.iter().any(|vertex| *vertex >= self.vertices.len()) {
+        if metas.len() != count
+            || tombstones.len() != count
+            || vertices.iter().any(|vertex| *vertex >= self.vertices.len())
+        {
             return Err(PyValueError::new_err("the columns of a message do not fit each other or the graph"));
         }
         let payloads = self.payloads(py, &vertices, payloads)?;
@@ -215,7 +219,14 @@ impl Flow {
         }
         for (place, payload) in payloads.into_iter().enumerate() {
             let meta = Meta::from_slice(metas.get_item(place)?.cast::<PyBytes>()?.as_bytes());
-            self.arrived.push(Work { meta, cause, vertex: vertices[place], payload, tombstone: tombstones[place], place: None });
+            self.arrived.push(Work {
+                meta,
+                cause,
+                vertex: vertices[place],
+                payload,
+                tombstone: tombstones[place],
+                place: None,
+            });
         }
         Ok(())
     }
@@ -252,7 +263,13 @@ impl Flow {
     }
 
     /// A record that its source could not read enters as an error item.
-    fn bad_record(&mut self, py: Python<'_>, cause: u64, meta: &[u8], error: Bound<'_, PyAny>) -> PyResult<()> {
+    fn bad_record(
+        &mut self,
+        py: Python<'_>,
+        cause: u64,
+        meta: &[u8],
+        error: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         self.cause = cause;
         let _ = py;
         self.error_item(Meta::from_slice(meta), error, false)
@@ -263,7 +280,8 @@ impl Flow {
         self.outgoing.take(py)
     }
 
-    // --- batches ----------------------------------------------------------------------------------------------------------------
+    // --- batches
+    // -------------------------------------------------------------------------------------------------------
 
     /// From now on what stands at a door becomes a row.
     fn collect_rows(&mut self) {
@@ -281,8 +299,8 @@ impl Flow {
         Some((PyBytes::new(py, meta), PyBytes::new(py, error)))
     }
 
-    /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child `first` of `start`. Ends early when
-    /// the rows are full: the number of the next record.
+    /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child
+    /// `first` of `start`. Ends early when the rows are full: the number of the next record.
     fn enter_records(
         &mut self,
         py: Python<'_>,
@@ -295,8 +313,9 @@ impl Flow {
         self.entered(py, vertex, &Meta::from_slice(start), first, records, at)
     }
 
-    /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a keyed vertex that no cycle
-    /// comes back to. Ends early when the rows are full: the number of the next row.
+    /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a
+    /// keyed vertex that no cycle comes back to. Ends early when the rows are full: the number of the next
+    /// row.
     fn fold_rows<'py>(
         &mut self,
         py: Python<'py>,
@@ -307,7 +326,8 @@ impl Flow {
         at: usize,
         count: usize,
     ) -> PyResult<usize> {
-        let (to, key, meta, payload) = (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
+        let (to, key, meta, payload) =
+            (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
         for row in at..count {
             let vertex = to.at(row)? as usize;
             let value = codec::decode(py, payload.at(row)?)?;
@@ -320,7 +340,8 @@ impl Flow {
         Ok(count)
     }
 
-    // --- state ------------------------------------------------------------------------------------------------------------------
+    // --- state
+    // -------------------------------------------------------------------------------------------------------
 
     /// What changed since the committed cut is what `rows` goes through.
     fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
@@ -328,7 +349,8 @@ impl Flow {
         Ok(())
     }
 
-    /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it full, state)` or None for each.
+    /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it
+    /// full, state)` or None for each.
     fn rows<'py>(
         &mut self,
         operation: usize,
@@ -341,7 +363,9 @@ impl Flow {
         let (py, committed, cut) = (row.py(), floor_of(committed)?, floor_of(cut)?);
         let mut rows = Vec::with_capacity(count);
         for _ in 0..count {
-            let Some(bucket) = with_table!(self.state_mut(operation)?, table => table.encoding.pop()) else { break };
+            let Some(bucket) = with_table!(self.state_mut(operation)?, table => table.encoding.pop()) else {
+                break;
+            };
             let made = match self.state_mut(operation)? {
                 State::Grouping(state) => state.row(py, bucket, &committed, &cut)?,
                 State::Reduce(state) => state.row(py, bucket, &committed, &cut)?,
@@ -349,7 +373,9 @@ impl Flow {
                 State::Shards(state) => state.row(py, bucket, &committed, &cut)?,
             };
             rows.push(match made {
-                Some(Changed { slot, key, full, state }) => Some(row.call1((operation, slot, key, epoch, full, state))?),
+                Some(Changed { slot, key, full, state }) => {
+                    Some(row.call1((operation, slot, key, epoch, full, state))?)
+                }
                 None => None,
             });
         }
@@ -361,9 +387,17 @@ impl Flow {
     }
 
     /// Visit up to `count` buckets behind a commit. How many those were.
-    fn trim(&mut self, operation: usize, count: usize, cuts: &Bound<'_, PyList>, limit: &[u8]) -> PyResult<usize> {
+    fn trim(
+        &mut self,
+        operation: usize,
+        count: usize,
+        cuts: &Bound<'_, PyList>,
+        limit: &[u8],
+    ) -> PyResult<usize> {
         let (cuts, limit) = (floors(cuts)?, floor_of(limit)?);
-        Ok(with_table!(self.state_mut(operation)?, table => (0..count).take_while(|_| table.trim_next(&cuts, &limit)).count()))
+        Ok(
+            with_table!(self.state_mut(operation)?, table => (0..count).take_while(|_| table.trim_next(&cuts, &limit)).count()),
+        )
     }
 
     fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {
@@ -377,8 +411,13 @@ impl Flow {
         Ok(())
     }
 
-    /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one, if there is one.
-    fn load<'py>(&mut self, operation: usize, chains: &Bound<'py, PyList>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one,
+    /// if there is one.
+    fn load<'py>(
+        &mut self,
+        operation: usize,
+        chains: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         with_table!(self.state_mut(operation)?, table => table.reserve(chains.len()));
         for chain in chains.iter() {
             let chain = chain.cast_into::<PyTuple>()?;
@@ -392,18 +431,29 @@ impl Flow {
 
     /// (slot, key) of every bucket, for tests and tools.
     fn keys<'py>(&mut self, py: Python<'py>, operation: usize) -> PyResult<Vec<(u16, Bound<'py, PyBytes>)>> {
-        Ok(with_table!(self.state_mut(operation)?, table => table.all().map(|b| (b.slot, PyBytes::new(py, &b.key))).collect()))
+        Ok(
+            with_table!(self.state_mut(operation)?, table => table.all().map(|b| (b.slot, PyBytes::new(py, &b.key))).collect()),
+        )
     }
 
     /// The accumulator of a reduce, or the last items of a grouping, below a live cut; None if there is none.
-    fn state_at<'py>(&mut self, py: Python<'py>, operation: usize, key: &[u8], cut: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn state_at<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        key: &[u8],
+        cut: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.state_mut(operation)? {
             State::Grouping(state) => {
                 let window = state.window;
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let items = &state.table.at(at).content.items;
                 let end = items.partition_point(|(meta, _)| meta[..] < *cut);
-                let last: Vec<_> = items[(end + 1).saturating_sub(window)..end].iter().map(|(_, payload)| payload.bind(py)).collect();
+                let last: Vec<_> = items[(end + 1).saturating_sub(window)..end]
+                    .iter()
+                    .map(|(_, payload)| payload.bind(py))
+                    .collect();
                 Ok(Some(PyTuple::new(py, last)?.into_any()))
             }
             State::Reduce(state) => {
@@ -454,7 +504,10 @@ fn decode_items(py: Python<'_>, data: &[u8]) -> PyResult<Vec<(Meta, Py<PyAny>)>>
         Ok(items) => items,
         Err(_) => reference::decode_items(py, data)?.extract()?,
     };
-    Ok(items.into_iter().map(|(meta, payload)| (Meta::from_slice(meta.as_bytes()), payload.unbind())).collect())
+    Ok(items
+        .into_iter()
+        .map(|(meta, payload)| (Meta::from_slice(meta.as_bytes()), payload.unbind()))
+        .collect())
 }
 
 fn entered(runs: &Bound<'_, PyList>) -> PyResult<Vec<Work>> {
@@ -478,7 +531,8 @@ impl Flow {
     fn restore(&mut self, operation: usize, chain: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = chain.py();
         let slot: u16 = chain.get_item(1)?.extract()?;
-        let (key, states) = (chain.get_item(2)?.cast_into::<PyBytes>()?, chain.get_item(5)?.cast_into::<PyTuple>()?);
+        let (key, states) =
+            (chain.get_item(2)?.cast_into::<PyBytes>()?, chain.get_item(5)?.cast_into::<PyTuple>()?);
         let mut sizes = Vec::with_capacity(states.len());
         for state in states.iter() {
             sizes.push(state.cast::<PyBytes>()?.as_bytes().len());
@@ -486,18 +540,27 @@ impl Flow {
         let (key, full, behind) = (key.as_bytes(), sizes[0], sizes[1..].iter().sum());
         match self.state_mut(operation)? {
             State::Grouping(state) => {
-                let items = decode_items(py, states.get_item(states.len() - 1)?.cast::<PyBytes>()?.as_bytes())?;
+                let items =
+                    decode_items(py, states.get_item(states.len() - 1)?.cast::<PyBytes>()?.as_bytes())?;
                 state.table.restored(key, slot, full, behind).items = items;
             }
-            State::Reduce(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
-            State::Folded(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
-            State::Shards(state) => state.table.restored(key, slot, full, behind).restored(states.into_any().unbind()),
+            State::Reduce(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+            State::Folded(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+            State::Shards(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
         }
         Ok(())
     }
 
     fn state_mut(&mut self, operation: usize) -> PyResult<&mut State> {
-        self.states.get_mut(&operation).ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
+        self.states
+            .get_mut(&operation)
+            .ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
     fn process(&mut self, py: Python<'_>, mut work: Vec<Work>) -> PyResult<()> {
@@ -523,18 +586,30 @@ impl Flow {
     pub fn at_hand(&mut self, py: Python<'_>, ahead: &Ahead, number: usize, item: Work) -> PyResult<()> {
         self.cause = item.cause;
         match (item.payload, item.place) {
-            (payload, _) if ahead.has(number) => self.go_ahead(py, ahead, number, item.meta, payload, item.tombstone),
+            (payload, _) if ahead.has(number) => {
+                self.go_ahead(py, ahead, number, item.meta, payload, item.tombstone)
+            }
             (Payload::Object(payload), Some((key, slot))) => {
                 self.at_home(item.vertex, &key, slot, item.meta, payload.into_bound(py), item.tombstone)
             }
-            (Payload::Object(payload), None) => self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone),
-            (Payload::Row(row), Some((key, slot))) => self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone),
+            (Payload::Object(payload), None) => {
+                self.arrive(item.vertex, item.meta, payload.into_bound(py), item.tombstone)
+            }
+            (Payload::Row(row), Some((key, slot))) => {
+                self.row_at_home(py, item.vertex, &key, slot, item.meta, row, item.tombstone)
+            }
             (Payload::Row(row), None) => self.row_arrives(py, item.vertex, item.meta, row, item.tombstone),
         }
     }
 
     /// An item at this worker's door: find its place and work on it, whoever owns the slot.
-    pub fn arrive(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn arrive(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         if !matches!(self.vertices[vertex].kind, Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink) {
             return self.apply(vertex, meta, payload, tombstone);
         }
@@ -546,7 +621,13 @@ impl Flow {
     }
 
     /// An item enters `vertex`, wherever its slot lives.
-    pub fn enter(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn enter(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         if self.vertices[vertex].pass > self.pass {
             self.put_off(vertex, meta, Payload::Object(payload.unbind()), tombstone);
             return Ok(());
@@ -591,7 +672,9 @@ impl Flow {
 
     /// The canonical key and slot of an item, or the error that finding them became.
     pub fn place<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> PyResult<Placed<'py>> {
-        if let Some(place) = self.vertices[vertex].sharded.then(|| self.shard_place(vertex, payload)).flatten() {
+        if let Some(place) =
+            self.vertices[vertex].sharded.then(|| self.shard_place(vertex, payload)).flatten()
+        {
             return Ok(Ok(place));
         }
         let (py, vertex) = (payload.py(), &self.vertices[vertex]);
@@ -607,10 +690,12 @@ impl Flow {
             Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, payload)?)),
         };
         let slot = match (&vertex.balance, &vertex.users_balance) {
-            (Some(balance), Some(users)) => match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
-                Ok(value) => (((value - i32::MIN as i64) as u64 * self.slots) >> 32) as u16,
-                Err(error) => return Ok(Err(self.tools.error_of(users, error, payload)?)),
-            },
+            (Some(balance), Some(users)) => {
+                match balance.bind(py).call1((&key,)).and_then(|value| value.extract::<i64>()) {
+                    Ok(value) => (((value - i32::MIN as i64) as u64 * self.slots) >> 32) as u16,
+                    Err(error) => return Ok(Err(self.tools.error_of(users, error, payload)?)),
+                }
+            }
             _ => self.slot_of(&encoded),
         };
         Ok(Ok((Key::from_slice(&encoded), slot)))
@@ -656,7 +741,15 @@ impl Flow {
         }
     }
 
-    fn keyed(&mut self, vertex: usize, key: &[u8], slot: u16, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    fn keyed(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
             State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
             State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
@@ -664,10 +757,12 @@ impl Flow {
             State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
-            State::Reduce(state) => match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
-                Ok(result) => return self.changed(vertex, meta, result, false),
-                Err(changes) => changes,
-            },
+            State::Reduce(state) => {
+                match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
+                    Ok(result) => return self.changed(vertex, meta, result, false),
+                    Err(changes) => changes,
+                }
+            }
         };
         self.all_changed(vertex, changes)
     }
@@ -679,7 +774,13 @@ impl Flow {
         Ok(())
     }
 
-    pub fn changed(&mut self, vertex: usize, meta: Meta, value: Bound<'_, PyAny>, gone: bool) -> PyResult<()> {
+    pub fn changed(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        value: Bound<'_, PyAny>,
+        gone: bool,
+    ) -> PyResult<()> {
         if self.is_error(&value) {
             self.failed(vertex, &meta, value, gone)
         } else {
@@ -692,7 +793,13 @@ impl Flow {
     }
 
     /// Along all edges out of `vertex`.
-    pub fn forward(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn forward(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];
@@ -706,7 +813,13 @@ impl Flow {
     }
 
     /// What a vertex without state does with an item.
-    pub fn apply(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn apply(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let py = payload.py();
         let this = &self.vertices[vertex];
         match &this.kind {
@@ -718,7 +831,9 @@ impl Flow {
                 }
                 self.round(vertex, meta, payload, tombstone)
             }
-            Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => self.asked_alone(vertex, meta, payload, tombstone),
+            Kind::Map | Kind::FlatMap | Kind::Filter if this.batch.is_some() => {
+                self.asked_alone(vertex, meta, payload, tombstone)
+            }
             Kind::Map | Kind::FlatMap | Kind::Filter => self.applied(vertex, meta, payload, tombstone),
             Kind::Arrival => self.arrived(vertex, meta, payload, tombstone),
             Kind::Grouping | Kind::Reduce | Kind::Folded | Kind::Sink => {
@@ -727,7 +842,13 @@ impl Flow {
         }
     }
 
-    fn applied(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    fn applied(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         match self.outcome(vertex, payload.clone()) {
             Outcome::One(made) => self.forward(vertex, meta, made, tombstone),
             Outcome::Nothing => Ok(()),
@@ -743,8 +864,17 @@ impl Flow {
     }
 
     /// When an item's record arrived is in its meta: what the journal says, never a clock (!).
-    fn arrived(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let function = self.vertices[vertex].function.as_ref().expect("the graph's builder gives every operation its functions");
+    fn arrived(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let function = self.vertices[vertex]
+            .function
+            .as_ref()
+            .expect("the graph's builder gives every operation its functions");
         let made = function.bind(payload.py()).call1((&payload, timestamp_of(&meta)));
         match made.and_then(|made| reference::checked_size(&made).map(|_| made)) {
             Ok(made) => self.forward(vertex, meta, made, tombstone),
@@ -755,7 +885,8 @@ impl Flow {
     /// What an ordinary function makes of an item.
     pub fn outcome<'py>(&self, vertex: usize, payload: Bound<'py, PyAny>) -> Outcome<'py> {
         let this = &self.vertices[vertex];
-        let function = this.function.as_ref().expect("the graph's builder gives every operation its functions");
+        let function =
+            this.function.as_ref().expect("the graph's builder gives every operation its functions");
         let result = function.bind(payload.py()).call1((&payload,));
         let outcome = match this.kind {
             Kind::Map => result.and_then(|made| {
@@ -764,30 +895,62 @@ impl Flow {
                 }
                 Ok(if self.is_error(&made) { Outcome::Error(made) } else { Outcome::One(made) })
             }),
-            Kind::Filter => result.and_then(|made| Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })),
+            Kind::Filter => result.and_then(|made| {
+                Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })
+            }),
             _ => result.and_then(|made| listed(this, &made)).map(Outcome::Several),
         };
         outcome.unwrap_or_else(Outcome::Raised)
     }
 
-    pub fn raised(&mut self, vertex: usize, meta: &Meta, error: PyErr, payload: &Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
-        let users = self.vertices[vertex].users.as_ref().expect("the graph's builder gives every operation its functions");
+    pub fn raised(
+        &mut self,
+        vertex: usize,
+        meta: &Meta,
+        error: PyErr,
+        payload: &Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let users = self.vertices[vertex]
+            .users
+            .as_ref()
+            .expect("the graph's builder gives every operation its functions");
         let error = self.tools.error_of(users, error, payload)?;
         self.failed(vertex, meta, error, tombstone)
     }
 
-    // --- errors -----------------------------------------------------------------------------------------------------------------
+    // --- errors
+    // -------------------------------------------------------------------------------------------------------
 
-    pub fn failed(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn failed(
+        &mut self,
+        vertex: usize,
+        meta: &Meta,
+        error: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         self.failed_where(vertex, meta, error, tombstone, false)
     }
 
     /// Finding an item's place failed.
-    pub fn failed_at_door(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn failed_at_door(
+        &mut self,
+        vertex: usize,
+        meta: &Meta,
+        error: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         self.failed_where(vertex, meta, error, tombstone, true)
     }
 
-    fn failed_where(&mut self, vertex: usize, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool, at_door: bool) -> PyResult<()> {
+    fn failed_where(
+        &mut self,
+        vertex: usize,
+        meta: &Meta,
+        error: Bound<'_, PyAny>,
+        tombstone: bool,
+        at_door: bool,
+    ) -> PyResult<()> {
         let py = error.py();
         let error = self.located.bind(py).call1((vertex, PyBytes::new(py, meta), error, at_door))?;
         self.error_item(child(meta, vertex), error, tombstone)

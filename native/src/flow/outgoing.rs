@@ -1,4 +1,5 @@
-//! Outgoing items, gathered per receiver and cause: the mirror of the columns in `core/dataflow/outbox.py`. Payloads are encoded as they come.
+//! Outgoing items, gathered per receiver and cause: the mirror of the columns in `core/dataflow/outbox.py`.
+//! Payloads are encoded as they come.
 
 use crate::meta::Meta;
 use crate::payload::encoding;
@@ -40,7 +41,15 @@ impl Outgoing {
         Ok(())
     }
 
-    pub fn send_encoded(&mut self, owner: u16, cause: u64, vertex: usize, meta: &Meta, payload: &[u8], tombstone: bool) {
+    pub fn send_encoded(
+        &mut self,
+        owner: u16,
+        cause: u64,
+        vertex: usize,
+        meta: &Meta,
+        payload: &[u8],
+        tombstone: bool,
+    ) {
         let at = self.columns(owner, cause);
         self.open[at].payloads.extend_from_slice(payload);
         self.sent(at, vertex, meta, tombstone);
@@ -49,7 +58,14 @@ impl Outgoing {
     fn columns(&mut self, owner: u16, cause: u64) -> usize {
         let found = self.open.iter().rposition(|columns| columns.cause == cause && columns.owner == owner);
         found.unwrap_or_else(|| {
-            self.open.push(Columns { owner, cause, vertices: vec![], metas: vec![], tombstones: vec![], payloads: vec![] });
+            self.open.push(Columns {
+                owner,
+                cause,
+                vertices: vec![],
+                metas: vec![],
+                tombstones: vec![],
+                payloads: vec![],
+            });
             self.open.len() - 1
         })
     }
@@ -81,6 +97,7 @@ impl Columns {
             out[header.len()..].copy_from_slice(&self.payloads);
             Ok(())
         })?;
-        (self.owner, self.cause, self.vertices.clone(), metas, self.tombstones.clone(), payloads).into_pyobject(py)
+        (self.owner, self.cause, self.vertices.clone(), metas, self.tombstones.clone(), payloads)
+            .into_pyobject(py)
     }
 }

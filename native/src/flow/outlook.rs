@@ -1,11 +1,13 @@
-//! Outlook: which vertices are worked on for all items at hand, and in which pass. From the graph alone, once.
+//! Outlook: which vertices are worked on for all items at hand, and in which pass. From the graph alone,
+//! once.
 
 use crate::flow::describe::{Kind, Vertex};
 
 /// What lies behind a vertex, and in which pass it is worked on.
 #[derive(Default)]
 pub struct Outlook {
-    /// It is asked about batches, or leads to one that is: all items at hand are worked on before the first goes on.
+    /// It is asked about batches, or leads to one that is: all items at hand are worked on before the first
+    /// goes on.
     pub worked: bool,
     /// The next vertices that are worked so, up to the first doors.
     pub next: Vec<usize>,
@@ -59,8 +61,9 @@ fn look(vertices: &[Vertex], worked: &[Option<bool>], vertex: usize, found: &mut
     }
 }
 
-/// In which pass each vertex is worked on: one more behind each way out of state, or through a door, into functions that are asked about
-/// batches. All in the first if there is a loop, whose rounds and items take turns.
+/// In which pass each vertex is worked on: one more behind each way out of state, or through a door, into
+/// functions that are asked about batches. All in the first if there is a loop, whose rounds and items take
+/// turns.
 pub fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
     let mut passes = vec![0u8; vertices.len()];
     let mut changed = !vertices.iter().any(|vertex| matches!(vertex.kind, Kind::Loop { .. }));
@@ -70,7 +73,8 @@ pub fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
             let keyed = matches!(vertex.kind, Kind::Grouping | Kind::Reduce | Kind::Folded);
             for output in &vertex.outputs {
                 let next = &vertices[*output];
-                let batched = outlooks[*output].worked || matches!(next.kind, Kind::Forward) && !outlooks[*output].next.is_empty();
+                let batched = outlooks[*output].worked
+                    || matches!(next.kind, Kind::Forward) && !outlooks[*output].next.is_empty();
                 let pass = passes[number].saturating_add((batched && (keyed || next.routed)) as u8).min(LAST);
                 if passes[*output] < pass {
                     (passes[*output], changed) = (pass, true);

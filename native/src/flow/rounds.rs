@@ -65,7 +65,13 @@ impl Flow {
         Ok(())
     }
 
-    pub fn round(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn round(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let count = self.vertices[vertex].outputs.len();
         for edge in 0..count {
             let output = self.vertices[vertex].outputs[edge];
@@ -80,7 +86,9 @@ impl Flow {
         let mut encoded = Vec::new();
         reference::append(payload, &mut encoded)?;
         let waiting = self.rounds.going.entry((meta.clone(), vertex)).or_default();
-        if let Some(other) = waiting.iter().position(|(_, other, gone)| *gone != tombstone && *other == encoded) {
+        if let Some(other) =
+            waiting.iter().position(|(_, other, gone)| *gone != tombstone && *other == encoded)
+        {
             let (number, _, _) = waiting.remove(other);
             self.rounds.annihilated.insert(number);
             return Ok(());
@@ -88,7 +96,14 @@ impl Flow {
         self.rounds.count += 1;
         waiting.push((self.rounds.count, encoded, tombstone));
         let payload = payload.clone().unbind();
-        self.rounds.around.push(Reverse(Round { meta, number: self.rounds.count, cause: self.cause, vertex, payload, tombstone }));
+        self.rounds.around.push(Reverse(Round {
+            meta,
+            number: self.rounds.count,
+            cause: self.cause,
+            vertex,
+            payload,
+            tombstone,
+        }));
         Ok(())
     }
 

@@ -1,12 +1,14 @@
-//! Stages: what vectorised functions make of all items that are at hand, asked before the first of them begins its way.
+//! Stages: what vectorised functions make of all items that are at hand, asked before the first of them
+//! begins its way.
 //!
-//! Functions are pure, so when they are called changes nothing: each vectorised function that items come to before any door is asked
-//! about all of them together, and its results go to the next such function as they are, as columns. Then each item takes its way alone,
-//! in the order of metas as ever, and finds at each of those vertices what was made of it. Ordinary functions in front of vectorised
-//! ones are called ahead too.
+//! Functions are pure, so when they are called changes nothing: each vectorised function that items come to
+//! before any door is asked about all of them together, and its results go to the next such function as they
+//! are, as columns. Then each item takes its way alone, in the order of metas as ever, and finds at each of
+//! those vertices what was made of it. Ordinary functions in front of vectorised ones are called ahead too.
 //!
-//! Keeps: metas, the order of everything, and error items, item by item. Does not: go through doors; what comes out of state begins
-//! stages of a later pass (passes.rs), what comes out of a loop or from another worker stages of its own.
+//! Keeps: metas, the order of everything, and error items, item by item. Does not: go through doors; what
+//! comes out of state begins stages of a later pass (passes.rs), what comes out of a loop or from another
+//! worker stages of its own.
 
 use crate::flow::answers::{Answer, Fault, Items};
 use crate::flow::describe::Kind;
@@ -54,10 +56,16 @@ impl Ahead {
 }
 
 impl Flow {
-    // --- asking -----------------------------------------------------------------------------------------------------------------
+    // --- asking
+    // -------------------------------------------------------------------------------------------------------
 
-    /// What is made of items before the first of them begins, by their numbers: of those whose vertex and payload are given.
-    pub fn ahead<'a>(&self, py: Python<'_>, items: impl Iterator<Item = Option<(usize, &'a Payload)>>) -> PyResult<Ahead> {
+    /// What is made of items before the first of them begins, by their numbers: of those whose vertex and
+    /// payload are given.
+    pub fn ahead<'a>(
+        &self,
+        py: Python<'_>,
+        items: impl Iterator<Item = Option<(usize, &'a Payload)>>,
+    ) -> PyResult<Ahead> {
         let mut ahead = Ahead::default();
         if self.outlooks.is_none() {
             return Ok(ahead);
@@ -100,7 +108,9 @@ impl Flow {
     /// Is anything asked about items at this vertex before they go through a door?
     fn begins(&self, vertex: usize) -> bool {
         let (this, outlook) = (&self.vertices[vertex], self.outlook(vertex));
-        this.pass <= self.pass && (outlook.worked || matches!(this.kind, Kind::Forward) && self.goes_on(outlook).next().is_some())
+        this.pass <= self.pass
+            && (outlook.worked
+                || matches!(this.kind, Kind::Forward) && self.goes_on(outlook).next().is_some())
     }
 
     /// The next vertices that are worked on in this pass.
@@ -116,8 +126,11 @@ impl Flow {
     }
 
     fn stage<'py>(&self, py: Python<'py>, vertex: usize, items: &Items<'py>) -> PyResult<Stage> {
-        let Answer { ends, faults, made } =
-            if self.vertices[vertex].batch.is_some() { self.ask(py, vertex, items)? } else { self.one_by_one(vertex, items)? };
+        let Answer { ends, faults, made } = if self.vertices[vertex].batch.is_some() {
+            self.ask(py, vertex, items)?
+        } else {
+            self.one_by_one(vertex, items)?
+        };
         let (next, outlook) = (self.next(py, vertex, &made)?, self.outlook(vertex));
         let needed = made.len() > 0 && (outlook.elsewhere || next.len() < outlook.next.len());
         Ok(Stage { vertex, ends, faults, payloads: if needed { made.payloads()? } else { Vec::new() }, next })
@@ -129,10 +142,16 @@ impl Flow {
         match function.call1((items.given(py)?,)).and_then(|said| Answer::of(&said, items)) {
             Ok(answer) => Ok(answer),
             Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
-            Err(error) if items.len() == 1 || error.value(py).hasattr("of_all")? => Answer::failed(py, items, &error),
+            Err(error) if items.len() == 1 || error.value(py).hasattr("of_all")? => {
+                Answer::failed(py, items, &error)
+            }
             Err(_) => {
                 let half = items.len() / 2;
-                self.ask(py, vertex, &items.part(0, half)?)?.joined(self.ask(py, vertex, &items.part(half, items.len() - half)?)?)
+                self.ask(py, vertex, &items.part(0, half)?)?.joined(self.ask(
+                    py,
+                    vertex,
+                    &items.part(half, items.len() - half)?,
+                )?)
             }
         }
     }
@@ -153,7 +172,8 @@ impl Flow {
         Ok(Answer { ends, faults, made: Items::Payloads(made) })
     }
 
-    // --- going on ---------------------------------------------------------------------------------------------------------------
+    // --- going on
+    // -------------------------------------------------------------------------------------------------------
 
     /// Item `number` of a batch enters its vertex.
     pub fn go_ahead(
@@ -174,25 +194,47 @@ impl Flow {
     }
 
     /// One item alone enters a vertex that is asked about batches.
-    pub fn asked_alone(&mut self, vertex: usize, meta: Meta, payload: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub fn asked_alone(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
         let py = payload.py();
         let stage = self.stage(py, vertex, &Items::Payloads(vec![payload]))?;
         self.found(py, &stage, 0, &meta, tombstone)
     }
 
     /// What was made of item `at` goes on.
-    fn found(&mut self, py: Python<'_>, stage: &Stage, at: usize, meta: &Meta, tombstone: bool) -> PyResult<()> {
+    fn found(
+        &mut self,
+        py: Python<'_>,
+        stage: &Stage,
+        at: usize,
+        meta: &Meta,
+        tombstone: bool,
+    ) -> PyResult<()> {
         match stage.faults.get(&at) {
             Some(Fault::Raised(error, payload)) => {
                 return self.raised(stage.vertex, meta, error.clone_ref(py), payload.bind(py), tombstone)
             }
-            Some(Fault::Error(error)) => return self.failed(stage.vertex, meta, error.bind(py).clone(), tombstone),
+            Some(Fault::Error(error)) => {
+                return self.failed(stage.vertex, meta, error.bind(py).clone(), tombstone)
+            }
             None => {}
         }
         let several = matches!(self.vertices[stage.vertex].kind, Kind::FlatMap);
         for (index, result) in (stage.ends[at]..stage.ends[at + 1]).enumerate() {
             let meta = if several { child(meta, index) } else { meta.clone() };
-            self.go_on(py, stage.vertex, meta, stage.payloads.get(result), Place { stages: &stage.next, at: result }, tombstone)?;
+            self.go_on(
+                py,
+                stage.vertex,
+                meta,
+                stage.payloads.get(result),
+                Place { stages: &stage.next, at: result },
+                tombstone,
+            )?;
         }
         Ok(())
     }

@@ -25,7 +25,8 @@ impl Attribute {
         let (last, offset) = self.known.get();
         if last == class || self.learn(object.py(), class) {
             let offset = if last == class { offset } else { self.known.get().1 };
-            // SAFETY: the offset is that of a slot of this very class, whose plan lives for ever; the object is alive.
+            // SAFETY: the offset is that of a slot of this very class, whose plan lives for ever; the object
+            // is alive.
             let value = unsafe { slots::get(object.as_ptr(), offset) };
             if !value.is_null() {
                 // SAFETY: as above; the slot holds an object, of which a reference is taken.

@@ -136,7 +136,8 @@ mod tests {
         c_str!("()"),
         c_str!("(1, ('a', (b'b', None)), 2.0)"),
     ];
-    const BAD: [&CStr; 5] = [c_str!("2**64"), c_str!("-2**63 - 1"), c_str!("'\\ud800'"), c_str!("object()"), c_str!("[1]")];
+    const BAD: [&CStr; 5] =
+        [c_str!("2**64"), c_str!("-2**63 - 1"), c_str!("'\\ud800'"), c_str!("object()"), c_str!("[1]")];
 
     fn encoded(value: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -210,8 +211,11 @@ mod tests {
     fn depth_is_bounded() {
         Python::initialize();
         Python::attach(|py| {
-            let nested =
-                |depth: i32| (1..depth).fold(PyTuple::empty(py).into_any(), |inner, _| PyTuple::new(py, [inner]).unwrap().into_any());
+            let nested = |depth: i32| {
+                (1..depth).fold(PyTuple::empty(py).into_any(), |inner, _| {
+                    PyTuple::new(py, [inner]).unwrap().into_any()
+                })
+            };
             assert!(encoded(&nested(MAX_DEPTH)).is_some());
             assert!(encoded(&nested(MAX_DEPTH + 1)).is_none());
         });

@@ -1,7 +1,9 @@
-//! Columns: what a vectorised function made of a batch, as rows. The mirror of `columns/shape.py`'s way back to payloads.
+//! Columns: what a vectorised function made of a batch, as rows. The mirror of `columns/shape.py`'s way back
+//! to payloads.
 //!
-//! Python describes an Arrow array by its buffers, all without an offset and validated: ("int" | "float" | "bool", valid, data),
-//! ("text" | "bytes", valid, ends, data), ("tuple", valid, ends, values), ("instance", valid, tag, fields). `valid` is None if nothing is null.
+//! Python describes an Arrow array by its buffers, all without an offset and validated: ("int" | "float" |
+//! "bool", valid, data), ("text" | "bytes", valid, ends, data), ("tuple", valid, ends, values), ("instance",
+//! valid, tag, fields). `valid` is None if nothing is null.
 
 use crate::payload::encoding;
 use crate::payload::plans::TUPLE_TAG;
@@ -56,7 +58,10 @@ impl Column {
             "tuple" => Values::Tuple(buffer(2)?, Box::new(Column::of(&described.get_item(3)?)?)),
             "instance" => {
                 let fields = described.get_item(3)?.cast_into::<PyTuple>().map_err(PyErr::from)?;
-                Values::Instance(described.get_item(2)?.extract()?, fields.iter().map(|field| Column::of(&field)).collect::<PyResult<_>>()?)
+                Values::Instance(
+                    described.get_item(2)?.extract()?,
+                    fields.iter().map(|field| Column::of(&field)).collect::<PyResult<_>>()?,
+                )
             }
             other => return Err(PyValueError::new_err(format!("a column of {other}"))),
         };
@@ -72,8 +77,12 @@ impl Column {
             Values::Int(data) => encoding::put_int(out, i64::from_le_bytes(eight(data, place))),
             Values::Float(data) => encoding::put_float(out, f64::from_le_bytes(eight(data, place))),
             Values::Bool(data) => out.push(if bit(data, place) { 0xc3 } else { 0xc2 }),
-            Values::Text(ends, data) => encoding::put_str(out, &data.bytes()[end(ends, place)..end(ends, place + 1)]),
-            Values::Bytes(ends, data) => encoding::put_bytes(out, &data.bytes()[end(ends, place)..end(ends, place + 1)]),
+            Values::Text(ends, data) => {
+                encoding::put_str(out, &data.bytes()[end(ends, place)..end(ends, place + 1)])
+            }
+            Values::Bytes(ends, data) => {
+                encoding::put_bytes(out, &data.bytes()[end(ends, place)..end(ends, place + 1)])
+            }
             Values::Tuple(ends, values) => {
                 let (first, last) = (end(ends, place), end(ends, place + 1));
                 encoding::put_array(out, last - first + 1);

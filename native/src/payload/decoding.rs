@@ -1,4 +1,5 @@
-//! Decoding payloads: the mirror of `model/payload_codec.py`. Whatever is not a payload gives `Unsupported`; the Python reference explains.
+//! Decoding payloads: the mirror of `model/payload_codec.py`. Whatever is not a payload gives `Unsupported`;
+//! the Python reference explains.
 
 use crate::payload::encoding::Unsupported;
 use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
@@ -213,7 +214,8 @@ impl<'a> Reader<'a> {
     }
 
     fn instance<'py>(&mut self, py: Python<'py>, plan: &'static Plan, room: i32) -> Value<'py> {
-        // SAFETY: a dataclass without a `__new__` of its own is made as object.__new__ makes it; fields are set past the frozen
+        // SAFETY: a dataclass without a `__new__` of its own is made as object.__new__ makes it; fields are
+        // set past the frozen
         // `__setattr__`, as dataclasses do themselves.
         unsafe {
             let class = plan.class.as_ptr() as *mut ffi::PyTypeObject;
@@ -241,7 +243,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A collection: a Vector, or its Python plan reads the wire, tag included.
-    fn collection<'py>(&mut self, py: Python<'py>, plan: &'static Plan, size: usize, room: i32) -> Value<'py> {
+    fn collection<'py>(
+        &mut self,
+        py: Python<'py>,
+        plan: &'static Plan,
+        size: usize,
+        room: i32,
+    ) -> Value<'py> {
         if vector::is_class(&plan.class) {
             return vector::of_values(py, &self.members(py, size - 1, room)?);
         }
@@ -275,7 +283,9 @@ impl<'a> Reader<'a> {
         match self.byte()? {
             small @ 0x00..=0x7f => Ok(small as i64),
             small @ 0xe0..=0xff => Ok(small as i8 as i64),
-            first @ 0xcc..=0xcf => i64::try_from(self.unsigned(1 << (first - 0xcc))?).map_err(|_| Unsupported),
+            first @ 0xcc..=0xcf => {
+                i64::try_from(self.unsigned(1 << (first - 0xcc))?).map_err(|_| Unsupported)
+            }
             0xd0 => Ok(self.unsigned(1)? as i8 as i64),
             0xd1 => Ok(self.unsigned(2)? as i16 as i64),
             0xd2 => Ok(self.unsigned(4)? as i32 as i64),

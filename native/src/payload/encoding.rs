@@ -1,6 +1,7 @@
 //! Encoding and checking payloads: the mirror of `model/payload_codec.py`.
 //!
-//! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference then decides and explains.
+//! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference
+//! then decides and explains.
 
 use crate::payload::plans::{self, Kind, Plan, MAX_DEPTH, TUPLE_TAG};
 use crate::payload::vector;
@@ -168,7 +169,13 @@ pub unsafe fn put_object(py: Python<'_>, out: &mut Vec<u8>, object: Object, room
 }
 
 /// SAFETY: as `put_object`.
-unsafe fn put_rare(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut ffi::PyTypeObject, room: i32) -> Encoded {
+unsafe fn put_rare(
+    py: Python<'_>,
+    out: &mut Vec<u8>,
+    object: Object,
+    kind: *mut ffi::PyTypeObject,
+    room: i32,
+) -> Encoded {
     if is_type(kind, float_type()) {
         put_float(out, objects::float(object));
     } else if object == ffi::Py_None() {
@@ -176,7 +183,10 @@ unsafe fn put_rare(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut
     } else if is_type(kind, bool_type()) {
         out.push(if object == ffi::Py_True() { 0xc3 } else { 0xc2 });
     } else if is_type(kind, bytes_type()) {
-        let data = std::slice::from_raw_parts(ffi::PyBytes_AsString(object) as *const u8, ffi::PyBytes_Size(object) as usize);
+        let data = std::slice::from_raw_parts(
+            ffi::PyBytes_AsString(object) as *const u8,
+            ffi::PyBytes_Size(object) as usize,
+        );
         put_bytes(out, data);
     } else {
         return put_instance(py, out, object, kind, room);
@@ -185,7 +195,13 @@ unsafe fn put_rare(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut
 }
 
 /// SAFETY: as `put_object`.
-unsafe fn put_instance(py: Python<'_>, out: &mut Vec<u8>, object: Object, kind: *mut ffi::PyTypeObject, room: i32) -> Encoded {
+unsafe fn put_instance(
+    py: Python<'_>,
+    out: &mut Vec<u8>,
+    object: Object,
+    kind: *mut ffi::PyTypeObject,
+    room: i32,
+) -> Encoded {
     let plan = plans::of_type(py, kind).ok_or(Unsupported)?;
     if room <= 0 {
         return Err(Unsupported);
@@ -241,8 +257,8 @@ unsafe fn moment(plan: &Plan, object: Object) -> Option<i64> {
     }
 }
 
-/// A wire that a Python plan made: scalars and lists of wires. What else is in it (`msgspec.Raw`) is its encoding.
-/// SAFETY: as `put_object`.
+/// A wire that a Python plan made: scalars and lists of wires. What else is in it (`msgspec.Raw`) is its
+/// encoding. SAFETY: as `put_object`.
 unsafe fn put_wire(py: Python<'_>, out: &mut Vec<u8>, wire: Object) -> Encoded {
     let kind = ffi::Py_TYPE(wire);
     if ffi::PyList_CheckExact(wire) != 0 {
@@ -256,7 +272,8 @@ unsafe fn put_wire(py: Python<'_>, out: &mut Vec<u8>, wire: Object) -> Encoded {
     if is_type(kind, tuple_type()) || plans::of_type(py, kind).is_some() {
         return Err(Unsupported);
     }
-    let known = [str_type(), int_type(), float_type(), bool_type(), bytes_type()].contains(&kind) || wire == ffi::Py_None();
+    let known = [str_type(), int_type(), float_type(), bool_type(), bytes_type()].contains(&kind)
+        || wire == ffi::Py_None();
     if known {
         return put_object(py, out, wire, 0);
     }
@@ -333,7 +350,8 @@ unsafe fn height_of_instance(
         return Err(Unsupported);
     }
     if vector::is_vector(object) {
-        *size += WORD * vector::size(object)?; // not a walk, or each item would pay for the whole of a growing state
+        // not a walk, or each item would pay for the whole of a growing state
+        *size += WORD * vector::size(object)?;
         return vector::height(object, room);
     }
     if matches!(plan.kind, Kind::Collection) {

@@ -1,6 +1,7 @@
 //! Plans: which Python types are payloads, mirrored from `model/payload_registry.py` by `register`.
 //!
-//! Plans live for ever (a process registers each class once), so a reference to one is never stale. Guarded by the GIL.
+//! Plans live for ever (a process registers each class once), so a reference to one is never stale. Guarded
+//! by the GIL.
 
 use crate::python::slots;
 use pyo3::ffi;
@@ -83,7 +84,9 @@ pub fn register(plan: &Bound<'_, PyAny>, direct: bool) -> PyResult<()> {
     }
     let build = plan.getattr("build")?;
     let offsets = match kind {
-        Kind::Dataclass => fields.iter().map(|field| slots::offset(class.as_any(), field.bind(py).as_any())).collect(),
+        Kind::Dataclass => {
+            fields.iter().map(|field| slots::offset(class.as_any(), field.bind(py).as_any())).collect()
+        }
         _ => None,
     };
     let made: &'static Plan = Box::leak(Box::new(Plan {

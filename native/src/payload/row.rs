@@ -1,7 +1,7 @@
 //! Rows: payloads that stay in their canonical encoding from where they are made to where they leave.
 //!
-//! A row is a range of a frame that many rows share: what a vectorised function made, or what a peer sent. Its fields are found by
-//! skipping over values; none is decoded.
+//! A row is a range of a frame that many rows share: what a vectorised function made, or what a peer sent.
+//! Its fields are found by skipping over values; none is decoded.
 
 use crate::payload::decoding::Reader;
 use crate::payload::encoding::Unsupported;
@@ -15,7 +15,8 @@ use std::rc::Rc;
 
 /// Levels of arrays in a well-formed wire: collections have several for one level of the payload.
 const WIRE_DEPTH: i32 = 4 * MAX_DEPTH;
-/// Levels of a field that is worked on without being decoded. Nothing that is kept gets near a payload's own limit by it.
+/// Levels of a field that is worked on without being decoded. Nothing that is kept gets near a payload's own
+/// limit by it.
 const FIELD_DEPTH: i32 = 16;
 
 #[derive(Clone)]
@@ -73,8 +74,13 @@ pub fn rows_of(data: &Bound<'_, PyBytes>) -> Result<Vec<Row>, Unsupported> {
 /// Where the fields of an instance stand: field `i` from bound `i` to the next.
 pub type Bounds = SmallVec<[u32; 12]>;
 
-/// The class of an instance, and where its first `count` fields stand. None if it is no instance of a class with fields.
-pub fn fields(py: Python<'_>, row: &[u8], wanted: impl FnOnce(&'static Plan) -> usize) -> Option<(&'static Plan, Bounds)> {
+/// The class of an instance, and where its first `count` fields stand. None if it is no instance of a class
+/// with fields.
+pub fn fields(
+    py: Python<'_>,
+    row: &[u8],
+    wanted: impl FnOnce(&'static Plan) -> usize,
+) -> Option<(&'static Plan, Bounds)> {
     let mut reader = Reader::new(row);
     let size = reader.array().ok()?;
     let tag = u32::try_from(reader.number().ok()?).ok()?;

@@ -1,4 +1,5 @@
-//! fs.Vector: its append, its encoding, and its deltas; the mirror of `model/collections/vector.py`, on the same Python objects.
+//! fs.Vector: its append, its encoding, and its deltas; the mirror of `model/collections/vector.py`, on the
+//! same Python objects.
 
 use crate::payload::decoding::Reader;
 use crate::payload::encoding::{self, Unsupported};
@@ -52,11 +53,17 @@ static APPEND: MethodDef = MethodDef(UnsafeCell::new(ffi::PyMethodDef {
 
 /// Give `class` (fs.Vector) the native `append`, and know its instances from now on.
 #[pyfunction]
-pub fn install_vector(class: &Bound<'_, PyType>, append: Py<PyAny>, pushed: Py<PyAny>, with_height: Py<PyAny>) -> PyResult<()> {
+pub fn install_vector(
+    class: &Bound<'_, PyType>,
+    append: Py<PyAny>,
+    pushed: Py<PyAny>,
+    with_height: Py<PyAny>,
+) -> PyResult<()> {
     let py = class.py();
     let offset = |name: &str| {
         let name = pyo3::types::PyString::new(py, name).into_any();
-        slots::offset(class.as_any(), &name).ok_or_else(|| PyTypeError::new_err(format!("Vector has no slot {name}")))
+        slots::offset(class.as_any(), &name)
+            .ok_or_else(|| PyTypeError::new_err(format!("Vector has no slot {name}")))
     };
     let made = Layout {
         class: class.clone().unbind(),
@@ -135,7 +142,11 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
     let layout = layout().expect("a Vector's append is installed with its layout");
     let given = Bound::from_borrowed_ptr(py, value);
     let Ok(height) = encoding::height(&given, MAX_DEPTH - 1) else {
-        return layout.append.bind(py).call1((Bound::from_borrowed_ptr(py, this), given)).map(Bound::into_ptr);
+        return layout
+            .append
+            .bind(py)
+            .call1((Bound::from_borrowed_ptr(py, this), given))
+            .map(Bound::into_ptr);
     };
     let (tail, counts) = (slots::get(this, layout.tail), slots::get(this, layout.counts));
     let size = ffi::PyLong_AsSsize_t(slots::get(this, layout.size));
@@ -149,8 +160,10 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
         let leaves = (size as usize >> BITS) - 1;
         let (old_level, old_root) = (slots::get(this, layout.level), slots::get(this, layout.root));
         let leaf = Bound::from_owned_ptr(py, ffi::PyList_AsTuple(tail));
-        let arguments = (Bound::from_borrowed_ptr(py, old_level), Bound::from_borrowed_ptr(py, old_root), leaves, leaf);
-        let (level, root): (Bound<'_, PyAny>, Bound<'_, PyAny>) = layout.pushed.bind(py).call1(arguments)?.extract()?;
+        let arguments =
+            (Bound::from_borrowed_ptr(py, old_level), Bound::from_borrowed_ptr(py, old_root), leaves, leaf);
+        let (level, root): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+            layout.pushed.bind(py).call1(arguments)?.extract()?;
         (level.into_ptr(), root.into_ptr(), ffi::PyList_New(0))
     };
     if longer.is_null() || ffi::PyList_Append(longer, value) != 0 {
@@ -184,7 +197,10 @@ unsafe fn counted(py: Python<'_>, layout: &Layout, counts: Object, height: i32) 
 }
 
 /// A Vector of these values, as its constructor makes it; Unsupported if they do not fit.
-pub fn of_values<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<Bound<'py, PyAny>, Unsupported> {
+pub fn of_values<'py>(
+    py: Python<'py>,
+    values: &[Bound<'py, PyAny>],
+) -> Result<Bound<'py, PyAny>, Unsupported> {
     let layout = layout().ok_or(Unsupported)?;
     let mut counts: Vec<usize> = Vec::new();
     for value in values {
@@ -203,7 +219,8 @@ pub fn of_values<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<B
     let level = level.into_pyobject(py).map_err(|_| Unsupported)?;
     let tail = PyList::new(py, &values[in_trie..]).map_err(failed)?;
     let counts = PyTuple::new(py, counts).map_err(failed)?;
-    // SAFETY: a Vector has no `__new__` of its own, and its empty slots are filled with what its constructor puts there.
+    // SAFETY: a Vector has no `__new__` of its own, and its empty slots are filled with what its constructor
+    // puts there.
     unsafe {
         let made = ffi::PyType_GenericAlloc(layout.class.as_ptr() as *mut ffi::PyTypeObject, 0);
         if made.is_null() {
@@ -220,9 +237,15 @@ pub fn of_values<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<B
 }
 
 /// `trie.built` of full leaves.
-fn built<'py>(py: Python<'py>, values: &[Bound<'py, PyAny>]) -> Result<(usize, Bound<'py, PyTuple>), Unsupported> {
+fn built<'py>(
+    py: Python<'py>,
+    values: &[Bound<'py, PyAny>],
+) -> Result<(usize, Bound<'py, PyTuple>), Unsupported> {
     let tuples = |objects: &[Bound<'py, PyAny>]| -> Result<Vec<Bound<'py, PyAny>>, Unsupported> {
-        objects.chunks(WIDTH).map(|part| PyTuple::new(py, part).map(Bound::into_any).map_err(|_| Unsupported)).collect()
+        objects
+            .chunks(WIDTH)
+            .map(|part| PyTuple::new(py, part).map(Bound::into_any).map_err(|_| Unsupported))
+            .collect()
     };
     let (mut nodes, mut level) = (tuples(values)?, 1);
     while nodes.len() > WIDTH {
@@ -236,14 +259,16 @@ pub fn is_class(class: &Py<PyType>) -> bool {
     layout().is_some_and(|layout| class.as_ptr() == layout.class.as_ptr())
 }
 
-/// The Vector of a full state and deltas that all append, as `reduce.decoded` gives it; None for whatever is not that.
+/// The Vector of a full state and deltas that all append, as `reduce.decoded` gives it; None for whatever is
+/// not that.
 #[pyfunction]
 pub fn restored<'py>(stored: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
     let py = stored.py();
     let mut values = Vec::new();
     for (place, part) in stored.iter().enumerate() {
         let mut reader = Reader::new(part.cast::<PyBytes>().ok()?.as_bytes());
-        let count = if place == 0 { whole(&mut reader) } else { appending(&mut reader, values.len()) }.ok()?;
+        let count =
+            if place == 0 { whole(&mut reader) } else { appending(&mut reader, values.len()) }.ok()?;
         for _ in 0..count {
             values.push(reader.value(py, MAX_DEPTH - 1).ok()?);
         }
@@ -264,11 +289,16 @@ pub fn whole(reader: &mut Reader<'_>) -> Result<usize, Unsupported> {
     }
 }
 
-/// How many values stand behind the header of a delta that appends to a Vector of `before` (see `reduce::appended`).
+/// How many values stand behind the header of a delta that appends to a Vector of `before` (see
+/// `reduce::appended`).
 pub fn appending(reader: &mut Reader<'_>, before: usize) -> Result<usize, Unsupported> {
     let shape = reader.array()? == 6 && reader.number()? == 1 && reader.number()? == before as u64;
     let after = reader.number()?;
-    let count = if shape && reader.array()? == 0 && reader.array()? == 0 { reader.array()? } else { return Err(Unsupported) };
+    let count = if shape && reader.array()? == 0 && reader.array()? == 0 {
+        reader.array()?
+    } else {
+        return Err(Unsupported);
+    };
     if after == (before + count) as u64 {
         Ok(count)
     } else {
@@ -367,7 +397,8 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
         }
         return Ok((0..in_tail(before)).all(|place| tail_item(old_tail, place) == item(root, place)));
     }
-    Ok(old_tail == new_tail || (0..in_tail(before)).all(|place| tail_item(old_tail, place) == tail_item(new_tail, place)))
+    Ok(old_tail == new_tail
+        || (0..in_tail(before)).all(|place| tail_item(old_tail, place) == tail_item(new_tail, place)))
 }
 
 /// Are the values of `old` the first ones of `new`, node by node?
@@ -427,7 +458,13 @@ def refused(vector, value):
                 py.run(PYTHON, Some(&names), None).unwrap();
                 let get = |name: &str| names.get_item(name).unwrap().unwrap();
                 let class = get("Vector").cast_into::<PyType>().unwrap();
-                install_vector(&class, get("refused").unbind(), get("pushed").unbind(), get("refused").unbind()).unwrap();
+                install_vector(
+                    &class,
+                    get("refused").unbind(),
+                    get("pushed").unbind(),
+                    get("refused").unbind(),
+                )
+                .unwrap();
             }
             test(py);
         });
@@ -497,7 +534,10 @@ def refused(vector, value):
     fn what_is_no_payload_is_refused_by_the_reference() {
         with_vectors(|py| {
             let base = of_values(py, &numbers(py, 1)).ok().unwrap();
-            assert!(base.call_method1("append", (PyList::empty(py),)).unwrap_err().is_instance_of::<PyTypeError>(py));
+            assert!(base
+                .call_method1("append", (PyList::empty(py),))
+                .unwrap_err()
+                .is_instance_of::<PyTypeError>(py));
         });
     }
 }

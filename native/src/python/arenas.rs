@@ -1,11 +1,13 @@
 //! Arenas: Python's small objects on huge pages.
 //!
-//! A document touches objects all over a heap of hundreds of megabytes, so with pages of 4 KiB most of its accesses also miss the
-//! processor's table of pages. Python asks for arenas of 1 MiB; here they are halves of chunks of 2 MiB that the operating system is
-//! asked to back with one page each. To clear such a page takes as long as a tenth of a document, so a thread has one ready.
+//! A document touches objects all over a heap of hundreds of megabytes, so with pages of 4 KiB most of its
+//! accesses also miss the processor's table of pages. Python asks for arenas of 1 MiB; here they are halves
+//! of chunks of 2 MiB that the operating system is asked to back with one page each. To clear such a page
+//! takes as long as a tenth of a document, so a thread has one ready.
 //!
-//! Keeps: an arena that is not ours is freed by whoever made it; a chunk without arenas is given back. Where there are no huge pages
-//! nothing is lost. Does not: touch what Python allocated before, or objects above 512 bytes, which are malloc's.
+//! Keeps: an arena that is not ours is freed by whoever made it; a chunk without arenas is given back. Where
+//! there are no huge pages nothing is lost. Does not: touch what Python allocated before, or objects above
+//! 512 bytes, which are malloc's.
 
 use pyo3::prelude::*;
 use std::collections::HashSet;
@@ -18,7 +20,8 @@ use std::{mem, ptr};
 
 const CHUNK: usize = 2 << 20;
 const HALF: usize = CHUNK / 2;
-/// Chunks that nobody uses yet; 0: none. The only thing that the two threads share, so that a fork finds no lock taken.
+/// Chunks that nobody uses yet; 0: none. The only thing that the two threads share, so that a fork finds no
+/// lock taken.
 static READY: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 static PREPARER: OnceLock<Thread> = OnceLock::new();
 const POPULATE_WRITE: i32 = 23;
@@ -35,7 +38,8 @@ type Exchange = unsafe extern "C" fn(*mut PyObjectArenaAllocator);
 
 /// A function of CPython's that is not of its stable ones, so a Python of tomorrow may be without it.
 fn exchange(name: &CStr) -> Option<Exchange> {
-    // SAFETY: a plain look-up; both functions that are asked for have had this signature since there were any.
+    // SAFETY: a plain look-up; both functions that are asked for have had this signature since there were
+    // any.
     unsafe {
         let found = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
         (!found.is_null()).then(|| mem::transmute::<*mut c_void, Exchange>(found))
@@ -88,7 +92,8 @@ fn prepare() {
         for place in &READY {
             if place.load(Ordering::Acquire) == 0 {
                 let Some(made) = chunk() else { return };
-                // SAFETY: a mapping of ours. A system that does not know this answers with an error, and clears the page at its first use.
+                // SAFETY: a mapping of ours. A system that does not know this answers with an error, and
+                // clears the page at its first use.
                 unsafe { libc::madvise(made as *mut c_void, CHUNK, POPULATE_WRITE) };
                 place.store(made, Ordering::Release);
             }

@@ -24,7 +24,9 @@ impl Buffer {
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             // SAFETY: a simple view is contiguous; Arrow's buffers do not change.
-            Some(view) if view.len > 0 => unsafe { std::slice::from_raw_parts(view.buf as *const u8, view.len as usize) },
+            Some(view) if view.len > 0 => unsafe {
+                std::slice::from_raw_parts(view.buf as *const u8, view.len as usize)
+            },
             _ => &[],
         }
     }

@@ -1,6 +1,7 @@
 //! Moments: datetimes in UTC as microseconds since 1970, which is what event times and their encoding are.
 //!
-//! Does not: know other zones, or datetimes where the kernel is built for all versions of Python (the feature `abi3`): Python reads those.
+//! Does not: know other zones, or datetimes where the kernel is built for all versions of Python (the feature
+//! `abi3`): Python reads those.
 
 use crate::python::objects::Object;
 
@@ -28,12 +29,18 @@ mod chosen {
     /// SAFETY: `object` is alive and the GIL is held.
     #[inline]
     pub unsafe fn microseconds(object: Object) -> Option<i64> {
-        if ffi::PyDateTime_CheckExact(object) == 0 || ffi::PyDateTime_DATE_GET_TZINFO(object) != ffi::PyDateTime_TimeZone_UTC() {
+        if ffi::PyDateTime_CheckExact(object) == 0
+            || ffi::PyDateTime_DATE_GET_TZINFO(object) != ffi::PyDateTime_TimeZone_UTC()
+        {
             return None;
         }
-        let days =
-            days(ffi::PyDateTime_GET_YEAR(object) as i64, ffi::PyDateTime_GET_MONTH(object) as i64, ffi::PyDateTime_GET_DAY(object) as i64);
-        let minutes = ffi::PyDateTime_DATE_GET_HOUR(object) as i64 * 60 + ffi::PyDateTime_DATE_GET_MINUTE(object) as i64;
+        let days = days(
+            ffi::PyDateTime_GET_YEAR(object) as i64,
+            ffi::PyDateTime_GET_MONTH(object) as i64,
+            ffi::PyDateTime_GET_DAY(object) as i64,
+        );
+        let minutes = ffi::PyDateTime_DATE_GET_HOUR(object) as i64 * 60
+            + ffi::PyDateTime_DATE_GET_MINUTE(object) as i64;
         let seconds = days * DAY + minutes * 60 + ffi::PyDateTime_DATE_GET_SECOND(object) as i64;
         Some(seconds * 1_000_000 + ffi::PyDateTime_DATE_GET_MICROSECOND(object) as i64)
     }
@@ -46,7 +53,9 @@ mod chosen {
         let zone = PyTzInfo::utc(py).ok()?;
         let clock = ((second / 3600) as u8, (second / 60 % 60) as u8, (second % 60) as u8);
         let year = i32::try_from(year).ok()?;
-        PyDateTime::new(py, year, month, day, clock.0, clock.1, clock.2, rest as u32, Some(&zone)).ok().map(Bound::into_any)
+        PyDateTime::new(py, year, month, day, clock.0, clock.1, clock.2, rest as u32, Some(&zone))
+            .ok()
+            .map(Bound::into_any)
     }
 
     /// Days since 1970 of a date (Howard Hinnant's `days_from_civil`).

@@ -1,4 +1,5 @@
-//! The Python reference: what is called where this kernel does not know, so that refusals and their messages are made in one place.
+//! The Python reference: what is called where this kernel does not know, so that refusals and their messages
+//! are made in one place.
 
 use crate::payload::encoding;
 use crate::payload::plans::MAX_DEPTH;
@@ -42,7 +43,11 @@ pub fn refer_to(
     }
 }
 
-fn call<'py>(py: Python<'py>, cell: &PyOnceLock<Py<PyAny>>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn call<'py>(
+    py: Python<'py>,
+    cell: &PyOnceLock<Py<PyAny>>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     cell.get(py).expect("payload_codec refers to itself when it is imported").bind(py).call1((value,))
 }
 
@@ -89,7 +94,11 @@ pub fn decode_items<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, Py
 
 pub fn height_of<'py>(value: &Bound<'py, PyAny>, room: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    HEIGHT_OF.get(py).expect("payload_codec refers to itself when it is imported").bind(py).call1((value, room))
+    HEIGHT_OF
+        .get(py)
+        .expect("payload_codec refers to itself when it is imported")
+        .bind(py)
+        .call1((value, room))
 }
 
 /// Raise PayloadError unless `value` is a payload.
@@ -117,7 +126,9 @@ pub fn beyond(py: Python<'_>, what: &str, limit: usize) -> PyErr {
 
 /// A tombstone whose item is not there (`errors.unmatched`).
 pub fn unmatched(py: Python<'_>, place: &str, meta: &[u8]) -> PyErr {
-    let made = py.import("flamestream.model.errors").and_then(|errors| errors.call_method1("unmatched", (place, PyBytes::new(py, meta))));
+    let made = py
+        .import("flamestream.model.errors")
+        .and_then(|errors| errors.call_method1("unmatched", (place, PyBytes::new(py, meta))));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -133,7 +144,12 @@ impl Tools {
     }
 
     /// The error item's payload; the exception itself where it says nothing about the record.
-    pub fn error_of<'py>(&self, function: &Py<PyAny>, error: PyErr, payload: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn error_of<'py>(
+        &self,
+        function: &Py<PyAny>,
+        error: PyErr,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = payload.py();
         let fatal = error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyRecursionError>(py);
         if fatal || !error.is_instance_of::<PyException>(py) {

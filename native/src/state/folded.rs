@@ -1,8 +1,11 @@
-//! Folded: a reduce of ready-made functions, over rows. The same results, rows of snapshots and errors as `reduce.rs`, which mirrors
-//! `core/dataflow/reduce.py`; only that payloads stay encoded, and that a list's values stand one behind the other in their bucket.
+//! Folded: a reduce of ready-made functions, over rows. The same results, rows of snapshots and errors as
+//! `reduce.rs`, which mirrors
+//! `core/dataflow/reduce.py`; only that payloads stay encoded, and that a list's values stand one behind the
+//! other in their bucket.
 //!
-//! An accumulator of a list is how much of that is its own. So all accumulators of a bucket share one piece of memory, in order, and
-//! going back cuts it. What a ready-made function cannot do natively Python does, for that item; its accumulator is then an object.
+//! An accumulator of a list is how much of that is its own. So all accumulators of a bucket share one piece
+//! of memory, in order, and going back cuts it. What a ready-made function cannot do natively Python does,
+//! for that item; its accumulator is then an object.
 
 use crate::meta::{Floor, Meta};
 use crate::payload::decoding::Reader;
@@ -87,7 +90,12 @@ impl Steps {
     }
 
     pub fn restored(&mut self, states: Py<PyAny>) {
-        self.steps = vec![Step { meta: Meta::from_slice(&[0; 8]), row: None, accumulator: Accumulator::Stored(states), made: None }];
+        self.steps = vec![Step {
+            meta: Meta::from_slice(&[0; 8]),
+            row: None,
+            accumulator: Accumulator::Stored(states),
+            made: None,
+        }];
     }
 }
 
@@ -108,7 +116,8 @@ pub struct Folded {
 pub type Changes = Vec<(Meta, Outcome, bool)>;
 
 impl Folded {
-    /// An item in order writes its result to `out`, or gives what Python made of it; a late one, all that changed.
+    /// An item in order writes its result to `out`, or gives what Python made of it; a late one, all that
+    /// changed.
     pub fn insert(
         &mut self,
         py: Python<'_>,
@@ -126,7 +135,10 @@ impl Folded {
         if let Some(last) = content.steps.last() {
             if *meta < last.meta {
                 let place = content.steps.partition_point(|step| step.meta <= *meta);
-                content.steps.insert(place, Step { meta: meta.clone(), row: Some(row), accumulator: Accumulator::Absent, made: None });
+                content.steps.insert(
+                    place,
+                    Step { meta: meta.clone(), row: Some(row), accumulator: Accumulator::Absent, made: None },
+                );
                 return Ok(Some(self.again(py, tools, at, place, 1)?));
             }
             if newest > TRIM_ABOVE {
@@ -141,7 +153,15 @@ impl Folded {
     }
 
     /// A tombstone for an item that was inserted before.
-    pub fn remove(&mut self, py: Python<'_>, tools: &Tools, key: &[u8], slot: u16, meta: &Meta, victim: &[u8]) -> PyResult<Changes> {
+    pub fn remove(
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        victim: &[u8],
+    ) -> PyResult<Changes> {
         let at = self.table.touched(key, slot);
         let steps = &self.table.at(at).content.steps;
         let start = steps.partition_point(|step| step.meta < *meta);
@@ -158,17 +178,35 @@ impl Folded {
     }
 
     /// Combine from `start` on; the first `new` of them had no result before.
-    fn again(&mut self, py: Python<'_>, tools: &Tools, at: u32, start: usize, new: usize) -> PyResult<Changes> {
+    fn again(
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        at: u32,
+        start: usize,
+        new: usize,
+    ) -> PyResult<Changes> {
         let mut old: Vec<Option<Outcome>> = (0..new).map(|_| None).collect();
         old.extend(self.outcomes(py, at, start + new)?.into_iter().map(Some));
         self.refold(py, tools, at, start, old)
     }
 
-    /// Combine from `start` on, where `old` are the results so far: the tombstones of those that changed, then what holds now.
-    fn refold(&mut self, py: Python<'_>, tools: &Tools, at: u32, start: usize, old: Vec<Option<Outcome>>) -> PyResult<Changes> {
+    /// Combine from `start` on, where `old` are the results so far: the tombstones of those that changed,
+    /// then what holds now.
+    fn refold(
+        &mut self,
+        py: Python<'_>,
+        tools: &Tools,
+        at: u32,
+        start: usize,
+        old: Vec<Option<Outcome>>,
+    ) -> PyResult<Changes> {
         let (mut tombstones, mut changes) = (Vec::new(), Vec::new());
         for (place, old) in (start..).zip(old) {
-            let row = self.table.at(at).content.steps[place].row.clone().expect("what is combined again has its row");
+            let row = self.table.at(at).content.steps[place]
+                .row
+                .clone()
+                .expect("what is combined again has its row");
             let mut out = Vec::new();
             let (accumulator, made) = self.stepped(py, tools, at, place, &row, &mut out)?;
             let now = made.clone().unwrap_or_else(|| Outcome { encoded: out.into(), error: false });
@@ -198,14 +236,17 @@ impl Folded {
         if let Some(made) = &step.made {
             return Ok(made.clone());
         }
-        let (Accumulator::Known(known), Some(row)) = (&step.accumulator, &step.row) else { unreachable!("Python's results are kept") };
+        let (Accumulator::Known(known), Some(row)) = (&step.accumulator, &step.row) else {
+            unreachable!("Python's results are kept")
+        };
         let mut out = Vec::new();
         let done = self.emit.put(py, &mut out, *known, values, row.bytes());
         assert!(done, "what was emitted natively once can be again");
         Ok(Outcome { encoded: out.into(), error: false })
     }
 
-    /// Fold `row` behind the steps before `place`: the accumulator after it; its result in `out`, or as Python made it.
+    /// Fold `row` behind the steps before `place`: the accumulator after it; its result in `out`, or as
+    /// Python made it.
     fn stepped(
         &mut self,
         py: Python<'_>,
@@ -250,7 +291,10 @@ impl Folded {
         let error = result.get_type().as_ptr() == self.error_type.as_ptr();
         let outcome = Some(Outcome { encoded: encoded(&result)?.into(), error });
         let kept = before.is_some_and(|before| before.is(&made));
-        let accumulator = match (after, self.table.at(at).content.steps.get(place.wrapping_sub(1)).map(|step| &step.accumulator)) {
+        let accumulator = match (
+            after,
+            self.table.at(at).content.steps.get(place.wrapping_sub(1)).map(|step| &step.accumulator),
+        ) {
             (Some(after), _) => Accumulator::Known(after),
             (None, Some(Accumulator::Known(known))) if kept => Accumulator::Known(*known),
             _ => Accumulator::Object(made.unbind()),
@@ -260,7 +304,9 @@ impl Folded {
 
     /// Make a stored accumulator one to work with.
     fn unstore(&mut self, py: Python<'_>, at: u32, place: usize) -> PyResult<()> {
-        let Accumulator::Stored(stored) = &self.table.at(at).content.steps[place].accumulator else { return Ok(()) };
+        let Accumulator::Stored(stored) = &self.table.at(at).content.steps[place].accumulator else {
+            return Ok(());
+        };
         let stored = stored.clone_ref(py).into_bound(py);
         let parts = stored.cast::<PyTuple>().map_err(PyErr::from)?;
         let content = &mut self.table.at(at).content;
@@ -273,7 +319,12 @@ impl Folded {
     }
 
     /// The accumulator as Python has it; None before the first.
-    pub fn object<'py>(&mut self, py: Python<'py>, at: u32, place: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn object<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        place: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.unstore(py, at, place)?;
         let Steps { steps, values } = &self.table.at(at).content;
         match &steps[place].accumulator {
@@ -289,7 +340,13 @@ impl Folded {
     }
 
     /// What changed of a bucket between two cuts.
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        committed: &Floor,
+        cut: &Floor,
+    ) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) {
             return Ok(None);
         }
@@ -325,12 +382,16 @@ impl Folded {
         self.unstore(py, at, old)?;
         let Steps { steps, values } = &self.table.at(at).content;
         match (&steps[old].accumulator, &steps[new].accumulator) {
-            (Accumulator::Known(Known::List { count: before, end: start }), Accumulator::Known(Known::List { count: after, end })) => {
-                Ok((after - before <= LEAST_LIMIT.max(after / 2)).then(|| appended(*before, *after, &values[*start..*end])))
-            }
+            (
+                Accumulator::Known(Known::List { count: before, end: start }),
+                Accumulator::Known(Known::List { count: after, end }),
+            ) => Ok((after - before <= LEAST_LIMIT.max(after / 2))
+                .then(|| appended(*before, *after, &values[*start..*end]))),
             (Accumulator::Known(_), Accumulator::Known(_)) => Ok(None),
             _ => {
-                let (Some(one), Some(other)) = (self.object(py, at, old)?, self.object(py, at, new)?) else { return Ok(None) };
+                let (Some(one), Some(other)) = (self.object(py, at, old)?, self.object(py, at, new)?) else {
+                    return Ok(None);
+                };
                 let change = self.delta_state.bind(py).call1((one, other))?;
                 if change.is_none() {
                     Ok(None)
@@ -354,7 +415,8 @@ fn appended(before: usize, after: usize, values: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The accumulator of a full state and deltas that all append, with its values in `values`; None for whatever is not that.
+/// The accumulator of a full state and deltas that all append, with its values in `values`; None for whatever
+/// is not that.
 fn known(parts: &Bound<'_, PyTuple>, values: &mut Vec<u8>) -> Option<Known> {
     let first = parts.get_item(0).ok()?;
     let first = first.cast::<PyBytes>().ok()?.as_bytes();
@@ -368,7 +430,9 @@ fn known(parts: &Bound<'_, PyTuple>, values: &mut Vec<u8>) -> Option<Known> {
     for (place, part) in parts.iter().enumerate() {
         let part = part.cast_into::<PyBytes>().ok()?;
         let mut reader = Reader::new(part.as_bytes());
-        let more = if place == 0 { vector::whole(&mut reader) } else { vector::appending(&mut reader, count) }.ok()?;
+        let more =
+            if place == 0 { vector::whole(&mut reader) } else { vector::appending(&mut reader, count) }
+                .ok()?;
         let start = reader.at();
         for _ in 0..more {
             reader.skip(4 * crate::payload::plans::MAX_DEPTH).ok()?;

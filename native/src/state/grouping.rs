@@ -90,12 +90,20 @@ impl Grouping {
     }
 
     /// A tombstone for an item that was inserted before.
-    pub fn remove<'py>(&mut self, key: &[u8], slot: u16, meta: &Meta, payload: &Bound<'py, PyAny>) -> PyResult<Changes<'py>> {
+    pub fn remove<'py>(
+        &mut self,
+        key: &[u8],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Changes<'py>> {
         let (py, window, operation) = (payload.py(), self.window, self.operation);
         let victim = encoded(payload)?;
         let content = self.touched(key, slot);
-        let (start, end) =
-            (content.items.partition_point(|(other, _)| other < meta), content.items.partition_point(|(other, _)| other <= meta));
+        let (start, end) = (
+            content.items.partition_point(|(other, _)| other < meta),
+            content.items.partition_point(|(other, _)| other <= meta),
+        );
         for place in start..end {
             if encoded(content.items[place].1.bind(py))? == victim {
                 let mut changes = windows(py, content, window, place, place + window, true)?;
@@ -108,7 +116,13 @@ impl Grouping {
     }
 
     /// What changed of a bucket between two cuts.
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        committed: &Floor,
+        cut: &Floor,
+    ) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) || self.window == 1 {
             return Ok(None);
         }
@@ -131,11 +145,19 @@ impl Grouping {
     }
 }
 
-fn windows<'py>(py: Python<'py>, content: &Items, window: usize, start: usize, end: usize, tombstones: bool) -> PyResult<Changes<'py>> {
+fn windows<'py>(
+    py: Python<'py>,
+    content: &Items,
+    window: usize,
+    start: usize,
+    end: usize,
+    tombstones: bool,
+) -> PyResult<Changes<'py>> {
     let items = &content.items;
     let mut made = Vec::new();
     for place in start..end.min(items.len()) {
-        let parts = items[(place + 1).saturating_sub(window)..=place].iter().map(|(_, payload)| payload.bind(py));
+        let parts =
+            items[(place + 1).saturating_sub(window)..=place].iter().map(|(_, payload)| payload.bind(py));
         let parts: Vec<_> = parts.collect();
         made.push((items[place].0.clone(), PyTuple::new(py, parts)?.into_any(), tombstones));
     }

@@ -1,4 +1,5 @@
-//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of `core/dataflow/keyed_state.py`.
+//! Keyed state: buckets by canonical key, and which of them changed since the committed cut. The mirror of
+//! `core/dataflow/keyed_state.py`.
 
 use crate::meta::{Floor, Meta};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -25,11 +26,13 @@ pub struct Changed<'py> {
     pub state: Bound<'py, PyBytes>,
 }
 
-/// Bytes of changes that may pile up on a small full state before it is written in full again (`state.FULL_ABOVE`).
+/// Bytes of changes that may pile up on a small full state before it is written in full again
+/// (`state.FULL_ABOVE`).
 const FULL_ABOVE: usize = 1024;
 
 impl<C> Bucket<C> {
-    /// May a change of this size be stored behind what is stored? A chain of changes never outgrows its full state.
+    /// May a change of this size be stored behind what is stored? A chain of changes never outgrows its full
+    /// state.
     pub fn takes(&self, change: usize) -> bool {
         self.full > 0 && self.chain + change <= self.full + FULL_ABOVE
     }
@@ -116,19 +119,30 @@ impl<C: Content> Table<C> {
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         let buckets = &self.buckets;
         self.by_key
-            .find(self.hasher.hash_one(key), |at| *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key)
+            .find(self.hasher.hash_one(key), |at| {
+                *buckets[*at as usize].as_ref().expect("indexed buckets exist").key == *key
+            })
             .copied()
     }
 
     /// Room for so many more buckets.
     pub fn reserve(&mut self, more: usize) {
         let (buckets, hasher) = (&self.buckets, &self.hasher);
-        self.by_key.reserve(more, |at| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key));
+        self.by_key.reserve(more, |at| {
+            hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key)
+        });
         self.buckets.reserve(more);
     }
 
     fn add(&mut self, key: &[u8], slot: u16) -> u32 {
-        let bucket = Box::new(Bucket { key: key.into(), slot, dirty: false, full: 0, chain: 0, content: C::default() });
+        let bucket = Box::new(Bucket {
+            key: key.into(),
+            slot,
+            dirty: false,
+            full: 0,
+            chain: 0,
+            content: C::default(),
+        });
         let at = match self.free.pop() {
             Some(at) => {
                 self.buckets[at as usize] = Some(bucket);
@@ -140,7 +154,8 @@ impl<C: Content> Table<C> {
             }
         };
         let (buckets, hasher) = (&self.buckets, &self.hasher);
-        let hash_of = |at: &u32| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key);
+        let hash_of =
+            |at: &u32| hasher.hash_one(&*buckets[*at as usize].as_ref().expect("indexed buckets exist").key);
         self.by_key.insert_unique(hasher.hash_one(key), at, hash_of);
         at
     }
@@ -231,7 +246,8 @@ impl<C: Content> Table<C> {
         self.at(at)
     }
 
-    /// The content of a bucket that is about to be restored, of which so many bytes are stored in full, and behind that.
+    /// The content of a bucket that is about to be restored, of which so many bytes are stored in full, and
+    /// behind that.
     pub fn restored(&mut self, key: &[u8], slot: u16, full: usize, chain: usize) -> &mut C {
         let bucket = self.made(key, slot);
         (bucket.full, bucket.chain) = (full, chain);

@@ -1,4 +1,5 @@
-//! Ready-made functions over rows: the mirror of `model/ready.py`. What is not an everyday case gives None, and the Python function is called.
+//! Ready-made functions over rows: the mirror of `model/ready.py`. What is not an everyday case gives None,
+//! and the Python function is called.
 
 use crate::payload::encoding;
 use crate::payload::plans::{Plan, TUPLE_TAG};
@@ -74,12 +75,22 @@ pub enum Combine {
 
 impl Combine {
     /// The accumulator after `row`; `values` are those of the bucket, cut behind `before`.
-    pub fn step(&self, py: Python<'_>, values: &mut Vec<u8>, before: Option<Known>, row: &[u8]) -> Option<Known> {
+    pub fn step(
+        &self,
+        py: Python<'_>,
+        values: &mut Vec<u8>,
+        before: Option<Known>,
+        row: &[u8],
+    ) -> Option<Known> {
         match (self, before) {
             (Combine::Append(names), None | Some(Known::List { .. })) => {
-                let Some(Known::List { count, end }) = before.or(Some(Known::List { count: 0, end: 0 })) else { return None };
+                let Some(Known::List { count, end }) = before.or(Some(Known::List { count: 0, end: 0 }))
+                else {
+                    return None;
+                };
                 let found = Found::all(py, row)?;
-                let parts: smallvec::SmallVec<[&[u8]; 8]> = names.iter().map(|name| found.field(py, name)).collect::<Option<_>>()?;
+                let parts: smallvec::SmallVec<[&[u8]; 8]> =
+                    names.iter().map(|name| found.field(py, name)).collect::<Option<_>>()?;
                 values.truncate(end);
                 if parts.len() > 1 {
                     encoding::put_array(values, parts.len() + 1);
@@ -90,7 +101,9 @@ impl Combine {
             }
             (Combine::Count, None) => Some(Known::Int(1)),
             (Combine::Count, Some(Known::Int(count))) => in_range(count + 1),
-            (Combine::Total(name), before) => added(before.unwrap_or(Known::Int(0)), number(name.of(py, row)?)?),
+            (Combine::Total(name), before) => {
+                added(before.unwrap_or(Known::Int(0)), number(name.of(py, row)?)?)
+            }
             _ => None,
         }
     }
@@ -167,7 +180,14 @@ impl Emit {
         done
     }
 
-    fn write(&self, py: Python<'_>, out: &mut Vec<u8>, after: Known, values: &[u8], row: &[u8]) -> Option<()> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        out: &mut Vec<u8>,
+        after: Known,
+        values: &[u8],
+        row: &[u8],
+    ) -> Option<()> {
         let Emit::Record { tag, parts } = self else {
             put_known(out, after, values);
             return Some(());
@@ -207,7 +227,8 @@ pub fn field(described: &Described<'_>) -> PyResult<Field> {
 
 /// ("append", names...), ("count",) or ("total", name).
 pub fn combine(described: &Described<'_>) -> PyResult<Combine> {
-    let names: Vec<Field> = described.iter().skip(1).map(|name| name.extract().map(Field::new)).collect::<PyResult<_>>()?;
+    let names: Vec<Field> =
+        described.iter().skip(1).map(|name| name.extract().map(Field::new)).collect::<PyResult<_>>()?;
     match (name_of(described)?.as_str(), names.len()) {
         ("append", 1..) => Ok(Combine::Append(names)),
         ("count", 0) => Ok(Combine::Count),

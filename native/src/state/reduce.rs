@@ -47,7 +47,12 @@ pub struct Entries(pub Vec<Entry>);
 
 impl Entries {
     pub fn restored(&mut self, states: Py<PyAny>) {
-        self.0 = vec![Entry { meta: Meta::from_slice(&[0; 8]), payload: None, accumulator: Accumulator::Stored(states), result: None }];
+        self.0 = vec![Entry {
+            meta: Meta::from_slice(&[0; 8]),
+            payload: None,
+            accumulator: Accumulator::Stored(states),
+            result: None,
+        }];
     }
 
     fn below(&self, limit: &[u8]) -> usize {
@@ -97,15 +102,23 @@ impl Fold {
         accumulator.get_type().is(self.nothing.bind(accumulator.py()).get_type())
     }
 
-    /// One step: the accumulator after it and its result, either of which may be what an error left or became.
-    pub fn step<'py>(&self, tools: &Tools, before: Option<Bound<'py, PyAny>>, payload: &Bound<'py, PyAny>) -> PyResult<Pair<'py>> {
+    /// One step: the accumulator after it and its result, either of which may be what an error left or
+    /// became.
+    pub fn step<'py>(
+        &self,
+        tools: &Tools,
+        before: Option<Bound<'py, PyAny>>,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Pair<'py>> {
         let py = payload.py();
         let nothing = self.nothing.bind(py);
         let (before, kept) = match before {
             Some(before) if !self.is_nothing(&before) => (before.clone(), before),
             _ => match self.initial.bind(py).call0() {
                 Ok(made) => (made, nothing.clone()),
-                Err(error) => return Ok((nothing.clone(), tools.error_of(&self.users_initial, error, payload)?)),
+                Err(error) => {
+                    return Ok((nothing.clone(), tools.error_of(&self.users_initial, error, payload)?))
+                }
             },
         };
         let after = match self.combine.bind(py).call1((before, payload)) {
@@ -117,7 +130,9 @@ impl Fold {
                 return Ok((kept, tools.error_of(&self.users_combine, error, payload)?));
             }
         }
-        let (Some(emit), Some(users_emit)) = (&self.emit, &self.users_emit) else { return Ok((after.clone(), after)) };
+        let (Some(emit), Some(users_emit)) = (&self.emit, &self.users_emit) else {
+            return Ok((after.clone(), after));
+        };
         let result = match emit.bind(py).call1((&after, payload)) {
             Ok(result) => match tools.check(&result) {
                 Ok(()) => result,
@@ -149,7 +164,12 @@ pub fn encoded(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 }
 
 impl Reduce {
-    pub fn accumulator<'py>(&mut self, py: Python<'py>, at: u32, place: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn accumulator<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        place: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let entry = &mut self.table.at(at).content.0[place];
         match &entry.accumulator {
             Accumulator::Absent => Ok(None),
@@ -184,7 +204,12 @@ impl Reduce {
                 let place = entries.0.partition_point(|entry| entry.meta <= *meta);
                 entries.0.insert(
                     place,
-                    Entry { meta: meta.clone(), payload: Some(payload.clone().unbind()), accumulator: Accumulator::Absent, result: None },
+                    Entry {
+                        meta: meta.clone(),
+                        payload: Some(payload.clone().unbind()),
+                        accumulator: Accumulator::Absent,
+                        result: None,
+                    },
                 );
                 return Ok(Err(self.again(tools, py, at, place, 1)?));
             }
@@ -236,13 +261,24 @@ impl Reduce {
     }
 
     /// Combine from `start` on; the first `new` of them had no result before.
-    fn again<'py>(&mut self, tools: &Tools, py: Python<'py>, at: u32, start: usize, new: usize) -> PyResult<Changes<'py>> {
+    fn again<'py>(
+        &mut self,
+        tools: &Tools,
+        py: Python<'py>,
+        at: u32,
+        start: usize,
+        new: usize,
+    ) -> PyResult<Changes<'py>> {
         let mut tombstones = Vec::new();
         let mut changes = Vec::new();
         let mut before = if start > 0 { self.accumulator(py, at, start - 1)? } else { None };
         for place in start..self.table.at(at).content.0.len() {
-            let payload =
-                self.table.at(at).content.0[place].payload.as_ref().expect("what is combined again has its payload").bind(py).clone();
+            let payload = self.table.at(at).content.0[place]
+                .payload
+                .as_ref()
+                .expect("what is combined again has its payload")
+                .bind(py)
+                .clone();
             let given = if place == 0 { None } else { before };
             let (after, result) = self.fold.step(tools, given, &payload)?;
             let entry = &mut self.table.at(at).content.0[place];
@@ -264,7 +300,13 @@ impl Reduce {
     }
 
     /// What changed of a bucket between two cuts.
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        committed: &Floor,
+        cut: &Floor,
+    ) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) {
             return Ok(None);
         }
@@ -273,9 +315,12 @@ impl Reduce {
         if newest == before {
             return Ok(None);
         }
-        let accumulator = self.accumulator(py, at, newest - 1)?.expect("an entry below minimal time has its accumulator");
+        let accumulator =
+            self.accumulator(py, at, newest - 1)?.expect("an entry below minimal time has its accumulator");
         if before > 0 && self.table.at(at).full > 0 {
-            let old = self.accumulator(py, at, before - 1)?.expect("an entry below minimal time has its accumulator");
+            let old = self
+                .accumulator(py, at, before - 1)?
+                .expect("an entry below minimal time has its accumulator");
             if let Some(change) = self.change(&old, &accumulator)? {
                 let bucket = self.table.at(at);
                 if bucket.takes(change.as_bytes().len()) {
@@ -287,7 +332,11 @@ impl Reduce {
         Ok(Some(self.table.at(at).row(py, true, state)))
     }
 
-    fn change<'py>(&self, old: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn change<'py>(
+        &self,
+        old: &Bound<'py, PyAny>,
+        new: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         if let Some(change) = appended(old, new) {
             return Ok(Some(PyBytes::new(old.py(), &change)));
         }
@@ -306,7 +355,8 @@ pub fn delta<'py>(old: &Bound<'py, PyAny>, new: &Bound<'py, PyAny>) -> Option<Bo
     appended(old, new).map(|change| PyBytes::new(old.py(), &change))
 }
 
-/// The delta of a Vector that only grew, as `state.delta_state` writes it: [1, before, size, [], [], [values...]].
+/// The delta of a Vector that only grew, as `state.delta_state` writes it: [1, before, size, [], [],
+/// [values...]].
 fn appended(old: &Bound<'_, PyAny>, new: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     let (py, old, new) = (old.py(), old.as_ptr(), new.as_ptr());
     if !vector::is_vector(old) || !vector::is_vector(new) {
@@ -323,7 +373,10 @@ fn appended(old: &Bound<'_, PyAny>, new: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
         encoding::put_unsigned(&mut out, after as u64);
         out.extend_from_slice(&[0x90, 0x90]);
         encoding::put_array(&mut out, after - before);
-        vector::values_from(new, before, &mut |value| encoding::put_object(py, &mut out, value, MAX_DEPTH - 1)).ok()?;
+        vector::values_from(new, before, &mut |value| {
+            encoding::put_object(py, &mut out, value, MAX_DEPTH - 1)
+        })
+        .ok()?;
         Some(out)
     }
 }

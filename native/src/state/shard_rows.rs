@@ -1,6 +1,8 @@
-//! Rows of shards: a shard at a live cut, and what changed of it between two, as `model/state.py` writes a `process.Shard`.
+//! Rows of shards: a shard at a live cut, and what changed of it between two, as `model/state.py` writes a
+//! `process.Shard`.
 //!
-//! Keeps: what is read back is the shard at the cut. Does not: give the same deltas as Python, which forgets after a while what changed.
+//! Keeps: what is read back is the shard at the cut. Does not: give the same deltas as Python, which forgets
+//! after a while what changed.
 
 use crate::meta::Floor;
 use crate::payload::encoding::{put_array, put_int, put_unsigned};
@@ -71,7 +73,8 @@ impl<'a> At<'a> {
 
     fn places(&self) -> Vec<(&'a Place, &'a Held)> {
         let now = self.story.shard.held.iter().filter(|(place, _)| !self.others.contains_key(*place));
-        let mut all: Vec<_> = now.chain(self.others.iter().filter_map(|(place, other)| Some((*place, (*other)?)))).collect();
+        let mut all: Vec<_> =
+            now.chain(self.others.iter().filter_map(|(place, other)| Some((*place, (*other)?)))).collect();
         all.sort_by(|one, other| one.0.cmp(other.0));
         all
     }
@@ -81,7 +84,10 @@ impl<'a> At<'a> {
         let mut due = BTreeMap::new();
         let now = |number: i64| self.story.shard.due.get(&number).map_or(0, |places| places.len());
         for (place, other) in &self.others {
-            let (old, new) = (other.and_then(|held| held.due), self.story.shard.held.get(*place).and_then(|held| held.due));
+            let (old, new) = (
+                other.and_then(|held| held.due),
+                self.story.shard.held.get(*place).and_then(|held| held.due),
+            );
             if old != new {
                 old.into_iter().for_each(|number| *due.entry(number).or_insert_with(|| now(number)) += 1);
                 new.into_iter().for_each(|number| *due.entry(number).or_insert_with(|| now(number)) -= 1);
@@ -96,13 +102,27 @@ impl<'a> At<'a> {
         let come = others.iter().filter(|(number, count)| **count > 0 && !now.contains_key(number)).count();
         let gone = others.iter().filter(|(number, count)| **count == 0 && now.contains_key(number)).count();
         let steps = now.len() + come - gone;
-        (move |number| others.get(&number).copied().unwrap_or_else(|| now.get(&number).map_or(0, |places| places.len())), steps)
+        (
+            move |number| {
+                others
+                    .get(&number)
+                    .copied()
+                    .unwrap_or_else(|| now.get(&number).map_or(0, |places| places.len()))
+            },
+            steps,
+        )
     }
 }
 
 impl Shards {
     /// What changed of a bucket between two cuts.
-    pub fn row<'py>(&mut self, py: Python<'py>, at: u32, committed: &Floor, cut: &Floor) -> PyResult<Option<Changed<'py>>> {
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        committed: &Floor,
+        cut: &Floor,
+    ) -> PyResult<Option<Changed<'py>>> {
         if !self.table.exists(at) {
             return Ok(None);
         }
@@ -135,7 +155,12 @@ impl Shards {
     }
 
     /// The accumulator below a live cut; None if there is none.
-    pub fn state_at<'py>(&mut self, py: Python<'py>, key: &[u8], cut: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    pub fn state_at<'py>(
+        &mut self,
+        py: Python<'py>,
+        key: &[u8],
+        cut: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(at) = self.table.find(key) else { return Ok(None) };
         self.unstore(py, at)?;
         let end = self.table.at(at).content.below(cut);
@@ -188,7 +213,8 @@ impl Writer<'_, '_> {
         Ok(out)
     }
 
-    /// [4, members, places, changes], as `state.MembersDelta`: of the mark, the states, when they are due, and the results.
+    /// [4, members, places, changes], as `state.MembersDelta`: of the mark, the states, when they are due,
+    /// and the results.
     fn delta(&self, old: &At<'_>, new: &At<'_>) -> PyResult<Vec<u8>> {
         let mut out = vec![0x94, MEMBERS_DELTA, 4, 0x94, 0, 1, 2, 3, 0x94];
         out.extend_from_slice(&[0x92, WHOLE]);
@@ -204,7 +230,8 @@ impl Writer<'_, '_> {
     }
 
     fn states(&self, out: &mut Vec<u8>, old: &At<'_>, new: &At<'_>, places: &[&Place]) -> PyResult<()> {
-        let stay: Vec<(&Place, &Held)> = places.iter().filter_map(|place| Some((*place, new.held(place)?))).collect();
+        let stay: Vec<(&Place, &Held)> =
+            places.iter().filter_map(|place| Some((*place, new.held(place)?))).collect();
         let gone: Vec<&Place> = places.iter().copied().filter(|place| new.held(place).is_none()).collect();
         put_map_delta(out, old.len(), new.len());
         put_array(out, stay.len());
@@ -256,14 +283,16 @@ impl Writer<'_, '_> {
 fn due(out: &mut Vec<u8>, old: &At<'_>, new: &At<'_>, places: &[&Place]) {
     let mut changed: BTreeMap<i64, (Vec<&Place>, Vec<&Place>)> = BTreeMap::new();
     for place in places {
-        let (before, after) = (old.held(place).and_then(|held| held.due), new.held(place).and_then(|held| held.due));
+        let (before, after) =
+            (old.held(place).and_then(|held| held.due), new.held(place).and_then(|held| held.due));
         if before != after {
             after.into_iter().for_each(|number| changed.entry(number).or_default().0.push(place));
             before.into_iter().for_each(|number| changed.entry(number).or_default().1.push(place));
         }
     }
     let ((old_count, old_steps), (new_count, new_steps)) = (old.due_counts(), new.due_counts());
-    let gone: Vec<Vec<u8>> = changed.keys().filter(|number| new_count(**number) == 0).map(|number| int(*number)).collect();
+    let gone: Vec<Vec<u8>> =
+        changed.keys().filter(|number| new_count(**number) == 0).map(|number| int(*number)).collect();
     changed.retain(|number, _| new_count(*number) > 0);
     put_map_delta(out, old_steps, new_steps);
     put_array(out, changed.len());

@@ -1,8 +1,9 @@
-//! Shards: the reduce of `model/windows/process.py`, whose accumulator is the states of many places. The same results, and rows of snapshots
-//! that give the same states, as `reduce.rs` with that fold.
+//! Shards: the reduce of `model/windows/process.py`, whose accumulator is the states of many places. The same
+//! results, and rows of snapshots that give the same states, as `reduce.rs` with that fold.
 //!
-//! There a version of the accumulator is a value of its own. Here a shard is kept as it is now, and each step remembers what it changed:
-//! going back undoes steps, and what stands behind a late item is undone and taken again.
+//! There a version of the accumulator is a value of its own. Here a shard is kept as it is now, and each step
+//! remembers what it changed: going back undoes steps, and what stands behind a late item is undone and taken
+//! again.
 //!
 //!     steps   x1   x3          x2 comes: undo x3, take x2, take x3 again
 //!     bases   | committed cut | announced cut | minimal time |      what changed between two of them, in one piece
@@ -65,7 +66,11 @@ pub struct Head {
 
 impl Head {
     pub fn clone_ref(&self, py: Python<'_>) -> Head {
-        Head { begun: self.begun, mark: self.mark, results: self.results.as_ref().map(|results| results.clone_ref(py)) }
+        Head {
+            begun: self.begun,
+            mark: self.mark,
+            results: self.results.as_ref().map(|results| results.clone_ref(py)),
+        }
     }
 }
 
@@ -160,7 +165,8 @@ pub struct Story {
 
 impl Story {
     pub fn restored(&mut self, states: Py<PyAny>) {
-        self.bases = vec![Base { meta: Meta::from_slice(&[0; 8]), head: Head::default(), changed: HashMap::new() }];
+        self.bases =
+            vec![Base { meta: Meta::from_slice(&[0; 8]), head: Head::default(), changed: HashMap::new() }];
         self.stored = Some(states);
     }
 
@@ -189,7 +195,9 @@ impl Content for Story {
         let limit = cuts.last().expect("there is always a committed cut");
         let live = self.steps.partition_point(|step| step.meta[..] < limit[..]);
         let mut bases = Bases { made: Vec::with_capacity(cuts.len()), cuts, open: false };
-        std::mem::take(&mut self.bases).into_iter().for_each(|base| bases.add(base.meta, base.head, base.changed));
+        std::mem::take(&mut self.bases)
+            .into_iter()
+            .for_each(|base| bases.add(base.meta, base.head, base.changed));
         self.steps.drain(..live).for_each(|step| bases.add(step.meta, step.head, step.changed));
         self.bases = bases.made;
     }
@@ -301,7 +309,8 @@ impl Shards {
             if encoded(story.steps[place].payload.bind(py))? == victim {
                 let behind = story.undone(place + 1);
                 let gone = story.undo_last();
-                let mut changes: Changes<'py> = gone.given.object(py).into_iter().map(|value| (gone.meta.clone(), value, true)).collect();
+                let mut changes: Changes<'py> =
+                    gone.given.object(py).into_iter().map(|value| (gone.meta.clone(), value, true)).collect();
                 let (mut tombstones, mut again) = self.again(py, tools, at, behind)?;
                 changes.append(&mut tombstones);
                 changes.append(&mut again);
@@ -329,7 +338,13 @@ impl Shards {
     }
 
     /// A step behind all others: what it gave, if that is anything.
-    fn take<'py>(&mut self, tools: &Tools, at: u32, meta: Meta, payload: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn take<'py>(
+        &mut self,
+        tools: &Tools,
+        at: u32,
+        meta: Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = payload.py();
         let story = &mut self.table.at(at).content;
         let (head, mut changed) = (story.shard.head.clone_ref(py), Changed::new());
@@ -351,7 +366,13 @@ impl Shards {
     }
 
     /// Take steps again: the tombstones of results that changed, and what holds now.
-    fn again<'py>(&mut self, py: Python<'py>, tools: &Tools, at: u32, undone: Vec<Step>) -> PyResult<(Changes<'py>, Changes<'py>)> {
+    fn again<'py>(
+        &mut self,
+        py: Python<'py>,
+        tools: &Tools,
+        at: u32,
+        undone: Vec<Step>,
+    ) -> PyResult<(Changes<'py>, Changes<'py>)> {
         let (mut tombstones, mut changes) = (Vec::new(), Vec::new());
         for step in undone {
             let old = step.given.object(py);

@@ -1,6 +1,7 @@
 //! Steps: what an item or a mark does to a shard: the mirror of `model/windows/process.py`'s `Steps`.
 //!
-//! Windows on a grid that count, or sum a field, are done here; so are keys and event times that are fields. All else is asked of Python.
+//! Windows on a grid that count, or sum a field, are done here; so are keys and event times that are fields.
+//! All else is asked of Python.
 
 use crate::payload::attribute::Attribute;
 use crate::payload::decoding::Reader;
@@ -80,8 +81,14 @@ impl Steps {
         Some((crc32fast::hash(&encoded) as u64 * self.shards) >> 32)
     }
 
-    /// One step: a tuple of results, None if there are none. What it changed is in `changed`, also if it fails.
-    pub fn take(&self, shard: &mut Shard, changed: &mut Changed, payload: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyAny>>> {
+    /// One step: a tuple of results, None if there are none. What it changed is in `changed`, also if it
+    /// fails.
+    pub fn take(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        payload: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Py<PyAny>>> {
         let results = if self.is(payload, self.mark) {
             self.passed(shard, changed, self.mark_time.of(payload)?.extract()?, payload.py())?
         } else {
@@ -105,9 +112,16 @@ impl Steps {
         Ok((self.side_number.of(payload)?.extract()?, self.side_item.of(payload)?))
     }
 
-    // --- an item ----------------------------------------------------------------------------------------------------------------
+    // --- an item
+    // -------------------------------------------------------------------------------------------------------
 
-    fn came<'py>(&self, shard: &mut Shard, changed: &mut Changed, side: usize, item: &Bound<'py, PyAny>) -> PyResult<Results<'py>> {
+    fn came<'py>(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        side: usize,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Results<'py>> {
         let py = item.py();
         let key = match self.inputs[side].key.as_ref().and_then(|key| key.of(item).ok()) {
             Some(key) => key,
@@ -180,17 +194,25 @@ impl Steps {
     }
 
     /// The accumulator with one more item, in a tuple of its own.
-    fn folded<'py>(&self, panes: &Panes, before: Option<&State>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn folded<'py>(
+        &self,
+        panes: &Panes,
+        before: Option<&State>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = item.py();
         let before = before.map(|state| state.object(py)).transpose()?;
         if let (Folding::Total(field), Some(before)) = (&panes.folding, &before) {
-            if let Some(total) = field.of(item).ok().and_then(|value| before.get_item(0).ok()?.add(value).ok()) {
+            if let Some(total) =
+                field.of(item).ok().and_then(|value| before.get_item(0).ok()?.add(value).ok())
+            {
                 let state = PyTuple::new(py, [total])?.into_any();
                 checked(&state, 2)?;
                 return Ok(state);
             }
         }
-        let state = self.program.bind(py).call_method1("folded", (before, item))?; // blames the function for what it raises
+        // blames the function for what it raises
+        let state = self.program.bind(py).call_method1("folded", (before, item))?;
         checked(&state, 2)?;
         Ok(state)
     }
@@ -236,7 +258,14 @@ impl Steps {
         Ok(in_time)
     }
 
-    fn keep(&self, shard: &mut Shard, changed: &mut Changed, place: Place, after: Bound<'_, PyAny>, due: Option<i64>) -> PyResult<()> {
+    fn keep(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        place: Place,
+        after: Bound<'_, PyAny>,
+        due: Option<i64>,
+    ) -> PyResult<()> {
         if !after.is_none() {
             checked(&after, 2)?;
             shard.put(changed, place, Some(Held { state: State::Object(after.unbind()), due }));
@@ -251,19 +280,32 @@ impl Steps {
         if state.is_none() {
             return Ok(None);
         }
-        let time: Option<i64> = self.program.bind(place.py()).call_method1("due", (place, state))?.extract()?;
+        let time: Option<i64> =
+            self.program.bind(place.py()).call_method1("due", (place, state))?.extract()?;
         Ok(time.map(|time| -(-time).div_euclid(self.step)))
     }
 
-    fn called<'py>(&self, place: &Bound<'py, PyAny>, state: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    fn called<'py>(
+        &self,
+        place: &Bound<'py, PyAny>,
+        state: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         self.python.bind(place.py()).call_method1("called", (place, state))?.extract()
     }
 
-    // --- a mark -----------------------------------------------------------------------------------------------------------------
+    // --- a mark
+    // -------------------------------------------------------------------------------------------------------
 
-    fn passed<'py>(&self, shard: &mut Shard, changed: &mut Changed, mark: i64, py: Python<'py>) -> PyResult<Results<'py>> {
+    fn passed<'py>(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        mark: i64,
+        py: Python<'py>,
+    ) -> PyResult<Results<'py>> {
         let last = mark.div_euclid(self.step);
-        let ready: Vec<Place> = shard.due.range(..=last).flat_map(|(_, places)| places.iter().cloned()).collect();
+        let ready: Vec<Place> =
+            shard.due.range(..=last).flat_map(|(_, places)| places.iter().cloned()).collect();
         let mut waiting = BinaryHeap::with_capacity(ready.len());
         for place in ready {
             waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
@@ -294,7 +336,8 @@ impl Steps {
         self.program.bind(py).call_method1("due", (object_of(py, place)?, state))?.extract()
     }
 
-    // --- restoring --------------------------------------------------------------------------------------------------------------
+    // --- restoring
+    // -------------------------------------------------------------------------------------------------------
 
     /// A `process.Shard` as it is kept here.
     pub fn restored(&self, stored: &Bound<'_, PyAny>) -> PyResult<Shard> {
@@ -334,7 +377,8 @@ fn checked(value: &Bound<'_, PyAny>, levels: i32) -> PyResult<()> {
     match encoding::height(value, MAX_DEPTH - levels) {
         Ok(_) => Ok(()),
         Err(_) => {
-            let nested = (0..levels).try_fold(value.clone(), |inner, _| PyTuple::new(value.py(), [inner]).map(Bound::into_any))?;
+            let nested = (0..levels)
+                .try_fold(value.clone(), |inner, _| PyTuple::new(value.py(), [inner]).map(Bound::into_any))?;
             reference::check(&nested)
         }
     }

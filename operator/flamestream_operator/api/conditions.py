@@ -1,6 +1,7 @@
 """Conditions: what `kubectl wait --for=condition=TYPE` waits for.
 
-Keeps: every type is always there, and its time moves only when its status does. Does not: know when one holds (jobs/conditions.py).
+Keeps: every type is always there, and its time moves only when its status does. Does not: know when one holds
+(jobs/conditions.py).
 """
 
 from typing import Annotated, Final, Literal, get_args
@@ -9,7 +10,9 @@ from msgspec import Meta
 
 from flamestream.job.manifest_parts import Part
 
-ConditionType = Literal["Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"]
+ConditionType = Literal[
+    "Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"
+]
 TYPES: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 MAX_MESSAGE: Final = 1024
 
@@ -18,9 +21,10 @@ class Condition(Part, frozen=True):
     """A statement about the job."""
 
     type: Annotated[str, Meta(max_length=32)]
-    """Ready: the stream runs, whole, and saves its state. Running: results flow. Checkpointing: epochs commit in time. Recovering: a
-    failure is being repaired. Suspended: stopped at a committed epoch. Degraded: it runs with less than was asked for. Completed: all
-    input is through. Failed: it does not go on by itself."""
+    """Ready: the stream runs, whole, and saves its state. Running: results flow. Checkpointing: epochs commit
+    in time. Recovering: a failure is being repaired. Suspended: stopped at a committed epoch. Degraded: it
+    runs with less than was asked for. Completed: all input is through. Failed: it does not go on by
+    itself."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
     reason: Annotated[str, Meta(max_length=128)]
@@ -34,7 +38,13 @@ class Condition(Part, frozen=True):
 
 
 def conditions_of_ending(
-    completed: bool, failed: bool, reason: str, message: str, before: list[Condition], now: str, generation: int
+    completed: bool,
+    failed: bool,
+    reason: str,
+    message: str,
+    before: list[Condition],
+    now: str,
+    generation: int,
 ) -> list[Condition]:
     """Completed and Failed, of an object that ends, as they follow on `before`."""
     known = {each.type: each for each in before}
@@ -44,7 +54,9 @@ def conditions_of_ending(
     ]
 
 
-def condition(kind: str, holds: bool, reason: str, message: str, before: Condition | None, now: str, generation: int = 0) -> Condition:
+def condition(
+    kind: str, holds: bool, reason: str, message: str, before: Condition | None, now: str, generation: int = 0
+) -> Condition:
     """The condition `kind` as it follows on `before`."""
     state: Literal["True", "False"] = "True" if holds else "False"
     time = before.last_transition_time if before is not None and before.status == state else now

@@ -10,7 +10,8 @@ from flamestream.job.manifest_parts import ObjectName, Part, Seconds
 from flamestream_operator.api.conditions import Condition
 
 Target = Literal[
-    "worker", "daemon", "executor", "driver", "application", "operator", "zookeeper", "store", "pod", "network", "node"
+    "worker", "daemon", "executor", "driver", "application", "operator", "zookeeper", "store", "pod",
+    "network", "node"
 ]  # fmt: skip
 
 ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -28,10 +29,12 @@ ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What can be done to whom. CRD definitions refuse the rest with REFUSALS."""
 REFUSALS: Final[Mapping[str, str]] = {
-    "worker": "a worker is a process, to be killed or paused: to delete its pod, target: executor; to cut it off, target: network",
+    "worker": "a worker is a process, to be killed or paused: to delete its pod, target: executor; to cut it "
+    "off, target: network",
     "daemon": "Spark's daemon is a process, and is killed: a paused one hurts nobody",
     "executor": "an executor's pod is killed, deleted or paused: to cut it off, target: network",
-    "driver": "a driver's pod is killed, deleted or paused: to cut a whole application off, target: application",
+    "driver": "a driver's pod is killed, deleted or paused: to cut a whole application off, target: "
+    "application",
     "operator": "the operator carries the drill out, so it can be killed or deleted only",
     "store": "a store's first process cannot be stopped from inside its pod: cut it, for pauseFor",
     "pod": "a pod's first process cannot be stopped from inside: cut it, for pauseFor",
@@ -46,18 +49,20 @@ class Fault(Part, frozen=True):
     """A fault: its target and its action."""
 
     target: Target
-    """worker: a worker's Python process. daemon: Spark's Python daemon. executor, driver: their pods. application: all pods of one Spark
-    application of the job. operator: its leader's pod. zookeeper, store, pod: one of the pods of targetSelector. network: that of a
-    worker's pod. node: all pods of the job on one node."""
+    """worker: a worker's Python process. daemon: Spark's Python daemon. executor, driver: their pods.
+    application: all pods of one Spark application of the job. operator: its leader's pod. zookeeper, store,
+    pod: one of the pods of targetSelector. network: that of a worker's pod. node: all pods of the job on one
+    node."""
     action: Literal["kill", "pause", "delete", "cut"] = "kill"
-    """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a pod's deletion with grace.
-    cut: nothing comes in or goes out for pauseFor, and nobody is told."""
+    """kill: SIGKILL, for a pod deletion without grace. pause: SIGSTOP for pauseFor, then SIGCONT. delete: a
+    pod's deletion with grace. cut: nothing comes in or goes out for pauseFor, and nobody is told."""
     pause_for: Seconds | None = None
     """Duration of a pause or a cut; left out, 10s; at most 10m."""
     target_selector: Annotated[dict[str, str], Meta(max_length=8)] = field(default_factory=dict)
     """Labels of the pods, for zookeeper, store and pod."""
     target_namespace: ObjectName | None = None
-    """Their namespace; left out, the drill's. Another has to be among allow.drillNamespaces of the operator's chart."""
+    """Their namespace; left out, the drill's. Another has to be among allow.drillNamespaces of the operator's
+    chart."""
 
     @property
     def lasts(self) -> float:
@@ -81,8 +86,8 @@ class DrillSpec(Part, frozen=True):
     timeout: Seconds = Seconds(300)
     """The job must be whole again so long after a fault."""
     audit: bool = True
-    """Compare all output with the reference interpreter. Needs sinks that can be read back. Without, a drill measures the gap, and is
-    Inconclusive."""
+    """Compare all output with the reference interpreter. Needs sinks that can be read back. Without, a drill
+    measures the gap, and is Inconclusive."""
 
 
 class DrillStatus(drill_status.DrillStatus, frozen=True, kw_only=True, rename="camel"):

@@ -1,6 +1,7 @@
 """The status of a FlameStreamJob: what a person reads, and what the operator has decided and must not forget.
 
-Keeps: its size is bounded whatever the job's age. Does not: hold live figures (metrics and `kubectl flamestream status` do).
+Keeps: its size is bounded whatever the job's age. Does not: hold live figures (metrics and `kubectl
+flamestream status` do).
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -11,19 +12,22 @@ from flamestream.job.manifest_parts import Free, Part
 from flamestream_operator.api.conditions import Condition
 
 Phase = Literal[
-    "Pending", "Starting", "Running", "Recovering", "Suspending", "Suspended", "Upgrading", "BackingOff", "Completed", "Failed", "Deleting"
+    "Pending", "Starting", "Running", "Recovering", "Suspending", "Suspended", "Upgrading", "BackingOff",
+    "Completed", "Failed", "Deleting"
 ]  # fmt: skip
 MOST_SOURCES: Final = 16
 """Sources whose event time is told; `kubectl flamestream status` and the metrics have all."""
 
 
 class EpochStatus(Part, frozen=True):
-    """The committed epoch as this status was written: with a change of something else, or two minutes after the last time."""
+    """The committed epoch as this status was written: with a change of something else, or two minutes after
+    the last time."""
 
     number: int
     """Its number."""
     cut: str
-    """Its global time: everything below is in the snapshot. Text, because the number has more than 53 bits."""
+    """Its global time: everything below is in the snapshot. Text, because the number has more than 53
+    bits."""
     time: str
     """When it was committed."""
 
@@ -65,7 +69,8 @@ class DriverStatus(Part, frozen=True):
 
 
 class RunStatus(Part, frozen=True):
-    """A stretch of the job between two planned stops. Its token is new, so workers of an older run are not let in."""
+    """A stretch of the job between two planned stops. Its token is new, so workers of an older run are not
+    let in."""
 
     number: int = 0
     """Counts runs."""
@@ -75,8 +80,11 @@ class RunStatus(Part, frozen=True):
     """Hash of application and image: a change of it stops the run at an epoch."""
     application: str = ""
     """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
-    stage: Literal["None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"] = "None"
-    """The place of the run in its life. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can go on. Ended: for good."""
+    stage: Literal[
+        "None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"
+    ] = "None"
+    """The place of the run in its life. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can
+    go on. Ended: for good."""
     cause: Literal["", "Suspend", "Upgrade", "Completed", "Failed", "Rollback"] = ""
     """Why it drains, stopped or ended."""
     started_at: str = ""
@@ -88,7 +96,8 @@ class RunStatus(Part, frozen=True):
 
 
 class IntentStatus(Part, frozen=True):
-    """The next effect, as the operator announced it when it wrote this: one that this does not announce is never carried out."""
+    """The next effect, as the operator announced it when it wrote this: one that this does not announce is
+    never carried out."""
 
     key: str = ""
     """Names the effect; the same key twice is the same effect."""
@@ -240,8 +249,9 @@ class JobResourceStatus(Part, frozen=True):
     latency: LatencyStatus | None = None
     """Latencies of a job with a journalled source."""
     event_times: Annotated[dict[str, str], Meta(max_length=MOST_SOURCES)] = field(default_factory=dict)
-    """How far each source with event time has come: a moment, or seconds that do not count from 1970; windows that end before it are over.
-    `unknown`: one of its fronts has had no record that says a time. `ended`: its input has ended. As old as `items`."""
+    """How far each source with event time has come: a moment, or seconds that do not count from 1970; windows
+    that end before it are over. `unknown`: one of its fronts has had no record that says a time. `ended`: its
+    input has ended. As old as `items`."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None
@@ -256,7 +266,9 @@ class JobResourceStatus(Part, frozen=True):
     """Fingerprint of the application's ConfigMap that failed."""
     preflight: PreflightStatus | None = None
     """The trial of the newest code."""
-    problems: Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=8)] = field(default_factory=list)
+    problems: Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=8)] = field(
+        default_factory=list
+    )
     """Lasting troubles that do not stop the stream."""
     started_at: str = ""
     """When the job was first started."""

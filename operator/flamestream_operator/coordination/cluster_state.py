@@ -1,8 +1,10 @@
-"""ZooKeeper as the leader uses it: one session for all jobs, made when it is first needed and again as long as that fails.
+"""ZooKeeper as the leader uses it: one session for all jobs, made when it is first needed and again as long
+as that fails.
 
-Keeps: an operator starts and lives without ZooKeeper, and with a login that has no right there; a call fails then (ClusterStateUnavailable)
-and the coordinator tries again: no job ends for it. Nothing is read of a job whose nodes are not its own yet. Does not: read or write a
-record itself (runtime/flamestream/store/zookeeper.py), or say whose a node is (zookeeper_rights.py).
+Keeps: an operator starts and lives without ZooKeeper, and with a login that has no right there; a call fails
+then (ClusterStateUnavailable) and the coordinator tries again: no job ends for it. Nothing is read of a job
+whose nodes are not its own yet. Does not: read or write a record itself
+(runtime/flamestream/store/zookeeper.py), or say whose a node is (zookeeper_rights.py).
 """
 
 import threading
@@ -60,7 +62,9 @@ class SharedClusterState:
         """The session, and what it may give. Raises ClusterStateUnavailable."""
         with self._lock:
             if self._state is None:
-                self._state = ClusterState(self._place.access, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable)
+                self._state = ClusterState(
+                    self._place.access, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable
+                )
             if self._rights is None:
                 login, room, alone = self._place.access.login, self._place.journal_room, self._place.alone
                 rights = Rights(self._state, login, lambda job: login_of(job, login), room=room, alone=alone)

@@ -1,7 +1,8 @@
-"""A loop that all jobs share, as one of them sees it: what its own calls raise ends that job's coordination, never the loop.
+"""A loop that all jobs share, as one of them sees it: what its own calls raise ends that job's coordination,
+never the loop.
 
-Keeps: whatever a call of this job's raises is given to `broken`, in the loop. Does not: hold anything up, or change when something is
-called.
+Keeps: whatever a call of this job's raises is given to `broken`, in the loop. Does not: hold anything up, or
+change when something is called.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,9 @@ class Contained:
 
     def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
         """Call back whenever `fd` is ready."""
-        self._reactor.watch(fd, readable=readable and self._kept(readable), writable=writable and self._kept(writable))
+        self._reactor.watch(
+            fd, readable=readable and self._kept(readable), writable=writable and self._kept(writable)
+        )
 
     def unwatch(self, fd: int) -> None:
         """Forget `fd`."""

@@ -1,12 +1,14 @@
 """The coordinators of all jobs of this leader: one thread, one reactor, one port, one session with ZooKeeper.
 
-Each job has a `Hosted`: the far end of its workers' control links, and, from the first worker's Hello on (which tells the graph's identity,
-since no user code runs here), a CoordinatorHost. Blocking calls go to helper threads, those to ZooKeeper and those to stores apart: an
-S3 that is away must not delay another job's recovery.
+Each job has a `Hosted`: the far end of its workers' control links, and, from the first worker's Hello on
+(which tells the graph's identity, since no user code runs here), a CoordinatorHost. Blocking calls go to
+helper threads, those to ZooKeeper and those to stores apart: an S3 that is away must not delay another job's
+recovery.
 
-Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the loop turns on, but for
-`MOST_ERRORS` of them a minute; every method may be called from any thread and returns at once.
-Does not: know Kubernetes (pods are addresses here), or decide anything about a job (core/coordinator/coordinator.py).
+Keeps: an error of one job ends that job's coordinator and no other; one that is nobody's is logged, and the
+loop turns on, but for `MOST_ERRORS` of them a minute; every method may be called from any thread and returns
+at once. Does not: know Kubernetes (pods are addresses here), or decide anything about a job
+(core/coordinator/coordinator.py).
 """
 
 import logging
@@ -52,21 +54,28 @@ log = logging.getLogger(__name__)
 class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
-    def __init__(self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf) -> None:
-        """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the port is taken."""
+    def __init__(
+        self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf
+    ) -> None:
+        """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the
+        port is taken."""
         self._changed, self._store_of = changed, store_of
         self._reactor = EpollReactor()
         self._listener = ControlListener(self._reactor, listen(host, port))
         self._state = SharedClusterState(zookeeper)
-        self._for_records, self._for_stores = Threads(RECORD_THREADS, self._reactor.soon), Threads(STORE_THREADS, self._reactor.soon)
+        self._for_records, self._for_stores = (
+            Threads(RECORD_THREADS, self._reactor.soon),
+            Threads(STORE_THREADS, self._reactor.soon),
+        )
         self._hosted: dict[str, Hosted] = {}
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
-        self._for_records.background(self._state.connected, _warning("ZooKeeper cannot be used yet"))  # while workers dial
+        # while workers dial
+        self._for_records.background(self._state.connected, _warning("ZooKeeper cannot be used yet"))
         self._thread = threading.Thread(target=self._run, name="coordinators", daemon=True)
         self._thread.start()
 
-    # --- jobs -----------------------------------------------------------------------------------------------------------------------
+    # --- jobs -----------------------------------------------------------------------------------------------
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
@@ -100,10 +109,11 @@ class Coordinators:
         self._to(job, lambda hosted: hosted.gone(ip))
 
     def retire(self, job: str, ips: Sequence[str]) -> None:
-        """Whatever runs at these addresses is about to be stopped: its slots go to others now, at once, and it is let in no more."""
+        """Whatever runs at these addresses is about to be stopped: its slots go to others now, at once, and
+        it is let in no more."""
         self._to(job, lambda hosted: hosted.retire(ips))
 
-    # --- records and savepoints -----------------------------------------------------------------------------------------------------
+    # --- records and savepoints -----------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
         """The record of any job, started here or not."""
@@ -121,23 +131,31 @@ class Coordinators:
 
     def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
         """Its objects. `keys` are those of its store: access key and secret key, or empty."""
-        return self._ask(self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint))
+        return self._ask(
+            self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint)
+        )
 
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
-        """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its attempts go on, as its sinks
-        refuse older ones."""
+        """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its
+        attempts go on, as its sinks refuse older ones."""
 
         def forget() -> None:
             records = self._state.records(job.job)
             found = records.read()
-            if found is not None and begins_anew and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None:
-                raise UserError(f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed")
+            if (
+                found is not None
+                and begins_anew
+                and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None
+            ):
+                raise UserError(
+                    f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed"
+                )
             savepoints.delete_job(self._store(job.store, job.keys), job.job, found[0] if found else None)
             self._state.delete(job.job, record=not begins_anew)
 
         return self._ask(self._for_stores, forget)
 
-    # --- the process ----------------------------------------------------------------------------------------------------------------
+    # --- the process ----------------------------------------------------------------------------------------
 
     def healthy(self) -> bool:
         """Whether the loop turns."""
@@ -163,7 +181,8 @@ class Coordinators:
             except Exception:  # a bug, and nobody's; what else waits in the loop is as it was (!)
                 log.exception("a call in the coordinators' loop has failed")
                 errors.append(time.monotonic())
-                if len(errors) == MOST_ERRORS and errors[-1] - errors[0] < ERRORS_WITHIN:  # `healthy` shows it, the streams run on
+                # `healthy` shows it, the streams run on
+                if len(errors) == MOST_ERRORS and errors[-1] - errors[0] < ERRORS_WITHIN:
                     log.critical("the coordinators' loop has ended")
                     raise
 
@@ -183,8 +202,11 @@ class Coordinators:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
         records, store = self._state.records(job.job), self._store(job.store, job.keys)
-        self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))  # before a recovery needs it
-        self._hosted[job.job] = Hosted(job, self._reactor, self._listener, records, store, threads, self._changed)
+        # before a recovery needs it
+        self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))
+        self._hosted[job.job] = Hosted(
+            job, self._reactor, self._listener, records, store, threads, self._changed
+        )
         self._changed(job.job)
 
     def _stop(self, job: str) -> None:
@@ -249,7 +271,10 @@ class Coordinators:
     def _restore(self, job: JobToCoordinate, savepoint: Savepoint) -> JobRecord:
         records = self._state.records(job.job)
         if records.read() is not None:
-            raise UserError(f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never run")
+            raise UserError(
+                f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never "
+                "run"
+            )
         source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
         record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
         if records.compare_and_set(record, None) is None:
@@ -258,7 +283,8 @@ class Coordinators:
 
 
 def _warning(text: str, **about: str) -> Callable[[object], None]:
-    """Logs the answer of a background call if it is a problem: whoever needs the result asks again, and streams run on meanwhile."""
+    """Logs the answer of a background call if it is a problem: whoever needs the result asks again, and
+    streams run on meanwhile."""
 
     def answered(problem: object) -> None:
         if problem and isinstance(problem, str | Exception):

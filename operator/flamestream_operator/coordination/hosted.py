@@ -1,7 +1,8 @@
 """One job of this leader: its workers' control links, and its coordinator from the first Hello on.
 
-Keeps: a pod that was retired is let in no more (until it is gone, or RETIRED_FOR has passed: addresses are used again); a coordinator that
-was fenced has a successor; one that ended stays readable. Does not: outlive a bug of its own (the job shows as failed, the others run on).
+Keeps: a pod that was retired is let in no more (until it is gone, or RETIRED_FOR has passed: addresses are
+used again); a coordinator that was fenced has a successor; one that ended stays readable. Does not: outlive a
+bug of its own (the job shows as failed, the others run on).
 """
 
 import logging
@@ -27,7 +28,8 @@ AGAIN: Final = 0.5
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
 EPOCHS_TOLD: Final = 1_000_000
-"""Microseconds between two words of commits alone; at short intervals telling of each would cost more than the commit."""
+"""Microseconds between two words of commits alone; at short intervals telling of each would cost more than
+the commit."""
 MOST_LEFT: Final = 256
 """Addresses of workers that left, and workers of each, which are remembered in case their pod is gone."""
 
@@ -38,8 +40,8 @@ class Hosted:
     """All methods in the reactor's thread, but for `status` and `members`, which only read."""
 
     def __init__(
-        self, job: JobToCoordinate, reactor: EpollReactor, listener: ControlListener, records: JobRecords, store: ObjectStore,
-        threads: tuple[Background, Background], changed: Callable[[str], None],
+        self, job: JobToCoordinate, reactor: EpollReactor, listener: ControlListener, records: JobRecords,
+        store: ObjectStore, threads: tuple[Background, Background], changed: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.job = job
         self._reactor = Contained(reactor, self.broken)
@@ -70,17 +72,22 @@ class Hosted:
         if self._host is not None:
             return self._host.look()
         phase = "finished" if self._early_end else "starting"
-        return JobStatus(job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end)
+        return JobStatus(
+            job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end
+        )
 
     def members(self) -> tuple[Member, ...]:
         """Connected workers, by name."""
         inside = self._host.status.workers if self._host else ()
         found = sorted(self._hellos.items())
-        if self._host is not None and self._host.finish is None:  # one that fell silent was let go without a word from its link
+        # one that fell silent was let go without a word from its link
+        if self._host is not None and self._host.finish is None:
             known = {*inside, *self._host.status.standbys}
             found = [each for each in found if each[0] in known]
         return tuple(
-            Member(worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker))
+            Member(
+                worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker)
+            )
             for worker, (hello, since) in found
         )
 
@@ -132,7 +139,7 @@ class Hosted:
         self._closed = True
         self._server.close(0)
 
-    # --- what the control links say ---------------------------------------------------------------------------------------------------
+    # --- what the control links say -------------------------------------------------------------------------
 
     def connected(self, hello: Hello) -> None:
         """Take a worker in; the first one's Hello makes the coordinator."""
@@ -172,28 +179,29 @@ class Hosted:
             self._look()
             self._finished(self._host.finish)
 
-    # --- inside -----------------------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _is_warm(self, worker: WorkerId) -> bool:
         return self._host is not None and self._host.is_warm(worker)
 
     def _made(self, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
-            self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store, self._server,
-            changed=self._look, threads=self._threads,
+            self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
+            self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
         if self._held:
             host.hold_deletions(True)
         return host
 
     def _look(self) -> None:
-        """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that was not told at once."""
+        """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that
+        was not told at once."""
         if self._host is None:
             return
         status, finish = self._host.status, self._host.finish
         shown = (
-            status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries, finish,
-            [worker for worker in status.standbys if self._is_warm(worker)],
+            status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries,
+            finish, [worker for worker in status.standbys if self._is_warm(worker)],
         )  # fmt: skip
         now = self._reactor.instant()
         if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):

@@ -1,4 +1,5 @@
-"""The port to the coordinators: what may be asked of them, and what is said of a job, a worker and a savepoint on the way.
+"""The port to the coordinators: what may be asked of them, and what is said of a job, a worker and a
+savepoint on the way.
 
 Does not: host one (coordination/coordinators.py).
 """
@@ -35,7 +36,11 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
         """The coordinator's, once there is a worker."""
         known = self.settings
         # an edited application was tried, and the stream stopped for it, before any worker could load it
-        graph, python, fronts = known.graph or hello.graph, known.python or hello.python, known.fronts + hello.clocks
+        graph, python, fronts = (
+            known.graph or hello.graph,
+            known.python or hello.python,
+            known.fronts + hello.clocks,
+        )
         return replace(known, graph=graph, python=python, fronts=fronts, code=hello.code, code_changed=True)
 
 
@@ -58,7 +63,8 @@ class Member:
 
 
 class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A savepoint: its place, and what a restore must know. `manifest` and its hash are the savepoint's own."""
+    """A savepoint: its place, and what a restore must know. `manifest` and its hash are the savepoint's
+    own."""
 
     job: str
     name: str

@@ -1,11 +1,12 @@
 """Savepoints: copies of a committed snapshot that no later commit and no end of the job removes.
 
-A savepoint is a manifest of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in the job's store. A restore
-copies them back into the new job's part of its store, under names that the job itself would never use, and writes the manifest as that
-job's: only then is there a job record. All calls block; for helper threads.
+A savepoint is a manifest of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in
+the job's store. A restore copies them back into the new job's part of its store, under names that the job
+itself would never use, and writes the manifest as that job's: only then is there a job record. All calls
+block; for helper threads.
 
-Keeps: what is copied is compared with its checksum; a restore of one savepoint into one job twice writes the same bytes. Does not: hold
-up the job (its coordinator holds its deletions meanwhile), or decide when.
+Keeps: what is copied is compared with its checksum; a restore of one savepoint into one job twice writes the
+same bytes. Does not: hold up the job (its coordinator holds its deletions meanwhile), or decide when.
 """
 
 from collections.abc import Iterable
@@ -39,26 +40,32 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
     folder = f"savepoints/{job}/{name}"
     copied, held = _copied(store, store, found.segments, folder), _copied(store, store, found.held, folder)
     manifest = msgspec.structs.replace(found, segments=copied, held=held)
-    digest = write_manifest(store, f"{folder}/manifest.json", manifest)  # last: without it there is no savepoint
+    # last: without it there is no savepoint
+    digest = write_manifest(store, f"{folder}/manifest.json", manifest)
     return Savepoint(
-        job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json", manifest_hash=digest,
-        graph=found.graph, size=sum(segment.size for segment in copied + held), objects=len(copied + held) + 1,
+        job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json",
+        manifest_hash=digest, graph=found.graph, size=sum(segment.size for segment in copied + held),
+        objects=len(copied + held) + 1,
     )  # fmt: skip
 
 
-def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int) -> JobRecord:
-    """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target` then."""
+def restore(
+    source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int
+) -> JobRecord:
+    """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target`
+    then."""
     found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
     folder = f"{plain(job)}/restored/{savepoint.name}"
-    outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())  # another job's sinks have never had anything
+    # another job's sinks have never had anything
+    outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())
     copied, held = _copied(source, target, found.segments, folder), _copied(source, target, held, folder)
     manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
     layout = _nobodys(LayoutVersion(0), found.slots, fronts)
     return JobRecord(
-        attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut, manifest=name, manifest_hash=digest,
-        job=job, writer=f"savepoint {savepoint.name}",
+        attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut,
+        manifest=name, manifest_hash=digest, job=job, writer=f"savepoint {savepoint.name}",
     )  # fmt: skip
 
 
@@ -68,17 +75,27 @@ def delete(store: ObjectStore, savepoint: Savepoint) -> None:
 
 
 def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
-    """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the newest manifest."""
+    """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the
+    newest manifest."""
     manifest = [record.manifest] if record is not None and record.manifest else []
     store.delete(*store.names(f"{plain(job)}/"), *manifest)
 
 
 def emptied(record: JobRecord) -> JobRecord:
-    """The record of a job that begins anew under its name: nothing is committed, nobody has a slot; attempts and epochs go on."""
+    """The record of a job that begins anew under its name: nothing is committed, nobody has a slot; attempts
+    and epochs go on."""
     before = record.layout
     layout = _nobodys(before.version, len(before.owners), len(before.fronts))
     return msgspec.structs.replace(
-        record, layout=layout, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="", outcome="", code="", writer="begins anew"
+        record,
+        layout=layout,
+        committed=NO_EPOCH,
+        cut=START,
+        manifest="",
+        manifest_hash="",
+        outcome="",
+        code="",
+        writer="begins anew",
     )
 
 
@@ -86,7 +103,9 @@ def _nobodys(version: LayoutVersion, slots: int, fronts: int) -> Layout:
     return Layout(version, (NOBODY,) * slots, (NOBODY,) * fronts, NOBODY)
 
 
-def _copied(source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], folder: str) -> tuple[SegmentRef, ...]:
+def _copied(
+    source: ObjectStore, target: ObjectStore, segments: Iterable[SegmentRef], folder: str
+) -> tuple[SegmentRef, ...]:
     """Copy the segments into a folder of `target`. What they are called there."""
     copied = []
     for segment in segments:

@@ -24,7 +24,10 @@ def docs_of(struct: type[msgspec.Struct]) -> dict[str, str]:
             found.update(_written(part))
     missing = [name for name in struct.__struct_fields__ if name not in found]
     if missing:
-        raise LookupError(f"{struct.__module__}.{struct.__name__}: no text under {', '.join(missing)}: `kubectl explain` needs one")
+        raise LookupError(
+            f"{struct.__module__}.{struct.__name__}: no text under {', '.join(missing)}: `kubectl explain` "
+            "needs one"
+        )
     return found
 
 
@@ -33,7 +36,11 @@ def _written(struct: type[msgspec.Struct]) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef), f"{struct} is a class"
     found = {}
     for field, text in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+        ):
             value = text.value
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 found[field.target.id] = " ".join(value.value.split())

@@ -1,4 +1,5 @@
-"""Sources and sinks in the schema: one property a kind, taken from the connectors, so a new kind is in the CRD by itself.
+"""Sources and sinks in the schema: one property a kind, taken from the connectors, so a new kind is in the
+CRD by itself.
 
 Does not: know any kind.
 """
@@ -38,8 +39,9 @@ def _mapping(kinds: Mapping[str, type[Struct]], what: str) -> Schema:
 def _kind(kind: type[Struct], text: str) -> Schema:
     """The schema of a kind, with every field of the connector's struct.
 
-    Defaults are told and not filled in: what a user has not written is not in the object, so a job is not changed by a new version's
-    defaults. A field that is not there is kept, for the operator to refuse with the names that are.
+    Defaults are told and not filled in: what a user has not written is not in the object, so a job is not
+    changed by a new version's defaults. A field that is not there is kept, for the operator to refuse with
+    the names that are.
     """
     schema = _told(schema_of(kind))
     first = (kind.__doc__ or text).strip().partition("\n\n")[0]
@@ -48,7 +50,11 @@ def _kind(kind: type[Struct], text: str) -> Schema:
 
 def _told(schema: Schema) -> Schema:
     """The same with each default in its field's text."""
-    told: Schema = {key: _told(value) if isinstance(value, dict) else value for key, value in schema.items() if key != "default"}
+    told: Schema = {
+        key: _told(value) if isinstance(value, dict) else value
+        for key, value in schema.items()
+        if key != "default"
+    }
     if "default" in schema and isinstance(schema.get("description"), str):
         told["description"] = f"{schema['description']} Default: {json.dumps(schema['default'])}."
     return told
@@ -71,7 +77,11 @@ def _least(kind: type[Struct]) -> Schema:
     """The required fields, with something in them."""
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType), f"{kind} is a struct"
-    return {field.encode_name: "a:1" if isinstance(field.type, inspect.StrType) else 1 for field in described.fields if field.required}
+    return {
+        field.encode_name: "a:1" if isinstance(field.type, inspect.StrType) else 1
+        for field in described.fields
+        if field.required
+    }
 
 
 def _escaped(name: str) -> str:

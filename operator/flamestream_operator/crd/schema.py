@@ -1,10 +1,10 @@
 """Structural schemas from msgspec structs.
 
-Every mapping has a type, no references, no unions but of text with a free value; limits and patterns come from `Meta`, defaults from the
-struct, texts from under the fields.
+Every mapping has a type, no references, no unions but of text with a free value; limits and patterns come
+from `Meta`, defaults from the struct, texts from under the fields.
 
-Keeps: what the API server accepts by the schema, msgspec accepts too (the other way round CEL and the operator may know more).
-Does not: know any field (definitions.py adds rules by path).
+Keeps: what the API server accepts by the schema, msgspec accepts too (the other way round CEL and the
+operator may know more). Does not: know any field (definitions.py adds rules by path).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,8 @@ from flamestream_operator.crd.field_docs import docs_of
 Schema = dict[str, Any]
 FREE: Final[Schema] = {"x-kubernetes-preserve-unknown-fields": True}
 _LIMITS: Final = {
-    "ge": "minimum", "le": "maximum", "min_length": "minLength", "max_length": "maxLength", "pattern": "pattern",
+    "ge": "minimum", "le": "maximum", "min_length": "minLength", "max_length": "maxLength",
+    "pattern": "pattern",
 }  # fmt: skip
 
 
@@ -44,7 +45,8 @@ def _struct(described: inspect.StructType) -> Schema:
 
 
 def _default(field: inspect.Field) -> Any:
-    """The default that the API server fills in; None: nothing. Empty containers are left out, they say nothing."""
+    """The default that the API server fills in; None: nothing. Empty containers are left out, they say
+    nothing."""
     value = field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default
     if value is msgspec.NODEFAULT or value is None or value in ({}, [], ""):
         return None
@@ -53,10 +55,13 @@ def _default(field: inspect.Field) -> Any:
 
 
 def _without_empty(value: Any) -> Any:
-    """A default that holds only what it says; durations as text. An all-default part gets an empty mapping, filled from within."""
+    """A default that holds only what it says; durations as text. An all-default part gets an empty mapping,
+    filled from within."""
     if not isinstance(value, dict):
         return value
-    return {key: inner for key, each in value.items() if (inner := _without_empty(each)) not in (None, {}, [], "")}
+    return {
+        key: inner for key, each in value.items() if (inner := _without_empty(each)) not in (None, {}, [], "")
+    }
 
 
 def _schema(kind: inspect.Type) -> Schema:

@@ -1,10 +1,12 @@
-"""Run in a container of its own inside a worker's pod by a drill: nothing comes in or goes out for a while, and nobody is told.
+"""Run in a container of its own inside a worker's pod by a drill: nothing comes in or goes out for a while,
+and nobody is told.
 
-`python3 -m flamestream_operator.drills.cut SECONDS`. It needs NET_ADMIN in the pod's network and nothing on the node: every device but the
-loopback gets nftables' chains at its door whose policy is to drop, by the image's `nft`.
+`python3 -m flamestream_operator.drills.cut SECONDS`. It needs NET_ADMIN in the pod's network and nothing on
+the node: every device but the loopback gets nftables' chains at its door whose policy is to drop, by the
+image's `nft`.
 
-Keeps: it says that it has cut when the kernel has said so. The table is removed at the end, also by SIGTERM; a pod that dies takes it
-along. Does not: touch the node's network, or a rule of somebody else's.
+Keeps: it says that it has cut when the kernel has said so. The table is removed at the end, also by SIGTERM;
+a pod that dies takes it along. Does not: touch the node's network, or a rule of somebody else's.
 """
 
 import signal
@@ -28,7 +30,8 @@ def cut(devices: list[str]) -> None:
     """Drop all that these devices send and receive. Raises OSError or SubprocessError."""
     places = [(f"{hook}{number}", hook, device) for number, device in enumerate(devices) for hook in _HOOKS]
     chains = "".join(
-        f'chain {name} {{ type filter hook {hook} device "{device}" priority {_FIRST}; policy drop; }}\n' for name, hook, device in places
+        f'chain {name} {{ type filter hook {hook} device "{device}" priority {_FIRST}; policy drop; }}\n'
+        for name, hook, device in places
     )
     _tell(f"table {TABLE} {{\n{chains}}}\n")
 
@@ -44,7 +47,8 @@ def devices() -> list[str]:
 
 
 def _tell(commands: str) -> None:
-    """Give `commands` to nft as one transaction: all or nothing. Its own words of what is wrong stand in the log."""
+    """Give `commands` to nft as one transaction: all or nothing. Its own words of what is wrong stand in the
+    log."""
     subprocess.run(["nft", "-f", "-"], input=commands, text=True, timeout=_SECONDS, check=True)
 
 

@@ -1,7 +1,7 @@
 """A FlameStreamDrill as a plan, and which fault is possible for which target.
 
-Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps (flamestream.job.drill), or strike
-(drills/strikes.py).
+Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps
+(flamestream.job.drill), or strike (drills/strikes.py).
 """
 
 from typing import Final
@@ -37,20 +37,24 @@ def place_of(spec: DrillSpec, namespace: str, own: str) -> str:
 
 
 def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> str:
-    """The reason why nobody is struck so, whatever rights the operator has; "": somebody may be. The CRD says it too, as far as one object
-    knows."""
+    """The reason why nobody is struck so, whatever rights the operator has; "": somebody may be. The CRD says
+    it too, as far as one object knows."""
     fault, place = spec.fault, place_of(spec, namespace, own)
     if fault.target in ELSEWHERE and not fault.target_selector:
         return f"a {fault.target} is one of the pods of spec.fault.targetSelector, which is empty: say which"
     if place != namespace and place not in allowed.drill_namespaces:
-        return f"drills strike in their job's namespace: ask who runs the operator for {place!r} in the chart's allow.drillNamespaces"
+        return (
+            f"drills strike in their job's namespace: ask who runs the operator for {place!r} in the chart's "
+            "allow.drillNamespaces"
+        )
     if fault.lasts > LONGEST:
         return f"spec.fault.pauseFor: at most {LONGEST:g} s"
     return ""
 
 
 def cannot_audit(spec: Object) -> str:
-    """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may be."""
+    """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may
+    be."""
     for name, sink in spec["sinks"].items():
         known = sinks.kind_of(sink)
         if known is not None and not known.reads_back:

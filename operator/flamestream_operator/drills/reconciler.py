@@ -1,8 +1,8 @@
 """The reconciler of FlameStreamDrills: carries out what flamestream.job.drill says.
 
-Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by whoever leads then. A status
-that cannot be read is never taken for a drill that has not begun.
-Does not: exist unless the chart gave the rights for it.
+Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by
+whoever leads then. A status that cannot be read is never taken for a drill that has not begun. Does not:
+exist unless the chart gave the rights for it.
 """
 
 import dataclasses
@@ -43,7 +43,12 @@ class DrillReconciler:
     def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
         self._jobs, self._site, self._api, self._tools = jobs, site, api, tools
         self._strikes = Strikes(tools, api, me, site)
-        self._cluster, self._hosting, self._check, self._clock = tools.cluster, tools.hosting, tools.check, tools.clock
+        self._cluster, self._hosting, self._check, self._clock = (
+            tools.cluster,
+            tools.hosting,
+            tools.check,
+            tools.clock,
+        )
         self._events = EventSender(api, tools.clock)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -60,14 +65,18 @@ class DrillReconciler:
             if before.message != why:
                 await self._write(drill, replace(before, message=why))
             return 5.0
-        seen = await self._look(key, drill, spec, before if before.phase != "Pending" else replace(before, message=""))
+        seen = await self._look(
+            key, drill, spec, before if before.phase != "Pending" else replace(before, message="")
+        )
         next_step = step(seen)
         if next_step.status != before:  # announced before it is made (!)
             drill = await self._write(drill, _ours(next_step.status))
         if next_step.effect == "strike":
             blow = await self._strikes.strike(key[0], spec, _ours(next_step.status))
             if blow != Blow():
-                told = dataclasses.replace(seen, status=next_step.status, sight=blow.sight, refused=blow.refused)
+                told = dataclasses.replace(
+                    seen, status=next_step.status, sight=blow.sight, refused=blow.refused
+                )
                 next_step = step(told)
                 await self._write(drill, _ours(next_step.status))
         elif next_step.effect == "audit":
@@ -76,19 +85,31 @@ class DrillReconciler:
 
     def _before(self, key: Key, drill: Object, job: str) -> str:
         """The drill of the same job whose turn it is; "": this one's."""
-        mine = [other for other in self._cluster.drills if other["metadata"]["namespace"] == key[0] and part(other, "spec", "job") == job]
-        undone = [other for other in mine if _status(other).phase not in OVER and not other["metadata"].get("deletionTimestamp")]
+        mine = [
+            other
+            for other in self._cluster.drills
+            if other["metadata"]["namespace"] == key[0] and part(other, "spec", "job") == job
+        ]
+        undone = [
+            other
+            for other in mine
+            if _status(other).phase not in OVER and not other["metadata"].get("deletionTimestamp")
+        ]
         first = min([*undone, drill], key=_turn)
         return "" if first["metadata"]["name"] == key[1] else str(first["metadata"]["name"])
 
-    # --- looking --------------------------------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------------
 
     async def _look(self, key: Key, drill: Object, spec: DrillSpec, status: DrillStatus) -> DrillObserved:
         job = await self._job((key[0], spec.job))
         found = status_of(job) if job is not None else None
         asked = job["spec"] if job is not None else {}
         audit, problem = await self._audit_of(key) if status.phase == "Auditing" else (None, "")
-        targets = await self._strikes.targets(key[0], spec) if not status.struck_at and status.phase != "Auditing" else Targets({})
+        targets = (
+            await self._strikes.targets(key[0], spec)
+            if not status.struck_at and status.phase != "Auditing"
+            else Targets({})
+        )
         blow = await self._strikes.look(key[0], spec, status) if status.struck_at else Blow()
         return DrillObserved(
             now=self._clock(),
@@ -100,7 +121,8 @@ class DrillReconciler:
             workers=int(asked["workers"]["replicas"]) if job is not None else 0,
             attempt=found.attempt if found is not None else 0,
             told=self._hosting.status(f"{key[0]}.{spec.job}"),
-            age=self._clock() - moment(str(drill["metadata"].get("creationTimestamp") or "") or written(self._clock())),
+            age=self._clock()
+            - moment(str(drill["metadata"].get("creationTimestamp") or "") or written(self._clock())),
             victims=targets.victims,
             out_of_reach=targets.out_of_reach,
             cannot_audit=cannot_audit(asked) if job is not None else "",
@@ -115,7 +137,7 @@ class DrillReconciler:
         """A job that was applied with its drill may not be in the cache yet."""
         return self._cluster.jobs.get(key) or await self._api.get("FlameStreamJob", *key)
 
-    # --- audit ----------------------------------------------------------------------------------------------------------------------
+    # --- audit ----------------------------------------------------------------------------------------------
 
     async def _begin_audit(self, key: Key, drill: Object, seen: DrillObserved) -> None:
         """Its own ConfigMap and pod, both the drill's: the job may have no driver any more."""
@@ -128,7 +150,9 @@ class DrillReconciler:
         look, status, desired = self._jobs.planned(job)
         if desired.plan is None:
             return
-        launch = launch_of(look, status, desired, desired.plan, application="a", number=status.launches, tasks=seen.workers)
+        launch = launch_of(
+            look, status, desired, desired.plan, application="a", number=status.launches, tasks=seen.workers
+        )
         config = build_config(job, name, files_of(look, launch, desired))
         config["metadata"]["ownerReferences"] = [owner(drill)]
         self._check()
@@ -139,7 +163,8 @@ class DrillReconciler:
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
-        # As ZooKeeper is reached now: a job that has ended may have been launched when it was reached otherwise.
+        # As ZooKeeper is reached now: a job that has ended may have been launched when it was reached
+        # otherwise.
         await self._api.patch("Secret", key[0], access["metadata"]["name"], {"data": access["data"]})
         await self._api.create(build_audit_pod(launch, drill, name))
 
@@ -153,22 +178,27 @@ class DrillReconciler:
                 return _verdict(text)
         return None, f"the audit ended without a verdict: see `kubectl logs {pod['metadata']['name']}`"
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     async def _write(self, drill: Object, status: DrillStatus) -> Object:
         now = written(self._clock())
         before = _status(drill)
         over = status.phase in OVER
         reason = status.reason or status.phase
-        generation = int(drill["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
+        # `kubectl wait` does not believe a condition of an older one
+        generation = int(drill["metadata"].get("generation", 0))
         failed = over and status.phase != "Passed"
-        conditions = conditions_of_ending(over, failed, reason, status.message, before.conditions, now, generation)
+        conditions = conditions_of_ending(
+            over, failed, reason, status.message, before.conditions, now, generation
+        )
         status = replace(status, conditions=conditions, observed_generation=generation)
         plain = {name: value for name, value in msgspec.to_builtins(status).items() if value is not None}
         self._check()
         new = await self._tools.write_status(self._cluster.drills, drill, plain)
         if status.phase != before.phase:
-            await self._events.send(new, "Warning" if failed else "Normal", reason, status.message or status.phase)
+            await self._events.send(
+                new, "Warning" if failed else "Normal", reason, status.message or status.phase
+            )
         return new
 
 
@@ -176,7 +206,10 @@ def _status(drill: Object) -> DrillStatus:
     try:
         return msgspec.convert(drill.get("status") or {}, DrillStatus)
     except msgspec.ValidationError as error:  # a new drill would strike once more
-        log.error("a drill's status cannot be read", extra={"drill": drill["metadata"]["name"], "problem": str(error)})
+        log.error(
+            "a drill's status cannot be read",
+            extra={"drill": drill["metadata"]["name"], "problem": str(error)},
+        )
         return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
 
 

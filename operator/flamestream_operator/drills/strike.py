@@ -1,11 +1,13 @@
 """Run inside a pod by a drill: kills or pauses processes there, and says what it saw of that.
 
-`python3 -m flamestream_operator.drills.strike worker|daemon kill`, `... worker|pod pause SECONDS`. Prints one JSON document: the pids
-with what was seen of them (`gone`, `paused`), or why not. A `worker` is Spark's Python worker, the `daemon` the process that forks it,
-the `pod` everything but its first process, which the kernel lets nobody inside stop.
+`python3 -m flamestream_operator.drills.strike worker|daemon kill`, `... worker|pod pause SECONDS`. Prints one
+JSON document: the pids with what was seen of them (`gone`, `paused`), or why not. A `worker` is Spark's
+Python worker, the `daemon` the process that forks it, the `pod` everything but its first process, which the
+kernel lets nobody inside stop.
 
-Keeps: a signal that was sent is not taken for its effect: the process must be seen gone or standing still. Who was paused goes on after
-that time, whatever becomes of whoever asked. Does not: decide when (drills/reconciler.py).
+Keeps: a signal that was sent is not taken for its effect: the process must be seen gone or standing still.
+Who was paused goes on after that time, whatever becomes of whoever asked. Does not: decide when
+(drills/reconciler.py).
 """
 
 import json
@@ -38,7 +40,11 @@ def processes(proc: Path = PROC) -> dict[int, int]:
 
 def everything(proc: Path = PROC) -> list[int]:
     """Every process but this one."""
-    return sorted(int(folder.name) for folder in proc.iterdir() if folder.name.isdigit() and int(folder.name) != os.getpid())
+    return sorted(
+        int(folder.name)
+        for folder in proc.iterdir()
+        if folder.name.isdigit() and int(folder.name) != os.getpid()
+    )
 
 
 def victims(role: str, proc: Path = PROC) -> list[int]:
@@ -100,14 +106,23 @@ def main(arguments: list[str]) -> int:
     role, how = arguments[0], arguments[1]
     pids = victims(role)
     if not pids:
-        what = "nothing but its first process, which nobody inside can stop: `cut` it" if role == "pod" else f"no {role}"
+        what = (
+            "nothing but its first process, which nobody inside can stop: `cut` it"
+            if role == "pod"
+            else f"no {role}"
+        )
         return _said({"problem": f"there is {what}"})
     try:
         seen = killed(pids) if how == "kill" else paused(pids, float(arguments[2]))
     except OSError as error:
         return _said({"problem": f"{how} of {role}: {error}"})
     if not seen:
-        return _said({"problem": f"{how} of {role}: a signal was sent to {pids}, and nothing was seen of it within {SEEN_WITHIN:g} s"})
+        return _said(
+            {
+                "problem": f"{how} of {role}: a signal was sent to {pids}, and nothing was seen of it within "
+                f"{SEEN_WITHIN:g} s"
+            }
+        )
     return _said({"pids": pids, "seen": "gone" if how == "kill" else "paused"})
 
 

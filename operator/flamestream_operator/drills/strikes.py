@@ -1,8 +1,9 @@
-"""The strikes of drills: who can be struck, the blow itself, what is seen of it, and whether who was struck has a successor.
+"""The strikes of drills: who can be struck, the blow itself, what is seen of it, and whether who was struck
+has a successor.
 
-Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says why; what was made counts
-when it is seen: a pod's uid gone, a process gone or standing still, the cutter's word that the kernel has cut.
-Does not: decide when (flamestream.job.drill).
+Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says
+why; what was made counts when it is seen: a pod's uid gone, a process gone or standing still, the cutter's
+word that the kernel has cut. Does not: decide when (flamestream.job.drill).
 """
 
 import logging
@@ -25,11 +26,13 @@ from flamestream_operator.site import Site
 
 _RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
 _CUT_RIGHTS: Final = (
-    "; a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` while it is made, and the "
+    "; a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` "
+    "while it is made, and the "
     "chart's operator.drills gives the operator the right"
 )
 _CANNOT_START: Final = (
-    "CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName",
+    "CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff",
+    "ErrImageNeverPull", "InvalidImageName",
 )  # fmt: skip
 _KILLED: Final = (137, 143)
 """Exit codes of a cutter whose pod was removed meanwhile."""
@@ -68,7 +71,7 @@ class Strikes:
         self._api, self._me, self._site = api, me, site
         self._cluster, self._hosting, self._check = tools.cluster, tools.hosting, tools.check
 
-    # --- who ------------------------------------------------------------------------------------------------------------------------
+    # --- who ------------------------------------------------------------------------------------------------
 
     async def targets(self, namespace: str, spec: DrillSpec) -> Targets:
         """Before a strike."""
@@ -79,7 +82,11 @@ class Strikes:
         except ApiProblem as problem:
             if problem.status != 403:
                 raise
-            return Targets({}, f"the operator may not see the target's pods: {problem.message}: give it the rights (operator.drills)")
+            return Targets(
+                {},
+                f"the operator may not see the target's pods: {problem.message}: give it the rights "
+                "(operator.drills)",
+            )
 
     async def _victims(self, namespace: str, spec: DrillSpec) -> dict[str, tuple[str, ...]]:
         target = spec.fault.target
@@ -94,17 +101,24 @@ class Strikes:
             names = {_group(target, pod) for pod in workers} - {""}
             return {name: _lives(self._of_group(namespace, spec, name)) for name in names}
         if target == "driver":
-            # One of two applications may have standbys only: its driver's death would cost nothing, and be waited for in vain.
+            # One of two applications may have standbys only: its driver's death would cost nothing, and be
+            # waited for in vain.
             struck = {_group("application", pod) for pod in workers}
-            drivers = [pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"]
+            drivers = [
+                pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"
+            ]
             return _each([pod for pod in drivers if _group("application", pod) in struck])
         return _each(workers)
 
     def _workers(self, namespace: str, spec: DrillSpec) -> list[Object]:
         """Pods of workers that hold slots."""
-        members = {member.ip for member in self._hosting.members(f"{namespace}.{spec.job}") if not member.standby}
+        members = {
+            member.ip for member in self._hosting.members(f"{namespace}.{spec.job}") if not member.standby
+        }
         pods = self._pods(namespace, spec)
-        return [pod for pod in pods if pod["metadata"]["labels"].get(ROLE) == "worker" and ip_of(pod) in members]
+        return [
+            pod for pod in pods if pod["metadata"]["labels"].get(ROLE) == "worker" and ip_of(pod) in members
+        ]
 
     def _pods(self, namespace: str, spec: DrillSpec) -> list[Object]:
         return [pod for pod in self._cluster.pods_of((namespace, spec.job)) if not is_going(pod)]
@@ -114,7 +128,9 @@ class Strikes:
         return [pod for pod in pods if _group(spec.fault.target, pod) == name and phase_of(pod) == "Running"]
 
     async def _elsewhere(self, namespace: str, spec: DrillSpec) -> list[Object]:
-        return await self._api.list_all("Pod", place_of(spec, namespace, self._me[0]), dict(spec.fault.target_selector))
+        return await self._api.list_all(
+            "Pod", place_of(spec, namespace, self._me[0]), dict(spec.fault.target_selector)
+        )
 
     def _forbidden(self, namespace: str, spec: DrillSpec) -> str:
         return forbidden(spec, namespace, self._me[0], self._site.allowed)
@@ -124,17 +140,20 @@ class Strikes:
         place = place_of(spec, namespace, self._me[0])
         if spec.fault.target in ("node", "application"):
             names = [
-                pod["metadata"]["name"] for pod in self._cluster.pods_of((namespace, spec.job)) if pod["metadata"]["uid"] in status.lives
+                pod["metadata"]["name"]
+                for pod in self._cluster.pods_of((namespace, spec.job))
+                if pod["metadata"]["uid"] in status.lives
             ]
         else:
             names = [status.victim]
         found = [await self._api.get("Pod", place, name) for name in names]
         return [pod for pod in found if pod is not None and pod["metadata"]["uid"] in status.lives]
 
-    # --- the blow -------------------------------------------------------------------------------------------------------------------
+    # --- the blow -------------------------------------------------------------------------------------------
 
     async def strike(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
-        """Once: it is tried by nobody again, since it may have struck. An answer that was lost is no refusal."""
+        """Once: it is tried by nobody again, since it may have struck. An answer that was lost is no
+        refusal."""
         fault, victim = spec.fault, status.victim
         if why := self._forbidden(namespace, spec):
             return Blow(refused=why)  # it was announced by an operator to whom more was allowed
@@ -159,7 +178,9 @@ class Strikes:
         fault, meta = spec.fault, pod["metadata"]
         if fault.action == "cut":
             # From the operator's image and never from the pod's (!): it may do what the pod may not.
-            cutter = build_cutter(cutter_name(status.struck_at), self._site.image, self._site.pull_policy, fault.lasts)
+            cutter = build_cutter(
+                cutter_name(status.struck_at), self._site.image, self._site.pull_policy, fault.lasts
+            )
             await self._api.attach(meta["namespace"], meta["name"], cutter)
             return Blow()
         if fault.action == "pause" or fault.target in ("worker", "daemon"):
@@ -179,7 +200,7 @@ class Strikes:
         log.warning("struck", extra={"victim": meta["name"], "said": said[:500]})
         return _answer(str(meta["name"]), said)
 
-    # --- what is seen of it ---------------------------------------------------------------------------------------------------------
+    # --- what is seen of it ---------------------------------------------------------------------------------
 
     async def look(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> Blow:
         """The sight of a fault that was announced and not seen yet, or of a cut that goes on."""
@@ -199,7 +220,9 @@ class Strikes:
             for container in pod.get("status", {}).get("ephemeralContainerStatuses") or ():
                 if container["name"] == name:
                     if why := _failed(container):
-                        return Blow(refused=f"the network of {pod['metadata']['name']} was not cut: {why}"[:1000])
+                        return Blow(
+                            refused=f"the network of {pod['metadata']['name']} was not cut: {why}"[:1000]
+                        )
                     sights.append(bool(status.seen) or await self._has_cut(pod, container))
         return Blow("cut" if sights and len(sights) >= len(status.lives) and all(sights) else "")
 
@@ -210,7 +233,9 @@ class Strikes:
         if not {"running", "terminated"} & set(container.get("state") or {}):
             return False
         try:
-            said = await self._api.log(pod["metadata"]["namespace"], pod["metadata"]["name"], container["name"])
+            said = await self._api.log(
+                pod["metadata"]["namespace"], pod["metadata"]["name"], container["name"]
+            )
         except ApiProblem as problem:
             if problem.passing or problem.status in (400, 404):
                 return False
@@ -218,7 +243,8 @@ class Strikes:
         return any(line.split()[:1] == [CUT] for line in said.splitlines())
 
     async def is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
-        """As many pods must be ready as there were, or another operator lead: else the drill would be over before it began."""
+        """As many pods must be ready as there were, or another operator lead: else the drill would be over
+        before it began."""
         if spec.fault.target == "operator":
             return status.victim != self._me[1]
         if spec.fault.target not in ELSEWHERE:
@@ -232,7 +258,11 @@ class Strikes:
 
 def _group(target: str, pod: Object) -> str:
     """The node or the application that a pod belongs to."""
-    return str(pod["spec"].get("nodeName") or "") if target == "node" else str(pod["metadata"]["labels"].get(APPLICATION) or "")
+    return (
+        str(pod["spec"].get("nodeName") or "")
+        if target == "node"
+        else str(pod["metadata"]["labels"].get(APPLICATION) or "")
+    )
 
 
 def _each(pods: list[Object]) -> dict[str, tuple[str, ...]]:
@@ -256,7 +286,10 @@ def _answer(pod: str, said: str) -> Blow:
 
 
 def _is_ready(pod: Object) -> bool:
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in pod.get("status", {}).get("conditions") or ())
+    return any(
+        each.get("type") == "Ready" and each.get("status") == "True"
+        for each in pod.get("status", {}).get("conditions") or ()
+    )
 
 
 def _ended(container: Object) -> Object:

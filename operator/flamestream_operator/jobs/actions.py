@@ -1,7 +1,7 @@
 """What the core wants done. The shell carries actions out in order and stops at the first that fails.
 
-Every action may be carried out twice, or by an operator that has just lost its Lease: its key or its object's name makes the second
-time nothing, and the coordinator's record fences what is left.
+Every action may be carried out twice, or by an operator that has just lost its Lease: its key or its object's
+name makes the second time nothing, and the coordinator's record fences what is left.
 
 Does not: say when (effects.py).
 """
@@ -88,7 +88,8 @@ class Try(Action, frozen=True):
 
 
 class Create(Action, frozen=True):
-    """Create the object. One of the same name and owner is fine; with `once` it means an interrupted try, which is given up."""
+    """Create the object. One of the same name and owner is fine; with `once` it means an interrupted try,
+    which is given up."""
 
     thing: Object
     key: str
@@ -142,7 +143,8 @@ class Abandon(Action, frozen=True):
 
 
 class Retire(Action, frozen=True):
-    """Hand the slots of the workers at these IPs over, of all at once: each step of its own would be a recovery."""
+    """Hand the slots of the workers at these IPs over, of all at once: each step of its own would be a
+    recovery."""
 
     ips: tuple[str, ...]
     beside: tuple[str, ...] = ()

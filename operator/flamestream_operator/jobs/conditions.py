@@ -1,8 +1,10 @@
 """Phase, message and conditions: what a person and `kubectl wait` read.
 
-The first problem that somebody could do something about is the condition Degraded, or why the job is not Running.
+The first problem that somebody could do something about is the condition Degraded, or why the job is not
+Running.
 
-Keeps: a condition's time moves only when its status does; every message of a problem says what to do. Does not: decide anything.
+Keeps: a condition's time moves only when its status does; every message of a problem says what to do. Does
+not: decide anything.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,13 @@ TAKES_OVER: Final = 10.0
 """Seconds that a new leader may take to find the workers; longer, and the status says so."""
 EPOCHS_LATE: Final = 30.0
 """Seconds, or ten intervals: after which epochs are late."""
-_PULL: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_PULL: Final = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "RegistryUnavailable",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,8 @@ class Statement:
 
 
 def is_taking_over(observed: Observed, status: JobResourceStatus) -> bool:
-    """A new leader finds the workers of a stream that runs on: until it has heard of them nothing new is known."""
+    """A new leader finds the workers of a stream that runs on: until it has heard of them nothing new is
+    known."""
     if status.run.stage != "Running":
         return False
     if observed.coordinated is None:
@@ -43,16 +52,32 @@ def is_taking_over(observed: Observed, status: JobResourceStatus) -> bool:
     return reported.phase in ("starting", "gathering") and not reported.outcome and waited < TAKES_OVER
 
 
-def with_conditions(observed: Observed, before: JobResourceStatus, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
+def with_conditions(
+    observed: Observed, before: JobResourceStatus, status: JobResourceStatus, desired: Desired
+) -> JobResourceStatus:
     """The status with its phase, its message and its conditions."""
     if is_taking_over(observed, before) and status.run.stage == "Running":
-        return replace(status, phase=before.phase, message=before.message, conditions=before.conditions, workers=before.workers)
+        return replace(
+            status,
+            phase=before.phase,
+            message=before.message,
+            conditions=before.conditions,
+            workers=before.workers,
+        )
     said, now = _statements(observed, status, desired), written(observed.now)
     known = {each.type: each for each in before.conditions}
     told = [(kind, said[kind], known.get(kind)) for kind in TYPES]
-    conditions = [condition(kind, it.holds, it.reason, it.message, old, now, observed.generation) for kind, it, old in told]
+    conditions = [
+        condition(kind, it.holds, it.reason, it.message, old, now, observed.generation)
+        for kind, it, old in told
+    ]
     phase = _phase(observed, status, desired)
-    return replace(status, phase=phase, message=_message(observed, status, desired, said, phase)[:MAX_MESSAGE], conditions=conditions)
+    return replace(
+        status,
+        phase=phase,
+        message=_message(observed, status, desired, said, phase)[:MAX_MESSAGE],
+        conditions=conditions,
+    )
 
 
 def _phase(observed: Observed, status: JobResourceStatus, desired: Desired) -> Phase:
@@ -65,39 +90,62 @@ def _phase(observed: Observed, status: JobResourceStatus, desired: Desired) -> P
     if run.stage == "Draining":
         return "Suspending" if run.cause == "Suspend" else "Upgrading"
     if run.stage == "None":
-        return "Failed" if desired.refusal else "Suspended" if desired.plan is not None and desired.plan.spec.suspend else "Pending"
+        return (
+            "Failed"
+            if desired.refusal
+            else "Suspended"
+            if desired.plan is not None and desired.plan.spec.suspend
+            else "Pending"
+        )
     if run.stage == "Running":
         return "Running" if reported in ("running", "ending", "", "finished") else "Recovering"
-    waits = bool(status.failures.count) and observed.now < moment(status.failures.next_try) and not status.drivers
+    waits = (
+        bool(status.failures.count) and observed.now < moment(status.failures.next_try) and not status.drivers
+    )
     return "BackingOff" if waits else "Starting"
 
 
-def _statements(observed: Observed, status: JobResourceStatus, desired: Desired) -> dict[ConditionType, Statement]:
+def _statements(
+    observed: Observed, status: JobResourceStatus, desired: Desired
+) -> dict[ConditionType, Statement]:
     run, reported = status.run, observed.coordinated.status if observed.coordinated else None
     phase = reported.phase if reported is not None else ""
     flows = run.stage in ("Running", "Draining") and phase in ("running", "ending")
     problem = problem_of(observed, status, desired)
     checkpointing = _checkpointing(observed, status, desired, flows)
     whole = status.workers.ready >= status.workers.desired > 0
-    failed = (run.stage == "Ended" and run.cause == "Failed") or (run.stage == "None" and bool(desired.refusal))
-    why_not = problem or Statement(True, "Starting", "the job is starting") if not flows else Statement(True, "Running")
+    failed = (run.stage == "Ended" and run.cause == "Failed") or (
+        run.stage == "None" and bool(desired.refusal)
+    )
+    why_not = (
+        problem or Statement(True, "Starting", "the job is starting")
+        if not flows
+        else Statement(True, "Running")
+    )
     recovering = run.stage == "Running" and phase in ("recovering", "gathering", "waiting", "starting")
     stopped = (run.stage == "Stopped" and run.cause == "Suspend") or (
         run.stage == "None" and _phase(observed, status, desired) == "Suspended"
     )
     idle = run.stage in ("Ended", "Stopped", "None")
     ready = flows and whole and checkpointing.holds and run.stage == "Running"
-    cause = reported.last_recovery.cause if recovering and reported is not None and reported.last_recovery is not None else ""
+    cause = (
+        reported.last_recovery.cause
+        if recovering and reported is not None and reported.last_recovery is not None
+        else ""
+    )
     degraded = problem if not failed and not idle else None
     failure = Statement(True, status.failures.reason or "Failed", status.failures.last)
     if desired.refusal and run.stage == "None":
         failure = Statement(True, "SpecRefused", desired.refusal)
     return {
-        "Ready": Statement(ready, _reason_of_ready(ready, flows, whole, run.stage), "" if ready or problem is None else problem.message),
-        "Running": Statement(flows, why_not.reason if not idle else run.cause or run.stage, "" if flows or idle else why_not.message),
+        "Ready": Statement(ready, _reason_of_ready(ready, flows, whole, run.stage),
+            "" if ready or problem is None else problem.message),
+        "Running": Statement(flows, why_not.reason if not idle else run.cause or run.stage,
+            "" if flows or idle else why_not.message),
         "Checkpointing": checkpointing,
         "Recovering": Statement(recovering, phase.capitalize() if recovering else "Whole", cause),
-        "Suspended": Statement(stopped, "AtEpoch" if stopped else "Active", _suspension(status) if stopped else ""),
+        "Suspended": Statement(stopped, "AtEpoch" if stopped else "Active",
+            _suspension(status) if stopped else ""),
         "Degraded": degraded or Statement(False, "Whole"),
         "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
         "Failed": failure if failed else Statement(False, "NotFailed"),
@@ -107,7 +155,15 @@ def _statements(observed: Observed, status: JobResourceStatus, desired: Desired)
 def _reason_of_ready(ready: bool, flows: bool, whole: bool, stage: str) -> str:
     if ready:
         return "Whole"
-    return "NotRunning" if not flows else "WorkersMissing" if not whole else "NoEpochYet" if stage == "Running" else stage
+    return (
+        "NotRunning"
+        if not flows
+        else "WorkersMissing"
+        if not whole
+        else "NoEpochYet"
+        if stage == "Running"
+        else stage
+    )
 
 
 def _checkpointing(observed: Observed, status: JobResourceStatus, desired: Desired, flows: bool) -> Statement:
@@ -123,7 +179,9 @@ def _checkpointing(observed: Observed, status: JobResourceStatus, desired: Desir
     if age <= max(EPOCHS_LATE, 10 * interval):
         return Statement(True, "InTime")
     problems = "; ".join(status.problems) or "look for the store's troubles in the operator's log"
-    return Statement(False, "EpochsLate", f"nothing was saved for {age:.0f} s, results go on meanwhile: {problems}")
+    return Statement(
+        False, "EpochsLate", f"nothing was saved for {age:.0f} s, results go on meanwhile: {problems}"
+    )
 
 
 def _suspension(status: JobResourceStatus) -> str:
@@ -134,13 +192,22 @@ def _suspension(status: JobResourceStatus) -> str:
     return f"at epoch {at.epoch}, cut {at.cut}, {at.outputs} results delivered{rest}"
 
 
-def _message(observed: Observed, status: JobResourceStatus, desired: Desired, said: dict[ConditionType, Statement], phase: Phase) -> str:
+def _message(
+    observed: Observed,
+    status: JobResourceStatus,
+    desired: Desired,
+    said: dict[ConditionType, Statement],
+    phase: Phase,
+) -> str:
     if said["Failed"].holds:
         return said["Failed"].message
     if phase == "Suspended":
         return said["Suspended"].message
     if phase == "BackingOff":
-        return f"{status.failures.last} (failure {status.failures.count} in a row; next try at {status.failures.next_try})"
+        return (
+            f"{status.failures.last} (failure {status.failures.count} in a row; next try at "
+            f"{status.failures.next_try})"
+        )
     if said["Degraded"].message:
         return said["Degraded"].message
     pods = [phase_of(pod) for pod in observed.of_role("worker")]
@@ -150,7 +217,7 @@ def _message(observed: Observed, status: JobResourceStatus, desired: Desired, sa
     return ""
 
 
-# --- problems -----------------------------------------------------------------------------------------------------------------------
+# --- problems -----------------------------------------------------------------------------------------------
 
 
 def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement | None:
@@ -158,7 +225,9 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
     if desired.waits_for and desired.refusal:
         return Statement(True, "ApplicationMissing", desired.refusal)
     if desired.refusal and status.run.stage not in ("None", "Ended"):
-        return Statement(True, "SpecRefused", f"the newest spec cannot run, the one before goes on: {desired.refusal}")
+        return Statement(
+            True, "SpecRefused", f"the newest spec cannot run, the one before goes on: {desired.refusal}"
+        )
     if observed.secrets_problem:
         return Statement(True, "SecretMissing", observed.secrets_problem)
     operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
@@ -171,7 +240,9 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         found = _problem_of_pod(pod)
         if found is not None:
             return found
-    refusal = next((refusal for key, refusal in sorted(observed.refusals.items()) if key.startswith("aside/")), None)
+    refusal = next(
+        (refusal for key, refusal in sorted(observed.refusals.items()) if key.startswith("aside/")), None
+    )
     if refusal is not None:
         return Statement(True, refusal.reason, refusal.message)
     if status.problems:
@@ -197,10 +268,16 @@ def _problem_of_pod(pod: Object) -> Statement | None:
     return None
 
 
-def _problem_of_placement(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement | None:
+def _problem_of_placement(
+    observed: Observed, status: JobResourceStatus, desired: Desired
+) -> Statement | None:
     if desired.plan is None or not desired.plan.spec.high_availability or status.run.stage != "Running":
         return None
     nodes = [node_of(pod) for pod in observed.of_role("driver") if phase_of(pod) == "Running"]
     if len(nodes) == 2 and nodes[0] == nodes[1]:
-        return Statement(True, "OneNode", f"both applications are on node {nodes[0]}, and would be lost with it: add a node")
+        return Statement(
+            True,
+            "OneNode",
+            f"both applications are on node {nodes[0]}, and would be lost with it: add a node",
+        )
     return None

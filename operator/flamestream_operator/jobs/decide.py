@@ -1,12 +1,14 @@
 """observe -> decide -> actions, for one job.
 
-A transition is written before any of its effects: if the status that was seen is not the one that follows from what is seen, the only
-action is to write it, as a compare-and-set. Its effects come with the next look, from the status as the API server has it. So an operator
-that dies between any two writes, or works on an old copy, does nothing that is not announced, and its successor sees what was.
+A transition is written before any of its effects: if the status that was seen is not the one that follows
+from what is seen, the only action is to write it, as a compare-and-set. Its effects come with the next look,
+from the status as the API server has it. So an operator that dies between any two writes, or works on an old
+copy, does nothing that is not announced, and its successor sees what was.
 
 Only what decides something counts as a transition; figures alone are written at most once in two minutes.
 
-Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do anything (jobs/reconciler.py).
+Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do
+anything (jobs/reconciler.py).
 """
 
 import dataclasses
@@ -38,7 +40,8 @@ FIGURES_EVERY = 120.0
 
 
 def status_of(job: dict[str, object]) -> JobResourceStatus:
-    """As it was written. One that cannot be read (an older version's, somebody's edit) starts empty: the coordinator's record decides."""
+    """As it was written. One that cannot be read (an older version's, somebody's edit) starts empty: the
+    coordinator's record decides."""
     try:
         return msgspec.convert(job.get("status") or {}, JobResourceStatus)
     except msgspec.ValidationError:
@@ -54,9 +57,11 @@ def decide(observed: Observed) -> do.Decision:
     if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return do.Decision([do.SetFinalizer(True)], SOON)
     after, desired = transition(observed, before)
-    if is_transition(before, after):  # written first (!): its effects come with the next look, from what the API server has
+    # written first (!): its effects come with the next look, from what the API server has
+    if is_transition(before, after):
         return do.Decision([do.WriteStatus(after), *events_between(before, after)], SOON)
-    actions = list(effects(observed, before, desired))  # from what is written, never from what is only decided (!)
+    # from what is written, never from what is only decided (!)
+    actions = list(effects(observed, before, desired))
     if _expired(observed, before):  # by its own clock: nobody asks for this deletion
         return do.Decision([do.DeleteJob()], SOON)
     if after != before and observed.instant - observed.last_write >= FIGURES_EVERY:
@@ -100,15 +105,19 @@ def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
 
 def is_rolled_back(observed: Observed, status: JobResourceStatus) -> bool:
     """Whether the newest spec and application are those that failed."""
-    same = not observed.app_digest or not status.rolled_back_application or observed.app_digest == status.rolled_back_application
+    same = (
+        not observed.app_digest
+        or not status.rolled_back_application
+        or observed.app_digest == status.rolled_back_application
+    )
     return status.rolled_back == observed.generation > 0 and same
 
 
 def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResourceStatus, Desired]:
     """The next status, and the spec that it was made for.
 
-    In this order: forget a rollback that a newer spec overtakes; move the run; note how drivers ended, and replace them; bring figures and
-    conditions up to date.
+    In this order: forget a rollback that a newer spec overtakes; move the run; note how drivers ended, and
+    replace them; bring figures and conditions up to date.
     """
     status = before
     if status.rolled_back and not is_rolled_back(observed, status):
@@ -121,9 +130,13 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
         status = drivers.with_endings(observed, status, desired.plan)
         if status.run.stage in ("Starting", "Running") and desired.plan.code == status.run.code:
             status = drivers.with_drivers(observed, status, desired.plan)
-        status = with_savepoint_due(observed, with_old_failures_forgotten(status, desired.plan.spec, observed.now), desired.plan)
+        status = with_savepoint_due(
+            observed, with_old_failures_forgotten(status, desired.plan.spec, observed.now), desired.plan
+        )
     status = with_figures(observed, status, desired)
-    return with_conditions(observed, before, replace(status, observed_generation=observed.generation), desired), desired
+    return with_conditions(
+        observed, before, replace(status, observed_generation=observed.generation), desired
+    ), desired
 
 
 def is_transition(before: JobResourceStatus, after: JobResourceStatus) -> bool:
@@ -132,7 +145,16 @@ def is_transition(before: JobResourceStatus, after: JobResourceStatus) -> bool:
 
 
 def _decided(status: JobResourceStatus) -> JobResourceStatus:
-    conditions = [replace(each, message="", observed_generation=0) if each.status != "Unknown" else each for each in status.conditions]
+    conditions = [
+        replace(each, message="", observed_generation=0) if each.status != "Unknown" else each
+        for each in status.conditions
+    ]
     return replace(
-        status, epoch=None, items=replace(status.items, input=0, output=0), snapshot=None, latency=None, conditions=conditions, message=""
+        status,
+        epoch=None,
+        items=replace(status.items, input=0, output=0),
+        snapshot=None,
+        latency=None,
+        conditions=conditions,
+        message="",
     )

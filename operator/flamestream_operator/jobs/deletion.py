@@ -1,9 +1,11 @@
-"""A job that was deleted: stop its stream, delete its pods, then its state if the policy says so, then let it go.
+"""A job that was deleted: stop its stream, delete its pods, then its state if the policy says so, then let it
+go.
 
-What belongs to the object goes by its owner references; the job record and the snapshots do not belong to it, and stay for a job of the
-same name unless `deletionPolicy: Delete`.
+What belongs to the object goes by its owner references; the job record and the snapshots do not belong to it,
+and stay for a job of the same name unless `deletionPolicy: Delete`.
 
-Keeps: nothing still runs when the object is gone; no state is removed while a worker could write. Does not: wait for a node that is gone.
+Keeps: nothing still runs when the object is gone; no state is removed while a worker could write. Does not:
+wait for a node that is gone.
 """
 
 from collections.abc import Iterator
@@ -21,12 +23,20 @@ from flamestream_operator.objects.small import build_token
 FORGET = "forget/deletion"
 
 
-def decide_deletion(observed: Observed, status: JobResourceStatus, desired: Desired) -> tuple[JobResourceStatus, list[do.Action]]:
+def decide_deletion(
+    observed: Observed, status: JobResourceStatus, desired: Desired
+) -> tuple[JobResourceStatus, list[do.Action]]:
     """The next status and what is to be done for it."""
     if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return status, [do.Abandon()] if observed.coordinated is not None else []
     message = _message(observed, desired)
-    after = replace(status, phase="Deleting", drivers=[], message=message, run=replace(status.run, stage="Ended", cause=status.run.cause))
+    after = replace(
+        status,
+        phase="Deleting",
+        drivers=[],
+        message=message,
+        run=replace(status.run, stage="Ended", cause=status.run.cause),
+    )
     return after, list(_actions(observed, status, desired))
 
 
@@ -57,7 +67,11 @@ def _state(observed: Observed, status: JobResourceStatus, desired: Desired) -> I
         and not (operation and operation.done and not operation.problem)
     ):
         if not observed.token:
-            yield do.ReadSecrets(build_token(observed.job, status.run.number, ""), True, desired.plan.spec.checkpoint.secret or "")
+            yield do.ReadSecrets(
+                build_token(observed.job, status.run.number, ""),
+                True,
+                desired.plan.spec.checkpoint.secret or "",
+            )
         else:
             yield do.Begin(FORGET, "forget", settings_of(observed, desired.plan))
         return
@@ -71,6 +85,9 @@ def _deletes(observed: Observed) -> bool:
 def _message(observed: Observed, desired: Desired) -> str:
     operation = observed.operations.get(FORGET)
     if operation is not None and operation.problem:
-        return f"its state cannot be deleted: {operation.problem}; it is tried again, deletionPolicy: Keep lets the object go without"
+        return (
+            f"its state cannot be deleted: {operation.problem}; it is tried again, deletionPolicy: Keep lets "
+            "the object go without"
+        )
     waiting = [pod["metadata"]["name"] for pod in observed.pods if ip_of(pod)]
     return f"waits for {', '.join(sorted(waiting)[:4])}" if waiting else ""

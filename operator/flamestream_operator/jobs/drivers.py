@@ -1,12 +1,13 @@
 """The Spark applications of a run: which driver pods there should be, one step at a time.
 
-A driver that has ended, was deleted, or stands on a dead node is replaced by a new launch with a new name. If workers of it live on other
-nodes, they carry the stream until the new ones are there: only then is the object of a driver on a dead node removed. A driver whose pods
-were made from something else is replaced while the stream runs: the new one's workers connect as standbys first, then the old one's hand
-their slots over, then it is deleted.
+A driver that has ended, was deleted, or stands on a dead node is replaced by a new launch with a new name. If
+workers of it live on other nodes, they carry the stream until the new ones are there: only then is the object
+of a driver on a dead node removed. A driver whose pods were made from something else is replaced while the
+stream runs: the new one's workers connect as standbys first, then the old one's hand their slots over, then
+it is deleted.
 
-Keeps: a launch number is used once; a pod that was seen once is never made again; at most one launch of an application is starting.
-Does not: make or delete pods (effects.py).
+Keeps: a launch number is used once; a pod that was seen once is never made again; at most one launch of an
+application is starting. Does not: make or delete pods (effects.py).
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,15 @@ from msgspec.structs import replace
 from flamestream.job.moments import passed, written
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.jobs.failures import may_try, with_failure
-from flamestream_operator.jobs.observed import Observed, ended_containers, ip_of, is_going, node_of, phase_of, said_at_end
+from flamestream_operator.jobs.observed import (
+    Observed,
+    ended_containers,
+    ip_of,
+    is_going,
+    node_of,
+    phase_of,
+    said_at_end,
+)
 from flamestream_operator.jobs.spec import Plan
 from flamestream_operator.jobs.suspicion import suspects
 from flamestream_operator.objects import names
@@ -31,7 +40,8 @@ WARM_WITHIN = 15.0
 """Seconds after which a standby counts though it has not said that the committed snapshot is at hand."""
 
 HAND_OVER_WITHIN = 60.0
-"""Seconds after which a driver that is replaced is deleted whoever still has slots: its loss is then a failure like any other."""
+"""Seconds after which a driver that is replaced is deleted whoever still has slots: its loss is then a
+failure like any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +64,15 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
         ending = _ending(observed, driver)
         if ending is not None:
             status = _without(status, driver)
-            if driver.state != "Retiring" and status.run.stage in ("Starting", "Running") and not _has_successor(status, driver):
+            if (
+                driver.state != "Retiring"
+                and status.run.stage in ("Starting", "Running")
+                and not _has_successor(status, driver)
+            ):
                 status = with_failure(status, plan.spec, observed.now, ending.reason, ending.message)
-        elif driver.state == "Retiring" and (has_handed_over(observed, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)):
+        elif driver.state == "Retiring" and (
+            has_handed_over(observed, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)
+        ):
             status = _without(status, driver)
         elif driver.state == "Starting" and _able(observed, driver) >= driver.tasks:
             status = _with(status, driver, state="Running", since=written(observed.now))
@@ -77,31 +93,59 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
     if not may_try(status, observed.now):  # the pause after a failure
         return status
     for application, tasks in plan.applications.items():
-        mine = [driver for driver in status.drivers if driver.application == application and driver.state != "Retiring"]
-        fresh = [driver for driver in mine if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(observed, driver)]
+        mine = [
+            driver
+            for driver in status.drivers
+            if driver.application == application and driver.state != "Retiring"
+        ]
+        fresh = [
+            driver
+            for driver in mine
+            if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(observed, driver)
+        ]
         if not fresh:
-            if any(driver.state == "Starting" and not _leaves(observed, driver) for driver in mine if driver not in fresh):
-                return _retired(status, [driver for driver in mine if driver.state == "Starting"], observed.now)
-            return _launched(observed, status, plan, application, tasks) if _may_start(observed, status, application) else status
+            if any(
+                driver.state == "Starting" and not _leaves(observed, driver)
+                for driver in mine
+                if driver not in fresh
+            ):
+                return _retired(
+                    status, [driver for driver in mine if driver.state == "Starting"], observed.now
+                )
+            return (
+                _launched(observed, status, plan, application, tasks)
+                if _may_start(observed, status, application)
+                else status
+            )
         running = [driver for driver in fresh if driver.state == "Running"]
         if running:  # an earlier one beside a later that starts: its node was suspected, and is back
             status = _retired(status, [driver for driver in mine if driver is not running[-1]], observed.now)
-    superfluous = [driver for driver in status.drivers if driver.application not in plan.applications and driver.state != "Retiring"]
+    superfluous = [
+        driver
+        for driver in status.drivers
+        if driver.application not in plan.applications and driver.state != "Retiring"
+    ]
     whole = all(driver.state != "Starting" for driver in status.drivers)
     return _retired(status, superfluous, observed.now) if whole else status
 
 
 def _may_start(observed: Observed, status: JobResourceStatus, application: str) -> bool:
     """The second application of a job that is not running yet lets the first go ahead."""
-    others = [driver for driver in status.drivers if driver.application != application and driver.state == "Starting"]
+    others = [
+        driver
+        for driver in status.drivers
+        if driver.application != application and driver.state == "Starting"
+    ]
     return all(passed(observed.now, driver.since, STAGGER) for driver in others)
 
 
-def _launched(observed: Observed, status: JobResourceStatus, plan: Plan, application: str, tasks: int) -> JobResourceStatus:
+def _launched(
+    observed: Observed, status: JobResourceStatus, plan: Plan, application: str, tasks: int
+) -> JobResourceStatus:
     launch = status.launches + 1
     driver = DriverStatus(
-        name=names.driver_pod(observed.name, application, launch), application=application, launch=launch, tasks=tasks,
-        revision=plan.revision, since=written(observed.now),
+        name=names.driver_pod(observed.name, application, launch), application=application, launch=launch,
+        tasks=tasks, revision=plan.revision, since=written(observed.now),
     )  # fmt: skip
     intent = replace(status.intent, key=f"launch/{launch}", generation=observed.generation)
     return replace(status, launches=launch, drivers=[*status.drivers, driver], intent=intent)
@@ -115,7 +159,11 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
 
 def _able(observed: Observed, driver: DriverStatus) -> int:
     """Workers of a launch that could take slots over without reading a snapshot first."""
-    able = {member.ip for member in observed.members if member.warm or observed.instant - member.since > WARM_WITHIN}
+    able = {
+        member.ip
+        for member in observed.members
+        if member.warm or observed.instant - member.since > WARM_WITHIN
+    }
     return sum(1 for pod in observed.workers_of(driver.launch) if ip_of(pod) in able)
 
 
@@ -129,7 +177,9 @@ def has_handed_over(observed: Observed, driver: DriverStatus) -> bool:
 
 def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
     """A planned stop: the next launch began when the stop was announced."""
-    return any(each.application == driver.application and each.launch > driver.launch for each in status.drivers)
+    return any(
+        each.application == driver.application and each.launch > driver.launch for each in status.drivers
+    )
 
 
 def _leaves(observed: Observed, driver: DriverStatus) -> bool:
@@ -139,22 +189,32 @@ def _leaves(observed: Observed, driver: DriverStatus) -> bool:
 
 
 def _has_survivors(observed: Observed, driver: DriverStatus) -> bool:
-    """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until others are there."""
+    """Workers of it on other nodes still carry the stream, and would go with its pod's object: it stays until
+    others are there."""
     connected = {member.ip for member in observed.members}
-    return any(ip_of(pod) in connected for pod in observed.workers_of(driver.launch) if node_of(pod) not in observed.dead_nodes)
+    return any(
+        ip_of(pod) in connected
+        for pod in observed.workers_of(driver.launch)
+        if node_of(pod) not in observed.dead_nodes
+    )
 
 
 def _ending(observed: Observed, driver: DriverStatus) -> Ending | None:
     """None: it lives, or is not there yet, or nobody knows."""
     pod = observed.pod(driver.name)
     if pod is None:
-        lost = driver.name in observed.absent and bool(driver.uid)  # a fresh read has missed it: the cache alone may be behind
+        # a fresh read has missed it: the cache alone may be behind
+        lost = driver.name in observed.absent and bool(driver.uid)
         return Ending("DriverDeleted", f"driver pod {driver.name} was deleted") if lost else None
     if driver.uid and pod["metadata"]["uid"] != driver.uid:
-        return Ending("DriverReplaced", f"driver pod {driver.name} is not the one that was made: somebody made another of its name")
+        return Ending(
+            "DriverReplaced",
+            f"driver pod {driver.name} is not the one that was made: somebody made another of its name",
+        )
     if phase_of(pod) in ("Failed", "Succeeded"):
         return _ending_of(pod)
-    if node_of(pod) in observed.dead_nodes and not _has_survivors(observed, driver):  # they go with its object
+    # they go with its object
+    if node_of(pod) in observed.dead_nodes and not _has_survivors(observed, driver):
         return Ending("NodeLost", f"node {node_of(pod)} of driver pod {driver.name} is not ready")
     return None
 
@@ -166,7 +226,9 @@ def with_refusals(observed: Observed, status: JobResourceStatus, plan: Plan) -> 
         if refusal is not None and refusal.harmless:
             status = _without(status, driver)
         elif refusal is not None and observed.pod(driver.name) is None:
-            status = with_failure(_without(status, driver), plan.spec, observed.now, refusal.reason, refusal.message)
+            status = with_failure(
+                _without(status, driver), plan.spec, observed.now, refusal.reason, refusal.message
+            )
     return status
 
 
@@ -174,7 +236,10 @@ def _ending_of(pod: Object) -> Ending:
     """The ending of a driver's container, by its exit code and its termination message."""
     name, status = pod["metadata"]["name"], pod["status"]
     if not (containers := ended_containers(pod)):
-        return Ending(str(status.get("reason") or "DriverFailed"), f"driver pod {name} failed: {status.get('message') or 'without a word'}")
+        return Ending(
+            str(status.get("reason") or "DriverFailed"),
+            f"driver pod {name} failed: {status.get('message') or 'without a word'}",
+        )
     ended = containers[0]
     code, message = int(ended.get("exitCode", -1)), str(ended.get("message") or "")
     said = said_at_end(message)
@@ -184,12 +249,20 @@ def _ending_of(pod: Object) -> Ending:
     if code == 1 or said.get("category") == "user":
         return Ending(str(said.get("reason") or "ApplicationFailed"), text, final=True)
     if ended.get("reason") == "OOMKilled":
-        return Ending("OutOfMemory", f"driver pod {name} was killed for its memory: raise spec.driver.resources.limits.memory")
-    return Ending(str(said.get("reason") or "DriverFailed"), f"driver pod {name} ended with code {code}: {text}")
+        return Ending(
+            "OutOfMemory",
+            f"driver pod {name} was killed for its memory: raise spec.driver.resources.limits.memory",
+        )
+    return Ending(
+        str(said.get("reason") or "DriverFailed"), f"driver pod {name} ended with code {code}: {text}"
+    )
 
 
 def _with(status: JobResourceStatus, driver: DriverStatus, **changes: Any) -> JobResourceStatus:
-    return replace(status, drivers=[replace(each, **changes) if each.name == driver.name else each for each in status.drivers])
+    return replace(
+        status,
+        drivers=[replace(each, **changes) if each.name == driver.name else each for each in status.drivers],
+    )
 
 
 def _without(status: JobResourceStatus, driver: DriverStatus) -> JobResourceStatus:

@@ -1,10 +1,13 @@
-"""From a status that is written to what must be done for it. Every effect follows from what the status announces, never from a plan alone.
+"""From a status that is written to what must be done for it. Every effect follows from what the status
+announces, never from a plan alone.
 
-Order within a launch: rights, Service, application, the trial of a worker's pod, the driver's ConfigMap, the driver's pod. What is there
-already is fine, but for the ConfigMap: it is made once, so a launch that was interrupted behind it is given up and its pod's name never
-used twice. The shell stops at the first refusal and reports it under the launch's key.
+Order within a launch: rights, Service, application, the trial of a worker's pod, the driver's ConfigMap, the
+driver's pod. What is there already is fine, but for the ConfigMap: it is made once, so a launch that was
+interrupted behind it is given up and its pod's name never used twice. The shell stops at the first refusal
+and reports it under the launch's key.
 
-Keeps: no effect that the written status does not name; deletions only of pods that are ours. Does not: decide (decide.py).
+Keeps: no effect that the written status does not name; deletions only of pods that are ours. Does not: decide
+(decide.py).
 """
 
 from collections.abc import Iterator
@@ -17,7 +20,16 @@ from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.launching import files_of, launch_of
-from flamestream_operator.jobs.observed import AT_ONCE, Observed, ip_of, is_going, lingers, node_of, phase_of, waits_for_word
+from flamestream_operator.jobs.observed import (
+    AT_ONCE,
+    Observed,
+    ip_of,
+    is_going,
+    lingers,
+    node_of,
+    phase_of,
+    waits_for_word,
+)
 from flamestream_operator.jobs.preflight import may_restore, trial_of
 from flamestream_operator.jobs.savepoints import scheduled_savepoints
 from flamestream_operator.jobs.spec import Desired, Plan
@@ -25,11 +37,18 @@ from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
-from flamestream_operator.objects.small import build_budget, build_config, build_service, build_token, build_zookeeper
+from flamestream_operator.objects.small import (
+    build_budget,
+    build_config,
+    build_service,
+    build_token,
+    build_zookeeper,
+)
 
 _HOSTED = ("Starting", "Running", "Draining")
 SILENCE: Final = 2_000_000
-"""Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing at all."""
+"""Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing
+at all."""
 
 
 def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
@@ -44,19 +63,24 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     if desired.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
         yield from trial_of(observed, status, desired, desired.plan)
     yield from _strays(observed, status)
-    yield from _workers(observed, status, desired.plan.spec.workers.replicas if desired.plan is not None else 0)
+    yield from _workers(
+        observed, status, desired.plan.spec.workers.replicas if desired.plan is not None else 0
+    )
 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     stage = status.run.stage
     if stage in (*_HOSTED, "Restoring", "Forgetting") and not observed.token and desired.plan is not None:
         token = build_token(observed.job, status.run.number, "")
-        yield do.ReadSecrets(token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or "")
+        yield do.ReadSecrets(
+            token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or ""
+        )
         return
     if stage in _HOSTED and desired.plan is not None and observed.token:
         yield do.Coordinate(settings_of(observed, desired.plan), status.run.number)
     if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
-        yield do.Suspend() if status.run.cause != "Rollback" else do.End()  # a run that could not begin has nothing to drain
+        # a run that could not begin has nothing to drain
+        yield do.Suspend() if status.run.cause != "Rollback" else do.End()
     if stage in ("Stopped", "Ended") and observed.coordinated is not None:
         yield from () if observed.coordinated.status.outcome else (do.End(),)
         if not observed.members:
@@ -66,36 +90,67 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
 def settings_of(observed: Observed, plan: Plan) -> JobToCoordinate:
     """The job as its coordinator is told of it; the shell adds token and keys."""
     spec = plan.spec
-    settings = replace(coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE)
+    settings = replace(
+        coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE
+    )
     return JobToCoordinate(settings=settings, store=spec.checkpoint.store)
 
 
 def _operations(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     run = status.run
     restore = desired.plan.spec.restore_from if desired.plan is not None else None
-    if run.stage == "Restoring" and desired.plan is not None and restore is not None and observed.token and may_restore(observed, status):
-        yield do.Begin(f"restoring/{run.number}", "restore", settings_of(observed, desired.plan), snapshot=restore.snapshot)
+    if (
+        run.stage == "Restoring"
+        and desired.plan is not None
+        and restore is not None
+        and observed.token
+        and may_restore(observed, status)
+    ):
+        yield do.Begin(
+            f"restoring/{run.number}",
+            "restore",
+            settings_of(observed, desired.plan),
+            snapshot=restore.snapshot,
+        )
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
-        yield do.Begin(f"forgetting/{run.number}", "forget", settings_of(observed, desired.plan), begins_anew=True)
+        yield do.Begin(
+            f"forgetting/{run.number}", "forget", settings_of(observed, desired.plan), begins_anew=True
+        )
 
 
-# --- drivers ------------------------------------------------------------------------------------------------------------------------
+# --- drivers ------------------------------------------------------------------------------------------------
 
 
-def _drivers(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> Iterator[do.Action]:
+def _drivers(
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
+) -> Iterator[do.Action]:
     for driver in status.drivers:
         if driver.state == "Retiring":
             yield from _retire(observed, driver)
-        elif observed.pod(driver.name) is None and observed.token and f"launch/{driver.launch}" not in observed.refusals:
+        elif (
+            observed.pod(driver.name) is None
+            and observed.token
+            and f"launch/{driver.launch}" not in observed.refusals
+        ):
             if driver.name not in observed.absent:
                 yield do.LookFor(driver.name)
             elif not driver.uid:  # one that was seen is never made again (!)
                 yield from _launch(observed, status, desired, plan, driver)
 
 
-def _launch(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, driver: DriverStatus) -> Iterator[do.Action]:
+def _launch(
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, driver: DriverStatus
+) -> Iterator[do.Action]:
     key = f"launch/{driver.launch}"
-    launch = launch_of(observed, status, desired, plan, application=driver.application, number=driver.launch, tasks=driver.tasks)
+    launch = launch_of(
+        observed,
+        status,
+        desired,
+        plan,
+        application=driver.application,
+        number=driver.launch,
+        tasks=driver.tasks,
+    )
     yield do.Ensure(build_service(observed.job), key)
     yield do.Ensure(build_zookeeper(observed.job, observed.site.zookeeper), key)
     if not plan.spec.pods.service_account_name:
@@ -107,23 +162,29 @@ def _launch(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     yield do.Ensure(build_budget(observed.job, plan.spec.workers.replicas), key)
     if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
-    yield do.Try(build_trial_pod(launch), key)  # before the driver: an executor that is refused later is only seen in its log
-    yield do.Create(build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True)
+    # before the driver: an executor that is refused later is only seen in its log
+    yield do.Try(build_trial_pod(launch), key)
+    yield do.Create(
+        build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True
+    )
     yield do.Create(build_driver_pod(launch), key)
 
 
 def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
     """Its workers hand their slots over."""
-    ips = tuple(ip for pod in observed.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in observed.retired)
+    ips = tuple(
+        ip for pod in observed.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in observed.retired
+    )
     if ips:
         yield do.Retire(ips)
 
 
-# --- pods that must go --------------------------------------------------------------------------------------------------------------
+# --- pods that must go --------------------------------------------------------------------------------------
 
 
 def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action]:
-    """Driver pods that the status does not name (any more), and those that have ended: their executors go with them."""
+    """Driver pods that the status does not name (any more), and those that have ended: their executors go
+    with them."""
     named = {driver.name: driver for driver in status.drivers}
     stopping = status.run.stage == "Stopped"
     for pod in observed.of_role("driver"):
@@ -134,7 +195,11 @@ def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action
         lost = node_of(pod) in observed.dead_nodes
         if lost and driver is None:
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
-        elif (driver is None or ended) and lingers(pod) and not (stopping and _still_stopping(observed, status)):
+        elif (
+            (driver is None or ended)
+            and lingers(pod)
+            and not (stopping and _still_stopping(observed, status))
+        ):
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=AT_ONCE)
 
 
@@ -157,9 +222,11 @@ def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> It
 
 
 def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:
-    """Who is about to stop hands over; and with the first on a node that is being drained all that are there, if there are enough others:
-    the rest is evicted within a second, and would be a recovery each."""
-    pods = [pod for pod in observed.of_role("worker") if ip_of(pod) and node_of(pod) not in observed.dead_nodes]
+    """Who is about to stop hands over; and with the first on a node that is being drained all that are there,
+    if there are enough others: the rest is evicted within a second, and would be a recovery each."""
+    pods = [
+        pod for pod in observed.of_role("worker") if ip_of(pod) and node_of(pod) not in observed.dead_nodes
+    ]
     ips = tuple(ip_of(pod) for pod in pods if is_going(pod) and ip_of(pod) not in observed.retired)
     if not ips:
         return
@@ -172,9 +239,15 @@ def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:
 
 
 def _on_dead_node(observed: Observed, pod: Object, active: bool) -> Iterator[do.Action]:
-    """Spark waits for ever for an executor whose node is gone: we say that it has failed, once nothing of it counts any more."""
+    """Spark waits for ever for an executor whose node is gone: we say that it has failed, once nothing of it
+    counts any more."""
     counts = any(not member.standby and member.ip == ip_of(pod) for member in observed.members)
     if active and counts:
         yield do.Gone(ip_of(pod))
     else:
-        yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0, fail=phase_of(pod) in ("Pending", "Running"))
+        yield do.DeletePod(
+            pod["metadata"]["name"],
+            pod["metadata"]["uid"],
+            grace=0,
+            fail=phase_of(pod) in ("Pending", "Running"),
+        )

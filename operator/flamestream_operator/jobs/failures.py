@@ -1,9 +1,10 @@
 """Failures in a row: how long to wait, when to give up, when they are forgotten.
 
-The first failure after a calm time is repaired at once: what people wait for is the recovery of the driver that somebody has killed. From
-the second on the pause doubles.
+The first failure after a calm time is repaired at once: what people wait for is the recovery of the driver
+that somebody has killed. From the second on the pause doubles.
 
-Keeps: a job that runs for `resetAfter` without failing starts over. Does not: say what a failure is (drivers.py, lifecycle.py).
+Keeps: a job that runs for `resetAfter` without failing starts over. Does not: say what a failure is
+(drivers.py, lifecycle.py).
 """
 
 from msgspec.structs import replace
@@ -16,12 +17,21 @@ from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
 MAX_TEXT = 1000
 
 
-def with_failure(status: JobResourceStatus, spec: Spec, now: float, reason: str, message: str) -> JobResourceStatus:
+def with_failure(
+    status: JobResourceStatus, spec: Spec, now: float, reason: str, message: str
+) -> JobResourceStatus:
     """Count one more failure, and say when the next try is due."""
     before = status.failures
     count = before.count + 1
-    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)  # the first one is repaired at once
-    failures = FailureStatus(count=count, last=message[:MAX_TEXT], reason=reason[:128], time=written(now), next_try=written(now + pause))
+    # the first one is repaired at once
+    pause = Backoff(float(spec.backoff.initial), float(spec.backoff.max)).after(count - 1)
+    failures = FailureStatus(
+        count=count,
+        last=message[:MAX_TEXT],
+        reason=reason[:128],
+        time=written(now),
+        next_try=written(now + pause),
+    )
     return replace(status, failures=failures)
 
 
@@ -36,7 +46,11 @@ def gives_up(status: JobResourceStatus, spec: Spec) -> bool:
 def with_old_failures_forgotten(status: JobResourceStatus, spec: Spec, now: float) -> JobResourceStatus:
     """Forget the failures of a job that has run for `resetAfter` without one."""
     failures = status.failures
-    if not failures.count or not passed(now, failures.time, float(spec.backoff.reset_after)) or status.run.stage != "Running":
+    if (
+        not failures.count
+        or not passed(now, failures.time, float(spec.backoff.reset_after))
+        or status.run.stage != "Running"
+    ):
         return status
     return replace(status, failures=FailureStatus())
 
@@ -44,4 +58,5 @@ def with_old_failures_forgotten(status: JobResourceStatus, spec: Spec, now: floa
 def may_try(status: JobResourceStatus, now: float) -> bool:
     """Whether the pause is over."""
     failures = status.failures
-    return now >= moment(failures.next_try) or now < moment(failures.time) - CLOCKS_DIFFER  # the clock was set back: the pause is of no use
+    # the clock was set back: the pause is of no use
+    return now >= moment(failures.next_try) or now < moment(failures.time) - CLOCKS_DIFFER

@@ -33,43 +33,60 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
     problems = sorted({problem[:LONGEST] for problem in reported.problems})[:MOST_PROBLEMS]
     return replace(
         status, run=replace(status.run, graph=reported.graph[:LONGEST] or status.run.graph),
-        attempt=max(reported.attempt, status.attempt), epoch=_epoch(status, coordinated), items=_items(status, reported),
-        recovery=_recovery(observed, status, reported), latency=_latency(status, reported), problems=problems,
+        attempt=max(reported.attempt, status.attempt), epoch=_epoch(status, coordinated),
+        items=_items(status, reported), recovery=_recovery(observed, status, reported),
+        latency=_latency(status, reported), problems=problems,
         event_times=_event_times(reported) or status.event_times,
     )  # fmt: skip
 
 
-def _workers(observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None) -> api.WorkersStatus:
+def _workers(
+    observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None
+) -> api.WorkersStatus:
     asked = desired.plan.spec.workers.replicas if desired.plan is not None else status.workers.desired
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
     selector = f"{JOB}={observed.name},{ROLE}=worker"
-    return api.WorkersStatus(desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector)
+    return api.WorkersStatus(
+        desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector
+    )
 
 
 def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStatus | None:
     reported = coordinated.status
-    if not reported.epoch or (status.epoch is not None and status.epoch.number >= reported.epoch and status.run.stage == "Starting"):
+    if not reported.epoch or (
+        status.epoch is not None and status.epoch.number >= reported.epoch and status.run.stage == "Starting"
+    ):
         return status.epoch
     if status.epoch is not None and status.epoch.number == reported.epoch:
         return status.epoch
-    return api.EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(coordinated.epoch_since))
+    return api.EpochStatus(
+        number=reported.epoch, cut=str(reported.cut), time=written(coordinated.epoch_since)
+    )
 
 
 def _event_times(reported: JobStatus) -> dict[str, str]:
     """Those of as many sources as the status has room for."""
-    return {source: event_moment(reported.event_times[source]) for source in sorted(reported.event_times)[: api.MOST_SOURCES]}
+    return {
+        source: event_moment(reported.event_times[source])
+        for source in sorted(reported.event_times)[: api.MOST_SOURCES]
+    }
 
 
 def _items(status: JobResourceStatus, reported: JobStatus) -> api.ItemsStatus:
-    entered, delivered = sum(worker.items_in for worker in reported.workers), sum(worker.items_out for worker in reported.workers)
+    entered, delivered = (
+        sum(worker.items_in for worker in reported.workers),
+        sum(worker.items_out for worker in reported.workers),
+    )
     return api.ItemsStatus(input=entered, output=delivered) if entered or delivered else status.items
 
 
 def _snapshot(status: JobResourceStatus, store: str, coordinated: Coordinated | None) -> api.SnapshotPlace:
     """A coordinator that has just adopted a stream does not know the size before the next commit."""
     known = status.snapshot.size if status.snapshot is not None else 0
-    return api.SnapshotPlace(store=store, size=(coordinated.status.snapshot_size if coordinated else 0) or known)
+    return api.SnapshotPlace(
+        store=store, size=(coordinated.status.snapshot_size if coordinated else 0) or known
+    )
 
 
 def _latency(status: JobResourceStatus, reported: JobStatus) -> api.LatencyStatus | None:
@@ -78,16 +95,28 @@ def _latency(status: JobResourceStatus, reported: JobStatus) -> api.LatencyStatu
         return status.latency
     released = reported.release or LatencyFigures()
     return api.LatencyStatus(
-        p50_ms=released.p50_ms, p99_ms=released.p99_ms, delivered_p50_ms=reported.latency.p50_ms, delivered_p99_ms=reported.latency.p99_ms
+        p50_ms=released.p50_ms,
+        p99_ms=released.p99_ms,
+        delivered_p50_ms=reported.latency.p50_ms,
+        delivered_p99_ms=reported.latency.p99_ms,
     )
 
 
-def _recovery(observed: Observed, status: JobResourceStatus, reported: JobStatus) -> api.RecoveryStatus | None:
-    """The last recovery that is complete. They are counted by attempts: a coordinator counts only those that it drove itself."""
+def _recovery(
+    observed: Observed, status: JobResourceStatus, reported: JobStatus
+) -> api.RecoveryStatus | None:
+    """The last recovery that is complete. They are counted by attempts: a coordinator counts only those that
+    it drove itself."""
     last, before = reported.last_recovery, status.recovery
-    if last is None or not last.duration_ms or last.kind == FIRST or (before is not None and before.attempt == last.attempt):
+    if (
+        last is None
+        or not last.duration_ms
+        or last.kind == FIRST
+        or (before is not None and before.attempt == last.attempt)
+    ):
         return before
     return api.RecoveryStatus(
         cause=last.cause[:LONGEST], time=written(observed.now), duration_ms=round(last.duration_ms, 1),
-        replayed_from=str(last.replayed_from), count=max(1, last.attempt - status.run.attempt - 1), attempt=last.attempt, kind=last.kind,
+        replayed_from=str(last.replayed_from), count=max(1, last.attempt - status.run.attempt - 1),
+        attempt=last.attempt, kind=last.kind,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """What the shells of all reconcilers work with, and what the handlers of a job's actions share.
 
-Keeps: a handler says (True) if there is something new to look at; what it may not go on behind, it raises as Stop. Does not: act.
+Keeps: a handler says (True) if there is something new to look at; what it may not go on behind, it raises as
+Stop. Does not: act.
 """
 
 import time
@@ -39,7 +40,8 @@ class Tools:
     """Seconds of a clock that nobody sets: for durations."""
 
     async def write_status(self, store: Store, thing: Object, status: Object) -> Object:
-        """Compare-and-set the status of `thing`, which `store` has. Raises ApiProblem; the next look then sees what is there."""
+        """Compare-and-set the status of `thing`, which `store` has. Raises ApiProblem; the next look then
+        sees what is there."""
         try:
             new = await self.api.replace_status({**thing, "status": status})
         except ApiProblem:
@@ -50,7 +52,11 @@ class Tools:
         return new
 
     async def finalize(self, thing: Object, *, there: bool) -> Object:
-        """Add our finalizer to `thing` as it was seen, or take it away. The object as it is then. Raises ApiProblem."""
+        """Add our finalizer to `thing` as it was seen, or take it away. The object as it is then. Raises
+        ApiProblem."""
         known = [each for each in thing["metadata"].get("finalizers") or () if each != FINALIZER]
-        meta = {"finalizers": [*known, FINALIZER] if there else known, "resourceVersion": thing["metadata"]["resourceVersion"]}
+        meta = {
+            "finalizers": [*known, FINALIZER] if there else known,
+            "resourceVersion": thing["metadata"]["resourceVersion"],
+        }
         return await self.api.patch(thing["kind"], *key_of(thing), {"metadata": meta})

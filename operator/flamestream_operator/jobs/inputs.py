@@ -1,6 +1,7 @@
 """What a job reads before it starts: its run's token, the keys of its store, its application.
 
-Keeps: what is not there is told with its field and looked for again, not before a while. Does not: write anything but a run's token.
+Keeps: what is not there is told with its field and looked for again, not before a while. Does not: write
+anything but a run's token.
 """
 
 import asyncio
@@ -34,7 +35,10 @@ class JobInputs:
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
         """Access key and secret key of a job's store. Raises LookupError or ApiProblem."""
         if not name:
-            raise LookupError("spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does not lend its own")
+            raise LookupError(
+                "spec.checkpoint.secret: missing: name the Secret with the store's keys, the operator does "
+                "not lend its own"
+            )
         found = await self._api.get("Secret", namespace, name)
         if found is None:
             missing = f"there is no Secret {name!r} in namespace {namespace!r}"
@@ -42,7 +46,10 @@ class JobInputs:
         data = found.get("data") or {}
         lacks = [each for each in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if each not in data]
         if lacks:
-            raise LookupError(f"spec.checkpoint.secret: Secret {name!r} has no {' and no '.join(lacks)}: add what is missing")
+            raise LookupError(
+                f"spec.checkpoint.secret: Secret {name!r} has no {' and no '.join(lacks)}: add what is "
+                "missing"
+            )
         return _text(found, "AWS_ACCESS_KEY_ID"), _text(found, "AWS_SECRET_ACCESS_KEY")
 
     async def _read_secrets(self, key: Key, memory: Memory, job: Object, action: do.ReadSecrets) -> bool:
@@ -65,26 +72,42 @@ class JobInputs:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
-            made = {**action.token, "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]}}  # 256 bits each
+            # 256 bits each
+            made = {
+                **action.token,
+                "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]},
+            }
             try:
                 found = await self._api.create(made)
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
                 found = await self._api.get("Secret", key[0], name)
-        if found is not None and not is_owned(found, job):  # (!) a token of an earlier life lets its workers in
-            raise ApiProblem(503, "EarlierLife", f"Secret {name} is not of this life of the job: it is about to be removed, or delete it")
+        # (!) a token of an earlier life lets its workers in
+        if found is not None and not is_owned(found, job):
+            raise ApiProblem(
+                503,
+                "EarlierLife",
+                f"Secret {name} is not of this life of the job: it is about to be removed, or delete it",
+            )
         if found is None:
-            raise LookupError(f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes another")
+            raise LookupError(
+                f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes "
+                "another"
+            )
         return _text(found, "token")
 
-    async def _read_application(self, key: Key, memory: Memory, job: Object, action: do.ReadApplication) -> bool:
+    async def _read_application(
+        self, key: Key, memory: Memory, job: Object, action: do.ReadApplication
+    ) -> bool:
         if self._instant() < memory.read_again.get("application", 0):
             return False
         found = await self._api.get("ConfigMap", key[0], action.name)
         if found is None:
             missing = f"there is no ConfigMap {action.name!r} in namespace {key[0]!r}"
-            memory.app_problem = f"spec.application.configMap: {missing}: create it from the application's files"
+            memory.app_problem = (
+                f"spec.application.configMap: {missing}: create it from the application's files"
+            )
             self._later(key, memory, "application")
         else:
             memory.app, memory.app_digest, memory.app_problem = found, digest_of_application(found), ""
@@ -101,4 +124,7 @@ def _text(secret: Object, field: str) -> str:
     try:
         return base64.b64decode(secret["data"][field], validate=True).decode()
     except (KeyError, TypeError, ValueError):
-        raise LookupError(f"Secret {secret['metadata']['name']!r}: {field} is not there, or not text in base64: make it anew") from None
+        raise LookupError(
+            f"Secret {secret['metadata']['name']!r}: {field} is not there, or not text in base64: make it "
+            "anew"
+        ) from None

@@ -13,14 +13,17 @@ from flamestream_operator.objects.pods import Launch, build_driver_config, build
 
 
 def launch_of(
-    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, *, application: str, number: int, tasks: int
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, *, application: str,
+    number: int, tasks: int
 ) -> Launch:  # fmt: skip
     """Everything that the pods of one application's next start are made from."""
     from_config_map = plan.spec.application.config_map and desired.app_digest
     return Launch(
-        job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks, run=status.run.number,
-        image=plan.image, pull_policy=plan.spec.image_pull_policy or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
-        coordinator=observed.site.coordinator,
+        job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks,
+        run=status.run.number, image=plan.image,
+        pull_policy=plan.spec.image_pull_policy
+            or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
+                coordinator=observed.site.coordinator,
         avoid=tuple(sorted(suspects(observed))),
         app_config_map=names.application_copy(observed.name, desired.app_digest) if from_config_map else "",
     )  # fmt: skip

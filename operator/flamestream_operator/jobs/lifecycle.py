@@ -1,13 +1,15 @@
 """The lifecycle of a run: start, run, drain, stop, end.
 
     None ─▶ Restoring ─▶ Starting ─▶ Running ─▶ Draining ─▶ Stopped ─▶ Starting (the next run)
-                                        │           ▲           └─▶ Forgetting ─▶ Starting (upgrade.strategy: Fresh)
+                                        │           ▲           └─▶ Forgetting ─▶ Starting (upgrade.strategy:
+                                                    Fresh)
                                         └─▶ Ended (completed, failed)
 
-A change of code drains to an epoch and begins the next run from there. If that run cannot begin before it was ever Ready, the spec goes
-back to the last stable one.
+A change of code drains to an epoch and begins the next run from there. If that run cannot begin before it was
+ever Ready, the spec goes back to the last stable one.
 
-Keeps: a run has one code; a new run has a new number, and with it a new token. Does not: make pods (drivers.py).
+Keeps: a run has one code; a new run has a new number, and with it a new token. Does not: make pods
+(drivers.py).
 """
 
 from typing import Literal
@@ -16,7 +18,14 @@ from msgspec.structs import replace
 
 from flamestream.job.moments import moment, passed, written
 from flamestream.job.status import JobStatus
-from flamestream_operator.api.job_status import EpochStatus, IntentStatus, JobResourceStatus, RunStatus, StableSpec, SuspensionStatus
+from flamestream_operator.api.job_status import (
+    EpochStatus,
+    IntentStatus,
+    JobResourceStatus,
+    RunStatus,
+    StableSpec,
+    SuspensionStatus,
+)
 from flamestream_operator.jobs.drivers import ending_that_is_final
 from flamestream_operator.jobs.failures import gives_up, with_failure
 from flamestream_operator.jobs.observed import Observed
@@ -56,7 +65,7 @@ def _refused(observed: Observed, status: JobResourceStatus, desired: Desired) ->
     return status
 
 
-# --- while it runs ------------------------------------------------------------------------------------------------------------------
+# --- while it runs ------------------------------------------------------------------------------------------
 
 
 def _active(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
@@ -83,41 +92,71 @@ def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
     if fresh or status.last_stable is None or status.rolled_back:
         return _draining(observed, status, "Upgrade")
     status = with_trial(observed, status, plan)
-    passed = status.preflight is not None and status.preflight.code == plan.code and status.preflight.state == "Passed"
+    passed = (
+        status.preflight is not None
+        and status.preflight.code == plan.code
+        and status.preflight.state == "Passed"
+    )
     return _draining(observed, status, "Upgrade") if passed else status
 
 
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """A spec that was seen running, whole, with a commit of its own, is where an upgrade can go back to."""
     stable, coordinated = status.last_stable, observed.coordinated
-    if status.rolled_back or coordinated is None or coordinated.status.phase != "running":  # nothing new is proved then
+    # nothing new is proved then
+    if status.rolled_back or coordinated is None or coordinated.status.phase != "running":
         return status
     if not all(driver.state == "Running" and driver.revision == plan.revision for driver in status.drivers):
         return status
-    if plan.spec.guarantee != "none" and (not coordinated.status.epoch or coordinated.epoch_since < moment(status.run.started_at)):
+    if plan.spec.guarantee != "none" and (
+        not coordinated.status.epoch or coordinated.epoch_since < moment(status.run.started_at)
+    ):
         return status
     if stable is not None and stable.spec == desired.spec and stable.application == desired.app_digest:
         return status
-    fresh = StableSpec(generation=observed.generation, code=status.run.code, application=desired.app_digest, spec=desired.spec)
+    fresh = StableSpec(
+        generation=observed.generation,
+        code=status.run.code,
+        application=desired.app_digest,
+        spec=desired.spec,
+    )
     return replace(status, last_stable=fresh)
 
 
-def _finished(observed: Observed, status: JobResourceStatus, reported: JobStatus, plan: Plan) -> JobResourceStatus:
+def _finished(
+    observed: Observed, status: JobResourceStatus, reported: JobStatus, plan: Plan
+) -> JobResourceStatus:
     if reported.outcome == "completed":
         return _ended(observed, status, "Completed")
     if reported.outcome in ("drained", "stopped"):
-        # Somebody else has asked for it (another operator, before it lost the Lease): the run is over, the next one goes on.
-        return _stopped(observed, replace(status, run=replace(status.run, cause=status.run.cause or "Upgrade")), reported)
+        # Somebody else has asked for it (another operator, before it lost the Lease): the run is over, the
+        # next one goes on.
+        return _stopped(
+            observed, replace(status, run=replace(status.run, cause=status.run.cause or "Upgrade")), reported
+        )
     if reported.category in ("user", "corrupt"):
-        return _failed_for_good(observed, status, plan, "UserError" if reported.category == "user" else "StateCorrupt", reported.message)
+        return _failed_for_good(
+            observed,
+            status,
+            plan,
+            "UserError" if reported.category == "user" else "StateCorrupt",
+            reported.message,
+        )
     status = with_failure(status, plan.spec, observed.now, "JobFailed", reported.message)
-    return _ended(observed, status, "Failed") if gives_up(status, plan.spec) else _next_run(observed, status, plan, status.run.application)
+    return (
+        _ended(observed, status, "Failed")
+        if gives_up(status, plan.spec)
+        else _next_run(observed, status, plan, status.run.application)
+    )
 
 
-def _failed_for_good(observed: Observed, status: JobResourceStatus, plan: Plan, reason: str, message: str) -> JobResourceStatus:
+def _failed_for_good(
+    observed: Observed, status: JobResourceStatus, plan: Plan, reason: str, message: str
+) -> JobResourceStatus:
     stable = status.last_stable
     status = with_failure(status, plan.spec, observed.now, reason, message)
-    if stable is not None and stable.code != status.run.code and not status.rolled_back:  # once: the old code's failure is final
+    # once: the old code's failure is final
+    if stable is not None and stable.code != status.run.code and not status.rolled_back:
         status = replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
         return _draining(observed, status, "Rollback")
     if plan.spec.restart_policy == "Always" and not gives_up(status, plan.spec):
@@ -132,10 +171,12 @@ def _deadline(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
     if observed.now - moment(status.started_at) <= float(deadline):
         return status
     message = f"not completed within its deadline of {deadline}: raise spec.deadline, or make a new job"
-    return _ended(observed, with_failure(status, plan.spec, observed.now, "DeadlineExceeded", message), "Failed")
+    return _ended(
+        observed, with_failure(status, plan.spec, observed.now, "DeadlineExceeded", message), "Failed"
+    )
 
 
-# --- stops --------------------------------------------------------------------------------------------------------------------------
+# --- stops --------------------------------------------------------------------------------------------------
 
 
 def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
@@ -145,7 +186,8 @@ def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobR
 
 
 def _drained(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
-    """Until the coordinator says that it has stopped; a stream that never ran, or a rolled back one, has nothing to drain."""
+    """Until the coordinator says that it has stopped; a stream that never ran, or a rolled back one, has
+    nothing to drain."""
     reported = observed.coordinated.status if observed.coordinated else None
     if reported is not None and reported.outcome == "completed":
         return _ended(observed, status, "Completed")
@@ -167,15 +209,22 @@ def _stopped(observed: Observed, status: JobResourceStatus, reported: JobStatus 
     suspension = None
     if reported is not None:
         if reported.epoch and (status.epoch is None or status.epoch.number != reported.epoch):
-            status = replace(status, epoch=EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(observed.now)))
+            status = replace(
+                status,
+                epoch=EpochStatus(number=reported.epoch, cut=str(reported.cut), time=written(observed.now)),
+            )
         outputs = sum(worker.items_out for worker in reported.workers)
         suspension = SuspensionStatus(
-            epoch=reported.epoch, cut=str(reported.cut), time=written(observed.now), outputs=outputs or status.items.output,
-            clean=reported.outcome == "drained",
+            epoch=reported.epoch, cut=str(reported.cut), time=written(observed.now),
+            outputs=outputs or status.items.output, clean=reported.outcome == "drained",
         )  # fmt: skip
     run = replace(status.run, stage="Stopped")
     return replace(
-        status, run=run, drivers=[], suspension=suspension, intent=IntentStatus(key=f"stop/{run.number}", generation=observed.generation)
+        status,
+        run=run,
+        drivers=[],
+        suspension=suspension,
+        intent=IntentStatus(key=f"stop/{run.number}", generation=observed.generation),
     )
 
 
@@ -185,7 +234,7 @@ def _ended(observed: Observed, status: JobResourceStatus, cause: str) -> JobReso
     return replace(status, run=run, drivers=[], finished_at=written(observed.now), intent=intent)
 
 
-# --- starts -------------------------------------------------------------------------------------------------------------------------
+# --- starts -------------------------------------------------------------------------------------------------
 
 
 def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
@@ -204,10 +253,18 @@ def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan
 
 
 def _waits(
-    observed: Observed, status: JobResourceStatus, stage: Literal["Restoring", "Forgetting"], plan: Plan, desired: Desired
+    observed: Observed,
+    status: JobResourceStatus,
+    stage: Literal["Restoring", "Forgetting"],
+    plan: Plan,
+    desired: Desired,
 ) -> JobResourceStatus:
     run = RunStatus(
-        number=status.run.number + 1, generation=observed.generation, code=plan.code, application=desired.app_digest, stage=stage
+        number=status.run.number + 1,
+        generation=observed.generation,
+        code=plan.code,
+        application=desired.app_digest,
+        stage=stage,
     )
     intent = IntentStatus(key=f"{stage.lower()}/{run.number}", generation=observed.generation)
     return replace(status, run=run, intent=intent, preflight=None, finished_at="")
@@ -218,8 +275,11 @@ def _prepared(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
         fits = with_trial(observed, status, plan)
         if fits.preflight is not None and fits.preflight.state == "Failed":
             why = fits.failures
-            status = with_failure(replace(status, preflight=fits.preflight), plan.spec, observed.now, why.reason, why.last)
-            return _ended(observed, status, "Failed")  # nothing was restored: the next spec is tried like the first
+            status = with_failure(
+                replace(status, preflight=fits.preflight), plan.spec, observed.now, why.reason, why.last
+            )
+            # nothing was restored: the next spec is tried like the first
+            return _ended(observed, status, "Failed")
         if fits.preflight is None or fits.preflight.state == "Running":
             return fits
         status = fits
@@ -227,17 +287,26 @@ def _prepared(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
     if operation is None or not operation.done:
         return status
     if operation.problem and not operation.final:
-        return status  # it is tried again; until then it is a problem that the status names (jobs/conditions.py)
+        # it is tried again; until then it is a problem that the status names (jobs/conditions.py)
+        return status
     if operation.problem:
-        return _ended(observed, with_failure(status, plan.spec, observed.now, f"{status.run.stage}Failed", operation.problem), "Failed")
+        return _ended(
+            observed,
+            with_failure(status, plan.spec, observed.now, f"{status.run.stage}Failed", operation.problem),
+            "Failed",
+        )
     return _starting(observed, status, status.run)
 
 
-def _next_run(observed: Observed, status: JobResourceStatus, plan: Plan, app_digest: str) -> JobResourceStatus:
+def _next_run(
+    observed: Observed, status: JobResourceStatus, plan: Plan, app_digest: str
+) -> JobResourceStatus:
     """The drivers of the old run are not of the new one: their workers' token is no longer good."""
     if plan.code != status.run.code and not status.rolled_back:
         status = replace(status, failures=replace(status.failures, count=0, next_try=""))
-    run = RunStatus(number=status.run.number + 1, generation=observed.generation, code=plan.code, application=app_digest)
+    run = RunStatus(
+        number=status.run.number + 1, generation=observed.generation, code=plan.code, application=app_digest
+    )
     return _starting(observed, status, run)
 
 
@@ -245,4 +314,6 @@ def _starting(observed: Observed, status: JobResourceStatus, run: RunStatus) -> 
     run = replace(run, stage="Starting", cause="", started_at=written(observed.now), attempt=status.attempt)
     intent = IntentStatus(key=f"run/{run.number}", generation=observed.generation)
     started = status.started_at or written(observed.now)
-    return replace(status, run=run, drivers=[], suspension=None, intent=intent, started_at=started, finished_at="")
+    return replace(
+        status, run=run, drivers=[], suspension=None, intent=intent, started_at=started, finished_at=""
+    )

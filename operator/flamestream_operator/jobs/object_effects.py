@@ -27,9 +27,10 @@ class JobObjects:
     def __init__(self, tools: Tools) -> None:
         self._api, self._cluster, self._clock = tools.api, tools.cluster, tools.clock
         self.handlers: Final[dict[type[object], Handler]] = {
-            do.LookFor: self._look_for, do.Ensure: self._ensure, do.EnsureCopy: self._ensure_copy, do.Try: self._try,
-            do.Create: self._create, do.DeletePod: self._delete_pod, do.MarkReady: self._mark_ready,
-            do.DeleteSnapshot: self._delete_snapshot, do.DeleteJob: self._delete_job,
+            do.LookFor: self._look_for, do.Ensure: self._ensure, do.EnsureCopy: self._ensure_copy,
+            do.Try: self._try, do.Create: self._create, do.DeletePod: self._delete_pod,
+            do.MarkReady: self._mark_ready, do.DeleteSnapshot: self._delete_snapshot,
+            do.DeleteJob: self._delete_job,
         }  # fmt: skip
 
     async def _look_for(self, key: Key, memory: Memory, job: Object, action: do.LookFor) -> bool:
@@ -89,7 +90,10 @@ class JobObjects:
             if thing["metadata"].get("ownerReferences"):
                 self._ours(memory, action.key, there, job)
             if action.once:
-                memory.refusals[action.key] = Refusal("Interrupted", f"{action.key} was begun before", harmless=True)  # (!) never twice
+                # (!) never twice
+                memory.refusals[action.key] = Refusal(
+                    "Interrupted", f"{action.key} was begun before", harmless=True
+                )
                 raise Stop from problem
             made = there
         if thing["kind"] != "Pod":
@@ -107,39 +111,67 @@ class JobObjects:
         raise Stop from problem
 
     def _ours(self, memory: Memory, key: str, there: Object, job: Object) -> None:
-        """Refuse an object of the name that we need that is not ours; one of an earlier life of the job is about to go (ApiProblem)."""
+        """Refuse an object of the name that we need that is not ours; one of an earlier life of the job is
+        about to go (ApiProblem)."""
         if is_owned(there, job):
             return
         name = f"{there['kind']} {there['metadata']['name']}"
         if is_of_earlier_life(there, job):
             raise ApiProblem(503, "EarlierLife", f"{name} of the job's earlier life is about to be removed")
-        memory.refusals[key] = Refusal("NameTaken", f"{name} is there and is somebody else's: delete it, or rename the job")
+        memory.refusals[key] = Refusal(
+            "NameTaken", f"{name} is there and is somebody else's: delete it, or rename the job"
+        )
         raise Stop
 
     async def _delete_pod(self, key: Key, memory: Memory, job: Object, action: do.DeletePod) -> None:
         if action.fail:
-            why = {"phase": "Failed", "reason": "NodeLost", "message": "its node is not ready; failed by the FlameStream operator"}
+            why = {
+                "phase": "Failed",
+                "reason": "NodeLost",
+                "message": "its node is not ready; failed by the FlameStream operator",
+            }
             try:
                 await self._api.patch("Pod", key[0], action.name, {"status": why}, status=True)
             except ApiProblem as problem:
                 if not problem.absent:
-                    log.warning("a dead pod was not marked", extra={"pod": action.name, "problem": str(problem)})
+                    log.warning(
+                        "a dead pod was not marked", extra={"pod": action.name, "problem": str(problem)}
+                    )
         await self._api.delete("Pod", key[0], action.name, grace=action.grace)
         if action.grace == 0:
             self._cluster.forget_pod(key, action.name)
 
     async def _mark_ready(self, key: Key, memory: Memory, job: Object, action: do.MarkReady) -> None:
         """An old copy of the pod is refused; its newer one is on its way here."""
-        meta, others = action.pod["metadata"], [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED]
-        conditions = [*others, {"type": CONNECTED, "status": "True", "lastTransitionTime": written(self._clock()), "reason": "Connected"}]
-        patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "status": {"conditions": conditions}}
+        meta, others = (
+            action.pod["metadata"],
+            [each for each in action.pod["status"].get("conditions") or () if each["type"] != CONNECTED],
+        )
+        conditions = [
+            *others,
+            {
+                "type": CONNECTED,
+                "status": "True",
+                "lastTransitionTime": written(self._clock()),
+                "reason": "Connected",
+            },
+        ]
+        patch = {
+            "metadata": {"resourceVersion": meta["resourceVersion"]},
+            "status": {"conditions": conditions},
+        }
         try:
             self._cluster.put_pod(await self._api.patch("Pod", key[0], meta["name"], patch, status=True))
         except ApiProblem as problem:
             if not problem.absent and not problem.conflict:
-                log.warning("a worker's pod was not marked ready", extra={"pod": meta["name"], "problem": str(problem)})
+                log.warning(
+                    "a worker's pod was not marked ready",
+                    extra={"pod": meta["name"], "problem": str(problem)},
+                )
 
-    async def _delete_snapshot(self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot) -> None:
+    async def _delete_snapshot(
+        self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot
+    ) -> None:
         await self._api.delete("FlameStreamSnapshot", key[0], action.name)
 
     async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> None:

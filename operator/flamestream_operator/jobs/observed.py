@@ -1,7 +1,8 @@
-"""What the core is given: the job as the API server said last, its pods, the coordinator's word, and what was tried.
+"""What the core is given: the job as the API server said last, its pods, the coordinator's word, and what was
+tried.
 
-Everything may be old. Nothing here is trusted for a step that cannot be taken back: the write of the status is a compare-and-set, and
-before anything is deleted the job is read again (jobs/reconciler.py).
+Everything may be old. Nothing here is trusted for a step that cannot be taken back: the write of the status
+is a compare-and-set, and before anything is deleted the job is read again (jobs/reconciler.py).
 
 Does not: decide.
 """
@@ -17,7 +18,8 @@ from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, i
 from flamestream_operator.site import Site
 
 AT_ONCE = 1
-"""Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they need it no more."""
+"""Seconds of grace for a driver whose workers have ended or handed over: its hook waits for them, and they
+need it no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,13 @@ class Observed:
 
     @property
     def could_write(self) -> list[Object]:
-        """Drivers and workers that may still run: no state is removed under them. Nobody waits for a node that is gone."""
-        return [pod for pod in (*self.of_role("driver"), *self.of_role("worker")) if node_of(pod) not in self.dead_nodes]
+        """Drivers and workers that may still run: no state is removed under them. Nobody waits for a node
+        that is gone."""
+        return [
+            pod
+            for pod in (*self.of_role("driver"), *self.of_role("worker"))
+            if node_of(pod) not in self.dead_nodes
+        ]
 
     def of_role(self, role: str) -> list[Object]:
         return [pod for pod in self.pods if pod["metadata"].get("labels", {}).get(ROLE) == role]
@@ -144,8 +151,11 @@ def phase_of(pod: Object) -> str:
 
 
 def ended_containers(pod: Object) -> list[Object]:
-    """The terminated states of a pod's containers, of those that have ended: exit code, reason and message."""
-    states = [container.get("state") or {} for container in pod.get("status", {}).get("containerStatuses") or ()]
+    """The terminated states of a pod's containers, of those that have ended: exit code, reason and
+    message."""
+    states = [
+        container.get("state") or {} for container in pod.get("status", {}).get("containerStatuses") or ()
+    ]
     return [state["terminated"] for state in states if state.get("terminated")]
 
 

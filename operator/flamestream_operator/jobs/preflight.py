@@ -1,9 +1,11 @@
-"""New code is tried in a pod beside the running stream before the stream is stopped for it: it must load, and the committed snapshot must
-fit its graph. What fails here has cost the stream nothing.
+"""New code is tried in a pod beside the running stream before the stream is stopped for it: it must load, and
+the committed snapshot must fit its graph. What fails here has cost the stream nothing.
 
-A savepoint is tried the same way before it is restored into a new job, which would have its state from then on.
+A savepoint is tried the same way before it is restored into a new job, which would have its state from then
+on.
 
-Keeps: one trial of one code; its pod is named by code and run. Does not: try what nothing runs for (a start that fails says so itself).
+Keeps: one trial of one code; its pod is named by code and run. Does not: try what nothing runs for (a start
+that fails says so itself).
 """
 
 from collections.abc import Iterator
@@ -31,23 +33,44 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
     trial = status.preflight
     if trial is None or trial.code != plan.code:
         pod = names.preflight(observed.name, plan.code, status.run.number)
-        begun = PreflightStatus(code=plan.code, generation=observed.generation, pod=pod, state="Running", since=written(observed.now))
-        return replace(status, preflight=begun, intent=replace(status.intent, key=f"preflight/{plan.code}", generation=observed.generation))
+        begun = PreflightStatus(
+            code=plan.code,
+            generation=observed.generation,
+            pod=pod,
+            state="Running",
+            since=written(observed.now),
+        )
+        return replace(
+            status,
+            preflight=begun,
+            intent=replace(status.intent, key=f"preflight/{plan.code}", generation=observed.generation),
+        )
     if trial.state != "Running":
         return status
     said = _said(observed, trial)
     if said is None and not passed(observed.now, trial.since, WITHIN):
         return status
-    if said is None or said.get("ok") or said.get("passing"):  # no verdict, or a store that is away: the start itself will tell
-        return replace(status, preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]))
+    # no verdict, or a store that is away: the start itself will tell
+    if said is None or said.get("ok") or said.get("passing"):
+        return replace(
+            status,
+            preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]),
+        )
     text = str(said.get("message", "without a word"))[:1000]
-    failures = replace(status.failures, last=text, reason=str(said.get("reason", "PreflightFailed"))[:128], time=written(observed.now))
+    failures = replace(
+        status.failures,
+        last=text,
+        reason=str(said.get("reason", "PreflightFailed"))[:128],
+        time=written(observed.now),
+    )
     failed = replace(trial, state="Failed", message=text[:500])
     status = replace(status, preflight=failed, failures=failures)
     return replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
 
 
-def trial_of(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> Iterator[do.Action]:
+def trial_of(
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
+) -> Iterator[do.Action]:
     """Make the pod, and remove it when it has spoken."""
     trial = status.preflight
     if trial is None:
@@ -57,11 +80,17 @@ def trial_of(observed: Observed, status: JobResourceStatus, desired: Desired, pl
         launch = launch_of(observed, status, desired, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
         if not plan.spec.pods.service_account_name:
-            yield do.Ensure(build_service_account(observed.job), key)  # before the first launch there is none yet
+            # before the first launch there is none yet
+            yield do.Ensure(build_service_account(observed.job), key)
         yield do.Ensure(build_zookeeper(observed.job, observed.site.zookeeper), key)
         if desired.app_digest and plan.spec.application.config_map:
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
-        yield do.Create(build_config(observed.job, trial.pod, files_of(observed, launch, desired) | _savepoint(observed, status)), key)
+        yield do.Create(
+            build_config(
+                observed.job, trial.pod, files_of(observed, launch, desired) | _savepoint(observed, status)
+            ),
+            key,
+        )
         yield do.Create(build_preflight_pod(launch, trial.pod), key)
     elif trial.state != "Running" and pod is not None:
         yield do.DeletePod(trial.pod, pod["metadata"]["uid"])
@@ -80,11 +109,18 @@ def may_restore(observed: Observed, status: JobResourceStatus) -> bool:
 
 
 def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Object]:
-    """The file that tells tools/preflight_main.py which savepoint to try if the job has no state of its own."""
+    """The file that tells tools/preflight_main.py which savepoint to try if the job has no state of its
+    own."""
     taken = taken_snapshot(observed)
     if status.run.stage != "Restoring" or taken is None:
         return {}
-    return {"savepoint.json": {"store": taken["store"], "manifest": taken["manifest"], "hash": taken["manifestHash"]}}
+    return {
+        "savepoint.json": {
+            "store": taken["store"],
+            "manifest": taken["manifest"],
+            "hash": taken["manifestHash"],
+        }
+    }
 
 
 def _said(observed: Observed, trial: PreflightStatus) -> Object | None:

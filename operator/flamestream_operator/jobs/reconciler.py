@@ -1,7 +1,7 @@
 """The reconciler of FlameStreamJobs: look, decide, carry out, look again until nothing more can be done now.
 
-Keeps: no effect without a valid Lease; none that cannot be taken back without a fresh read of the job; a refusal is reported to the core
-and never ends the operator. Does not: decide (jobs/decide.py).
+Keeps: no effect without a valid Lease; none that cannot be taken back without a fresh read of the job; a
+refusal is reported to the core and never ends the operator. Does not: decide (jobs/decide.py).
 """
 
 import logging
@@ -37,8 +37,19 @@ class JobReconciler:
     """`reconcile(key)` for every change of what is seen of a job."""
 
     def __init__(self, site: Site, tools: Tools) -> None:
-        self._tools, self._api, self._cluster, self._hosting, self._site = tools, tools.api, tools.cluster, tools.hosting, site
-        self._check, self._again, self._clock, self._instant = tools.check, tools.again, tools.clock, tools.instant
+        self._tools, self._api, self._cluster, self._hosting, self._site = (
+            tools,
+            tools.api,
+            tools.cluster,
+            tools.hosting,
+            site,
+        )
+        self._check, self._again, self._clock, self._instant = (
+            tools.check,
+            tools.again,
+            tools.clock,
+            tools.instant,
+        )
         self._memories: dict[Key, Memory] = {}
         self._events = EventSender(self._api, self._clock)
         self.inputs = JobInputs(tools)
@@ -89,12 +100,15 @@ class JobReconciler:
         return self._memories.get(key)
 
     def planned(self, job: Object) -> tuple[Observed, JobResourceStatus, Desired]:
-        """A job as other reconcilers see it: without its pods, but with its status and the plan that should run."""
+        """A job as other reconcilers see it: without its pods, but with its status and the plan that should
+        run."""
         memory, status = self._memories.get(key_of(job)) or Memory(""), status_of(job)
-        observed = Observed(now=self._clock(), job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs)
+        observed = Observed(
+            now=self._clock(), job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs
+        )
         return observed, status, desired_of(observed, status)
 
-    # --- looking --------------------------------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------------
 
     def _memory(self, key: Key, job: Object) -> Memory:
         uid = str(job["metadata"]["uid"])
@@ -109,11 +123,15 @@ class JobReconciler:
         if app != memory.app_name:
             memory.app_name, memory.app_digest, memory.app_problem, memory.app = app, "", "", None
         restore = (job.get("spec") or {}).get("restoreFrom") or {}
-        pods, coordinated = tuple(self._cluster.pods_of(key)), self._coordinated(key, memory) if memory.hosted_run == run else None
+        pods, coordinated = (
+            tuple(self._cluster.pods_of(key)),
+            self._coordinated(key, memory) if memory.hosted_run == run else None,
+        )
         _note_away(memory, pods, coordinated, self._instant())
         return Observed(
-            now=self._clock(), instant=self._instant(), job=job, site=self._site, pods=pods, absent=frozenset(memory.absent),
-            dead_nodes=self._cluster.dead_nodes(), closed_nodes=self._cluster.closed_nodes(), coordinated=coordinated,
+            now=self._clock(), instant=self._instant(), job=job, site=self._site, pods=pods,
+            absent=frozenset(memory.absent), dead_nodes=self._cluster.dead_nodes(),
+            closed_nodes=self._cluster.closed_nodes(), coordinated=coordinated,
             token=memory.token if memory.token_run == run else "", secrets_problem=memory.secrets_problem,
             app_digest=memory.app_digest, app_problem=memory.app_problem,
             snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
@@ -127,13 +145,24 @@ class JobReconciler:
         status = self._hosting.status(identity)
         if status is None:
             return None
-        if status.attempt and status.epoch != memory.epoch:  # without: a coordinator that has just begun, and has read no record yet
-            metrics.epochs.labels(identity).inc(max(0, status.epoch - memory.epoch) if memory.epoch >= 0 else 0)
-            memory.epoch, memory.epoch_since, memory.epoch_instant = status.epoch, self._clock(), self._instant()
+        # without: a coordinator that has just begun, and has read no record yet
+        if status.attempt and status.epoch != memory.epoch:
+            metrics.epochs.labels(identity).inc(
+                max(0, status.epoch - memory.epoch) if memory.epoch >= 0 else 0
+            )
+            memory.epoch, memory.epoch_since, memory.epoch_instant = (
+                status.epoch,
+                self._clock(),
+                self._instant(),
+            )
         metrics.observe(identity, status, self._instant() - memory.epoch_instant)
         began, counted = memory.recoveries
         counted = counted if began == status.began else 0  # another coordinator counts from its own beginning
-        if status.recoveries > counted and status.last_recovery is not None and status.last_recovery.duration_ms:
+        if (
+            status.recoveries > counted
+            and status.last_recovery is not None
+            and status.last_recovery.duration_ms
+        ):
             metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
             memory.recoveries = (status.began, status.recoveries)
         return Coordinated(status, self._hosting.members(identity), memory.epoch_since, memory.hosted_since)
@@ -144,7 +173,7 @@ class JobReconciler:
             self._hosting.stop(".".join(key))
             metrics.forget(".".join(key))
 
-    # --- carrying out ---------------------------------------------------------------------------------------------------------------
+    # --- carrying out ---------------------------------------------------------------------------------------
 
     async def _carry_out(self, key: Key, memory: Memory, job: Object, decision: do.Decision) -> bool:
         """Whether there is something new to look at."""
@@ -174,7 +203,10 @@ class JobReconciler:
         return bool(fresh["metadata"]["resourceVersion"] != job["metadata"]["resourceVersion"])
 
     async def _write_status(self, key: Key, memory: Memory, job: Object, action: do.WriteStatus) -> bool:
-        thing = {**{name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")}, "status": encoded(action.status)}
+        thing = {
+            **{name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")},
+            "status": encoded(action.status),
+        }
         try:
             new = await self._api.replace_status(thing)
         except ApiProblem as problem:
@@ -209,7 +241,9 @@ class JobReconciler:
 def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated | None, now: float) -> None:
     """Who is not connected, and since when, as far as this process has seen."""
     here = {member.ip for member in coordinated.members} if coordinated is not None else set()
-    away = {ip_of(pod) for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == "worker"} - here - {""}
+    away = (
+        {ip_of(pod) for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == "worker"} - here - {""}
+    )
     memory.away = {ip: memory.away.get(ip, now) for ip in away} if coordinated is not None else {}
 
 

@@ -1,9 +1,11 @@
 """Savepoints as jobs know them: made by the clock, and restored from.
 
-By the clock there is one FlameStreamSnapshot every `spec.savepoints.every`, and the newest `keep` of them stay. The moment is written to
-the status first and the snapshot's name follows from it, so a crash in between makes neither two nor none.
+By the clock there is one FlameStreamSnapshot every `spec.savepoints.every`, and the newest `keep` of them
+stay. The moment is written to the status first and the snapshot's name follows from it, so a crash in between
+makes neither two nor none.
 
-Keeps: snapshots that a person made are never counted or removed. Does not: take one (savepoints/reconciler.py).
+Keeps: snapshots that a person made are never counted or removed. Does not: take one
+(savepoints/reconciler.py).
 """
 
 from collections.abc import Iterator
@@ -27,7 +29,8 @@ MADE_WITHIN = 60.0
 
 
 def with_savepoint_due(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
-    """The status with the moment of the next savepoint, if that has come. The first one is a whole period after the start."""
+    """The status with the moment of the next savepoint, if that has come. The first one is a whole period
+    after the start."""
     asked, coordinated = plan.spec.savepoints, observed.coordinated
     if asked is None or status.run.stage != "Running" or coordinated is None or not coordinated.status.epoch:
         return status
@@ -39,8 +42,13 @@ def scheduled_savepoints(observed: Observed, status: JobResourceStatus, plan: Pl
     """Make the newest, remove the oldest."""
     if plan.spec.savepoints is None:
         return
-    there = sorted(thing["metadata"]["name"] for thing in observed.snapshots if SCHEDULED in (thing["metadata"].get("labels") or {}))
-    if status.last_savepoint and not passed(observed.now, status.last_savepoint, MADE_WITHIN):  # later its absence is somebody's wish
+    there = sorted(
+        thing["metadata"]["name"]
+        for thing in observed.snapshots
+        if SCHEDULED in (thing["metadata"].get("labels") or {})
+    )
+    # later its absence is somebody's wish
+    if status.last_savepoint and not passed(observed.now, status.last_savepoint, MADE_WITHIN):
         name = names.scheduled(observed.name, int(moment(status.last_savepoint)))
         if name not in there:
             yield do.Create(build_snapshot(observed.job, name), f"aside/{name}")
@@ -57,27 +65,41 @@ def snapshot_status(thing: Object) -> SnapshotStatus:
 
 
 def restorable(snapshot: Object | None, name: str) -> SnapshotStatus:
-    """The status of a FlameStreamSnapshot that can be restored. Raises Retryable while it may still come, UserError if it will not."""
+    """The status of a FlameStreamSnapshot that can be restored. Raises Retryable while it may still come,
+    UserError if it will not."""
     if snapshot is None:
-        raise Retryable(f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or remove the field")
+        raise Retryable(
+            f"spec.restoreFrom: there is no FlameStreamSnapshot {name!r} in this namespace: create one, or "
+            "remove the field"
+        )
     status = snapshot_status(snapshot)
     if status.phase == "Failed":
-        raise UserError(f"spec.restoreFrom: FlameStreamSnapshot {name!r} has failed: {status.message}: take another")
+        raise UserError(
+            f"spec.restoreFrom: FlameStreamSnapshot {name!r} has failed: {status.message}: take another"
+        )
     if status.phase != "Completed":
-        raise Retryable(f"spec.restoreFrom: FlameStreamSnapshot {name!r} is {status.phase}: {status.message or 'wait for it'}")
+        raise Retryable(
+            f"spec.restoreFrom: FlameStreamSnapshot {name!r} is {status.phase}: "
+            f"{status.message or 'wait for it'}"
+        )
     return status
 
 
 def savepoint_in(status: SnapshotStatus) -> Savepoint:
     """The savepoint that a FlameStreamSnapshot with this status stands for."""
     return Savepoint(
-        job=status.job, name=status.name, store=status.store, epoch=status.epoch, cut=int(status.cut or 0), manifest=status.manifest,
-        manifest_hash=status.manifest_hash, graph=status.graph, size=status.size, objects=status.objects,
+        job=status.job, name=status.name, store=status.store, epoch=status.epoch, cut=int(status.cut or 0),
+        manifest=status.manifest, manifest_hash=status.manifest_hash, graph=status.graph, size=status.size,
+        objects=status.objects,
     )  # fmt: skip
 
 
 def build_snapshot(job: Object, name: str) -> Object:
     """Not owned by the job: what happens to it then is for `deletionPolicy` to say."""
     meta = job["metadata"]
-    named = {"name": name, "namespace": meta["namespace"], "labels": {**labels(meta["name"]), SCHEDULED: "true"}}
+    named = {
+        "name": name,
+        "namespace": meta["namespace"],
+        "labels": {**labels(meta["name"]), SCHEDULED: "true"},
+    }
     return whole("FlameStreamSnapshot", named, spec={"job": meta["name"], "deletionPolicy": "Delete"})

@@ -1,10 +1,11 @@
 """What a spec asks for, read once a generation: a valid job, its fingerprints, or why it is refused here.
 
-`code` is what cannot be mixed within a run: a change of it stops the run at an epoch. `revision` is what the pods are made from: a change
-of it replaces them one application after the other while the stream goes on. Everything else (the interval, suspend, labels, policies)
-restarts nothing.
+`code` is what cannot be mixed within a run: a change of it stops the run at an epoch. `revision` is what the
+pods are made from: a change of it replaces them one application after the other while the stream goes on.
+Everything else (the interval, suspend, labels, policies) restarts nothing.
 
-Keeps: equal specs have equal fingerprints in every operator. Does not: read the application (the driver does).
+Keeps: equal specs have equal fingerprints in every operator. Does not: read the application (the driver
+does).
 """
 
 import hashlib
@@ -90,7 +91,12 @@ class Specs:
 def manifest_of(job: Object, spec: Object) -> Object:
     """The manifest as `flamestream run` would read it."""
     meta = job["metadata"]
-    return {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": {"name": meta["name"]}, "spec": spec}
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": {"name": meta["name"]},
+        "spec": spec,
+    }
 
 
 def read(job: Object, spec: Object) -> Job:
@@ -110,12 +116,12 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     application = parsed.application
     from_image = not application.config_map  # what is in pyFiles is in the spec, by its content
     code = [
-        application, app_digest, image if from_image else "", parsed.sources, parsed.sinks, parsed.guarantee, parsed.on_error,
-        parsed.journal, parsed.workers.slots,
+        application, app_digest, image if from_image else "", parsed.sources, parsed.sinks, parsed.guarantee,
+        parsed.on_error, parsed.journal, parsed.workers.slots,
     ]  # fmt: skip
     pods = [
-        image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources, parsed.high_availability,
-        parsed.limits, parsed.debug, parsed.spark.conf, parsed.checkpoint.secret,
+        image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
+        parsed.high_availability, parsed.limits, parsed.debug, parsed.spark.conf, parsed.checkpoint.secret,
         _access_of_journal(parsed, job, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
@@ -136,21 +142,32 @@ def needs_config_map(spec: Object) -> str:
 
 def _runs_here(spec: Spec, site: Site) -> None:
     if spec.guarantee == "micro-batch":
-        raise ManifestError("spec.guarantee: micro-batch is a runner of one machine (`flamestream run`): here choose another guarantee")
+        raise ManifestError(
+            "spec.guarantee: micro-batch is a runner of one machine (`flamestream run`): here choose another "
+            "guarantee"
+        )
     if not spec.checkpoint.store.startswith("s3://"):
         raise ManifestError("spec.checkpoint.store: in a cluster the store is s3://bucket/prefix")
     if spec.zookeeper is not None and spec.zookeeper.servers != site.zookeeper.hosts:
-        raise ManifestError(f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper.hosts}: leave the field out")
+        raise ManifestError(
+            f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper.hosts}: leave the field out"
+        )
     if spec.high_availability and spec.workers.replicas < 2:
-        raise ManifestError("spec.highAvailability: two applications need at least two workers: workers.replicas: 2")
+        raise ManifestError(
+            "spec.highAvailability: two applications need at least two workers: workers.replicas: 2"
+        )
     memory = spec.workers.resources.limits.get("memory") or spec.workers.resources.requests.get("memory")
     if memory is None or memory_of(memory) < 512 << 20:
-        raise ManifestError("spec.workers.resources: a worker (Python beside a JVM) needs a memory limit of at least 512Mi")
+        raise ManifestError(
+            "spec.workers.resources: a worker (Python beside a JVM) needs a memory limit of at least 512Mi"
+        )
     for written in spec.application.py_files:
         place, pin = py_files.split(written)
-        if not pin and (place.startswith("/") or "://" in place):  # relative ones are in the ConfigMap or image, which are hashed
+        # relative ones are in the ConfigMap or image, which are hashed
+        if not pin and (place.startswith("/") or "://" in place):
             raise ManifestError(
-                f"spec.application.pyFiles: {written} is not in the application's folder, so it could change while the job runs: pin it, "
+                f"spec.application.pyFiles: {written} is not in the application's folder, so it could change "
+                "while the job runs: pin it, "
                 "with #sha256=HEX behind it (`flamestream validate --json`, or sha256sum)"
             )
 
@@ -166,18 +183,24 @@ def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
         if spec.journal is None:
             if (known := sources.kind_of(spec.sources[name])) is not None and known.of_application:
                 continue  # the driver, which has the application, says whether it needs one
-            raise ManifestError(f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal")
+            raise ManifestError(
+                f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal"
+            )
         problem = _weakness(spec)
         if problem:
             raise ManifestError(
-                f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} with it. Write folder: "
-                "zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared volume (persistentVolumeClaim, nfs, csi) "
-                "with pods.volumes, or say journal.shared: true if the folder is one on all nodes, or choose guarantee: none"
+                f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} "
+                "with it. Write folder: "
+                "zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared volume "
+                "(persistentVolumeClaim, nfs, csi) "
+                "with pods.volumes, or say journal.shared: true if the folder is one on all nodes, or choose "
+                "guarantee: none"
             )
 
 
 def sources_of(spec: Spec) -> dict[str, SourceTraits]:
-    """Traits of each source, as far as they are known without the application, which is never imported here. Raises ManifestError."""
+    """Traits of each source, as far as they are known without the application, which is never imported here.
+    Raises ManifestError."""
     found = {}
     for name, source in spec.sources.items():
         try:
@@ -194,7 +217,9 @@ def _weakness(spec: Spec) -> str:
     if journal.shared or journal.folder is None or "://" in journal.folder:
         return ""  # a topic with one replica in a cluster of several brokers is refused by who opens it
     folder = PurePosixPath(journal.folder)
-    mounts = [each for each in spec.pods.volume_mounts if folder.is_relative_to(str(each.get("mountPath", "?")))]
+    mounts = [
+        each for each in spec.pods.volume_mounts if folder.is_relative_to(str(each.get("mountPath", "?")))
+    ]
     if not mounts:
         return f"{journal.folder} is inside the container"
     volume = next((each for each in spec.pods.volumes if each["name"] == mounts[0]["name"]), {"name": "?"})
@@ -205,7 +230,8 @@ def _weakness(spec: Spec) -> str:
 
 
 def _fingerprint(parts: Any) -> str:
-    """A hash of the fields that say something: one that a new version brings and nobody sets restarts no job."""
+    """A hash of the fields that say something: one that a new version brings and nobody sets restarts no
+    job."""
     encoded = msgspec.json.encode(_said(msgspec.to_builtins(parts, enc_hook=str)), order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:16]
 

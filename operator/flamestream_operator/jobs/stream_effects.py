@@ -1,7 +1,8 @@
-"""The effects of a job on its coordinator: start, drain, end it; the long operations beside it, restore and forget.
+"""The effects of a job on its coordinator: start, drain, end it; the long operations beside it, restore and
+forget.
 
-Keeps: one that has ended stays readable until another starts; an operation that failed for good is not tried again.
-Does not: coordinate (coordination/hosting.py).
+Keeps: one that has ended stays readable until another starts; an operation that failed for good is not tried
+again. Does not: coordinate (coordination/hosting.py).
 """
 
 import asyncio
@@ -32,11 +33,16 @@ class JobStreams:
     """Handlers by action."""
 
     def __init__(self, tools: Tools) -> None:
-        self._api, self._hosting, self._again, self._instant = tools.api, tools.hosting, tools.again, tools.instant
+        self._api, self._hosting, self._again, self._instant = (
+            tools.api,
+            tools.hosting,
+            tools.again,
+            tools.instant,
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self.handlers: Final[dict[type[object], Handler]] = {
-            do.Coordinate: self._coordinate, do.Suspend: self._suspend, do.End: self._end, do.Abandon: self._abandon,
-            do.Retire: self._retire, do.Gone: self._gone, do.Begin: self._begin,
+            do.Coordinate: self._coordinate, do.Suspend: self._suspend, do.End: self._end,
+            do.Abandon: self._abandon, do.Retire: self._retire, do.Gone: self._gone, do.Begin: self._begin,
         }  # fmt: skip
 
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
@@ -102,7 +108,9 @@ class JobStreams:
         if await asyncio.wrap_future(self._hosting.record(settings.job)) is not None:
             return
         snapshot = await self._api.get("FlameStreamSnapshot", key[0], action.snapshot)
-        await asyncio.wrap_future(self._hosting.restore(settings, savepoint_in(restorable(snapshot, action.snapshot))))
+        await asyncio.wrap_future(
+            self._hosting.restore(settings, savepoint_in(restorable(snapshot, action.snapshot)))
+        )
 
 
 def with_secrets(job: JobToCoordinate, memory: Memory) -> JobToCoordinate:

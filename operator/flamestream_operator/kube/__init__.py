@@ -1,1 +1,2 @@
-"""Kubernetes, as the operator uses it: the API server, what was seen of the cluster, leadership, and the queue of what to look at."""
+"""Kubernetes, as the operator uses it: the API server, what was seen of the cluster, leadership, and the
+queue of what to look at."""

@@ -1,7 +1,7 @@
 """The API server, as the operator uses it: whole objects as plain data, and one kind of error.
 
-Keeps: every request is bounded in time and counted by verb and kind; a foreign error becomes an `ApiProblem`. Does not: watch (kopf
-does), cache, or retry (the next reconciliation does).
+Keeps: every request is bounded in time and counted by verb and kind; a foreign error becomes an `ApiProblem`.
+Does not: watch (kopf does), cache, or retry (the next reconciliation does).
 """
 
 from collections.abc import Iterator
@@ -59,11 +59,15 @@ class Api(Protocol):
     """The API server as the shell needs it. `thing` is always a whole object."""
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None: ...
-    async def list_all(self, kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]: ...
+    async def list_all(
+        self, kind: str, namespace: str | None, labels: dict[str, str] | None = None
+    ) -> list[Object]: ...
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object: ...
     async def replace(self, thing: Object) -> Object: ...
     async def replace_status(self, thing: Object) -> Object: ...
-    async def patch(self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False) -> Object: ...
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False
+    ) -> Object: ...
     async def delete(self, kind: str, namespace: str, name: str, *, grace: int | None = None) -> None: ...
 
 
@@ -72,7 +76,9 @@ class LightkubeApi:
 
     def __init__(self, config: KubeConfig | None = None) -> None:
         timeout = httpx2.Timeout(TIMEOUT)
-        self._client: Any = AsyncClient(config=config or KubeConfig.from_env(), timeout=timeout, field_manager=MANAGER, trust_env=False)
+        self._client: Any = AsyncClient(
+            config=config or KubeConfig.from_env(), timeout=timeout, field_manager=MANAGER, trust_env=False
+        )
         self._kinds = _kinds()
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -85,18 +91,27 @@ class LightkubeApi:
                 return None
             raise
 
-    async def list_all(self, kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]:
+    async def list_all(
+        self, kind: str, namespace: str | None, labels: dict[str, str] | None = None
+    ) -> list[Object]:
         """Fresh from the store; `namespace` None: of all."""
         with _asking("list", kind):
             where = {} if kind in CLUSTER_WIDE else {"namespace": namespace or "*"}
-            found = [dict(each) async for each in self._client.list(self._kinds[kind], labels=labels, **where)]
-        return [{"apiVersion": api_version(kind), "kind": kind, **each} for each in found]  # items of a list do not say what they are
+            found = [
+                dict(each) async for each in self._client.list(self._kinds[kind], labels=labels, **where)
+            ]
+        # items of a list do not say what they are
+        return [{"apiVersion": api_version(kind), "kind": kind, **each} for each in found]
 
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object:
         """Raises ApiProblem, `exists` among others."""
         kind = self._kinds[thing["kind"]]
         with _asking("create", thing["kind"]):
-            return dict(await self._client.create(kind(thing), namespace=thing["metadata"].get("namespace"), dry_run=dry_run))
+            return dict(
+                await self._client.create(
+                    kind(thing), namespace=thing["metadata"].get("namespace"), dry_run=dry_run
+                )
+            )
 
     async def replace(self, thing: Object) -> Object:
         """A compare-and-set if `thing` has a resourceVersion."""
@@ -108,13 +123,21 @@ class LightkubeApi:
         """A compare-and-set of the status alone."""
         kind = self._kinds[thing["kind"]].Status
         with _asking("update", thing["kind"]):
-            return dict(await self._client.replace(kind(thing), thing["metadata"]["name"], namespace=thing["metadata"].get("namespace")))
+            return dict(
+                await self._client.replace(
+                    kind(thing), thing["metadata"]["name"], namespace=thing["metadata"].get("namespace")
+                )
+            )
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False) -> Object:
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False
+    ) -> Object:
         """A merge patch."""
         resource = self._kinds[kind].Status if status else self._kinds[kind]
         with _asking("patch", kind):
-            return dict(await self._client.patch(resource, name, patch, patch_type=PatchType.MERGE, **_in(namespace)))
+            return dict(
+                await self._client.patch(resource, name, patch, patch_type=PatchType.MERGE, **_in(namespace))
+            )
 
     async def delete(self, kind: str, namespace: str, name: str, *, grace: int | None = None) -> None:
         """Absent is fine."""
@@ -129,7 +152,9 @@ class LightkubeApi:
         """Run a command in a container: what it prints. Raises ApiProblem."""
         where = {"namespace": namespace, "container": container}
         with _asking("exec", "Pod"):
-            answer = await self._client.exec(pod, **where, command=command, stdout=True, stderr=True, timeout=TIMEOUT)
+            answer = await self._client.exec(
+                pod, **where, command=command, stdout=True, stderr=True, timeout=TIMEOUT
+            )
         text = answer.stdout
         return text.decode() if isinstance(text, bytes) else str(text or "")
 
@@ -137,7 +162,10 @@ class LightkubeApi:
         """Add a container to a pod that runs. Raises ApiProblem."""
         with _asking("attach", "Pod"):
             patch = {"spec": {"ephemeralContainers": [container]}}
-            await self._client.patch(Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC)  # adds one
+            # adds one
+            await self._client.patch(
+                Pod.Ephemeralcontainers, pod, patch, namespace=namespace, patch_type=PatchType.STRATEGIC
+            )
 
     async def log(self, namespace: str, pod: str, container: str | None = None) -> str:
         """All that a pod's only container has printed, or the one of this name."""
@@ -155,7 +183,9 @@ def _kinds() -> dict[str, Any]:
     """The client's classes by kind, made once a process: its registry takes each kind once."""
     found: dict[str, Any] = {}
     for kinds, create in ((NAMESPACED, create_namespaced_resource), (CLUSTER_WIDE, create_global_resource)):
-        found |= {kind: create(group, version, kind, plural) for kind, (group, version, plural) in kinds.items()}
+        found |= {
+            kind: create(group, version, kind, plural) for kind, (group, version, plural) in kinds.items()
+        }
     return found
 
 
@@ -171,11 +201,15 @@ def _asking(verb: str, kind: str) -> Iterator[None]:
         yield
     except ApiError as error:
         status = error.status
-        raise ApiProblem(int(status.code or 0), str(status.reason or ""), str(status.message or error)) from error
+        raise ApiProblem(
+            int(status.code or 0), str(status.reason or ""), str(status.message or error)
+        ) from error
     except httpx2.HTTPStatusError as error:
         raise ApiProblem(error.response.status_code, "", str(error)) from error
     except WebSocketUpgradeError as error:  # a command in a pod is refused so, whatever the reason
         said = error.response
-        raise ApiProblem(said.status_code, said.reason_phrase, f"{verb} {kind}: {said.reason_phrase}") from error
+        raise ApiProblem(
+            said.status_code, said.reason_phrase, f"{verb} {kind}: {said.reason_phrase}"
+        ) from error
     except (httpx2.HTTPError, HTTPXWSException, TimeoutError) as error:
         raise ApiProblem(0, type(error).__name__, f"{verb} {kind}: {error}") from error

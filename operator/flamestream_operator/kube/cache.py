@@ -1,7 +1,7 @@
 """What was seen of the cluster: the newest of each object, from watches, lists and our own writes.
 
-Keeps: an older version never replaces a newer one of the same life. Does not: promise to be complete or up to date; whoever takes a step
-that cannot be taken back reads again.
+Keeps: an older version never replaces a newer one of the same life. Does not: promise to be complete or up to
+date; whoever takes a step that cannot be taken back reads again.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,11 @@ class Store:
         known = self._things.get(key)
         if meta.get("uid") in self._gone:  # a late event of a life that is over (!)
             return False
-        if known is not None and version_of(known) >= version_of(thing) and known["metadata"].get("uid") == meta.get("uid"):
+        if (
+            known is not None
+            and version_of(known) >= version_of(thing)
+            and known["metadata"].get("uid") == meta.get("uid")
+        ):
             return False
         self._things[key] = thing
         return True
@@ -122,7 +126,9 @@ class Cluster:
 
     def closed_nodes(self) -> frozenset[str]:
         """Those that take no new pods."""
-        return frozenset(node["metadata"]["name"] for node in self.nodes if (node.get("spec") or {}).get("unschedulable"))
+        return frozenset(
+            node["metadata"]["name"] for node in self.nodes if (node.get("spec") or {}).get("unschedulable")
+        )
 
 
 def job_of_pod(pod: Object) -> Key | None:

@@ -26,13 +26,21 @@ class EventSender:
         version = str(meta.get("resourceVersion", ""))
         digest = hashlib.sha256("\0".join((meta["uid"], version, reason, message)).encode()).hexdigest()[:16]
         now = written(self._clock())
-        about = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], **{key: meta[key] for key in ("name", "namespace", "uid")}}
+        about = {
+            "apiVersion": thing["apiVersion"],
+            "kind": thing["kind"],
+            **{key: meta[key] for key in ("name", "namespace", "uid")},
+        }
         event = whole(
-            "Event", {"name": f"{meta['name'][:200]}.{digest}", "namespace": meta["namespace"]}, involvedObject=about, type=kind,
-            reason=reason[:128], message=message[:1024], firstTimestamp=now, lastTimestamp=now, count=1,
-            source={"component": "flamestream-operator"}, reportingComponent="flamestream.dev/operator", reportingInstance="operator",
+            "Event", {"name": f"{meta['name'][:200]}.{digest}", "namespace": meta["namespace"]},
+            involvedObject=about, type=kind, reason=reason[:128], message=message[:1024], firstTimestamp=now,
+            lastTimestamp=now, count=1, source={"component": "flamestream-operator"},
+            reportingComponent="flamestream.dev/operator", reportingInstance="operator",
         )  # fmt: skip
-        log.info("event", extra={"object": f"{meta['namespace']}/{meta['name']}", "reason": reason, "said": message})
+        log.info(
+            "event",
+            extra={"object": f"{meta['namespace']}/{meta['name']}", "reason": reason, "said": message},
+        )
         try:
             await self._api.create(event)
         except ApiProblem as problem:

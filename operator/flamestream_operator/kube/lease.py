@@ -1,8 +1,9 @@
 """Leadership by a Lease: one operator acts at a time, and one that may not be the one any more ends at once.
 
-The holder renews every second and counts from the moment before its last successful write; whoever finds the Lease unchanged for its
-whole duration, by its own clock, takes it with a compare-and-set. So no two clocks are compared. A holder whose time has run out (the
-process was stopped, the API server was away) begins its process anew without another word: what was under way is fenced by the job records.
+The holder renews every second and counts from the moment before its last successful write; whoever finds the
+Lease unchanged for its whole duration, by its own clock, takes it with a compare-and-set. So no two clocks
+are compared. A holder whose time has run out (the process was stopped, the API server was away) begins its
+process anew without another word: what was under way is fenced by the job records.
 
 Keeps: `valid` is false from the moment on at which another could lead. Does not: use kopf's peering.
 Measured: 4.3 s from kill -9 of a leader to the next one with a duration of 4 s.
@@ -35,10 +36,19 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """A contender for the Lease. `lost` is called once, when it has led and may not any more; it does not return."""
+    """A contender for the Lease. `lost` is called once, when it has led and may not any more; it does not
+    return."""
 
-    def __init__(self, api: Api, namespace: str, name: str, identity: str, seconds: float, lost: Callable[[str], None]) -> None:
-        self._api, self._namespace, self._name, self._identity, self._seconds = api, namespace, name, identity, seconds
+    def __init__(
+        self, api: Api, namespace: str, name: str, identity: str, seconds: float, lost: Callable[[str], None]
+    ) -> None:
+        self._api, self._namespace, self._name, self._identity, self._seconds = (
+            api,
+            namespace,
+            name,
+            identity,
+            seconds,
+        )
         self._lost = lost
         self._held_until = 0.0
         self._seen: tuple[str, float] = ("", 0.0)
@@ -83,7 +93,9 @@ class Leadership:
             async with asyncio.timeout(max(0.1, self._held_until - time.monotonic())):
                 lease = await self._api.get("Lease", self._namespace, self._name)
                 if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
-                    await self._api.replace({**lease, **_LEASE, "spec": {**lease["spec"], "holderIdentity": ""}})
+                    await self._api.replace(
+                        {**lease, **_LEASE, "spec": {**lease["spec"], "holderIdentity": ""}}
+                    )
         except (ApiProblem, TimeoutError) as problem:
             log.warning("the Lease was not released: it runs out", extra={"problem": str(problem)})
         self._held_until = 0.0
@@ -113,7 +125,8 @@ class Leadership:
         mine = spec.get("holderIdentity") == self._identity
         free = not spec.get("holderIdentity")
         self._runs_out = self._seen[1] + float(spec.get("leaseDurationSeconds") or self._seconds)
-        if not (mine or free or began > self._runs_out):  # by our own clock alone (!): no two clocks are compared
+        # by our own clock alone (!): no two clocks are compared
+        if not (mine or free or began > self._runs_out):
             return False
         return await self._write(self._api.replace, self._written(lease, took=not mine), began)
 
@@ -124,26 +137,32 @@ class Leadership:
             if problem.conflict or problem.exists:
                 return False
             raise
-        self._held_until = began + self._seconds  # from before the request (!): others may count from its arrival
+        # from before the request (!): others may count from its arrival
+        self._held_until = began + self._seconds
         return True
 
     def _written(self, lease: Object, *, took: bool) -> Object:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before = lease.get("spec") or {}
         spec = {
-            **before, "holderIdentity": self._identity, "leaseDurationSeconds": max(1, round(self._seconds)), "renewTime": now,
-            "acquireTime": now if took else before.get("acquireTime", now),
+            **before, "holderIdentity": self._identity, "leaseDurationSeconds": max(1, round(self._seconds)),
+            "renewTime": now, "acquireTime": now if took else before.get("acquireTime", now),
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + (1 if took and lease else 0),
         }  # fmt: skip
         meta = lease.get("metadata") or {"name": self._name, "namespace": self._namespace}
-        return {**_LEASE, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **LABELS}}, "spec": spec}
+        return {
+            **_LEASE,
+            "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **LABELS}},
+            "spec": spec,
+        }
 
 
 def end_process(why: str) -> None:
     """Nothing of ours may run on: not a callback, not a thread of a coordinator.
 
-    The same program begins anew in the same process, as after an exit. A container that exits again and again is kept away for up to five
-    minutes by its kubelet: on a cluster so busy that Leases run out, both replicas were.
+    The same program begins anew in the same process, as after an exit. A container that exits again and again
+    is kept away for up to five minutes by its kubelet: on a cluster so busy that Leases run out, both
+    replicas were.
     """
     log.critical("this operator leads no more and ends", extra={"why": why})
     logging.shutdown()

@@ -1,7 +1,8 @@
-"""The queue of objects to reconcile: each at most once in it, at most once at a time in work, and again later if it failed.
+"""The queue of objects to reconcile: each at most once in it, at most once at a time in work, and again later
+if it failed.
 
-Keeps: an object that changes while it is in work comes again; a failing one pauses longer each time, up to a minute. Does not: know what
-an object is.
+Keeps: an object that changes while it is in work comes again; a failing one pauses longer each time, up to a
+minute. Does not: know what an object is.
 """
 
 import asyncio

@@ -1,11 +1,12 @@
-"""Who may read the operator's figures: whom the API server lets GET their path, by a bearer token (as kube-rbac-proxy asks for it).
+"""Who may read the operator's figures: whom the API server lets GET their path, by a bearer token (as
+kube-rbac-proxy asks for it).
 
     Authorization: Bearer TOKEN ──▶ TokenReview (whose is it?) ──▶ SubjectAccessReview (may it GET /metrics?) ──▶ kept for a while
 
-Keeps: a token is asked about once in KEPT_FOR; MOST_KEPT answers at most, by the tokens' digests; AT_ONCE questions under way at most, so a
-flood of made-up tokens costs the API server little and shuts nobody out who was answered before. Does not: keep a token, or let anybody in
-while the API server does not answer.
-"""
+Keeps: a token is asked about once in KEPT_FOR; MOST_KEPT answers at most, by the tokens' digests; AT_ONCE
+questions under way at most, so a flood of made-up tokens costs the API server little and shuts nobody out who
+was answered before. Does not: keep a token, or let anybody in while the API server does not answer.
+"""  # noqa: E501
 
 import hashlib
 import logging
@@ -55,7 +56,8 @@ class Readers:
         known = self._answers.get(key)
         if known is not None and self._clock() < known.until:
             return known.status
-        if self._asking >= AT_ONCE and (known is None or known.status != OK):  # a flood shuts out only who was never let in
+        # a flood shuts out only who was never let in
+        if self._asking >= AT_ONCE and (known is None or known.status != OK):
             return NOT_NOW
         self._asking += 1
         try:
@@ -74,7 +76,9 @@ class Readers:
         if not said.get("authenticated"):
             return NO_LOGIN
         user = said.get("user") or {}
-        who = {name: user[name] for name in ("groups", "uid", "extra") if user.get(name)} | {"user": user.get("username", "")}
+        who = {name: user[name] for name in ("groups", "uid", "extra") if user.get(name)} | {
+            "user": user.get("username", "")
+        }
         wants = {"nonResourceAttributes": {"path": path, "verb": "get"}}
         access = await self._api.create(whole("SubjectAccessReview", {}, spec=who | wants))
         return OK if (access.get("status") or {}).get("allowed") else NO_RIGHT

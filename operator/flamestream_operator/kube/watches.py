@@ -1,7 +1,9 @@
-"""kopf's part: watches of everything that matters, each event into the cache and the job it belongs to into the queue.
+"""kopf's part: watches of everything that matters, each event into the cache and the job it belongs to into
+the queue.
 
-Event handlers only, level-triggered: what an event says is never acted on by itself, it is a reason to look. kopf writes nothing (no
-finalizers, no annotations, no peering), so both replicas can watch and one of them acts.
+Event handlers only, level-triggered: what an event says is never acted on by itself, it is a reason to look.
+kopf writes nothing (no finalizers, no annotations, no peering), so both replicas can watch and one of them
+acts.
 
 Does not: decide or write.
 """
@@ -23,8 +25,8 @@ class Watches:
     """Registers the handlers. `changed` has a queue for each kind."""
 
     def __init__(
-        self, cluster: Cluster, changed: dict[str, Callable[[Key], None]], application: Callable[[str, str], None], *, nodes: bool,
-        drills: bool,
+        self, cluster: Cluster, changed: dict[str, Callable[[Key], None]],
+        application: Callable[[str, str], None], *, nodes: bool, drills: bool,
     ) -> None:  # fmt: skip
         self._cluster, self._changed, self._application = cluster, changed, application
         self.registry = kopf.OperatorRegistry()
@@ -32,9 +34,25 @@ class Watches:
         login(registry=self.registry, id="login", errors=kopf.ErrorsMode.PERMANENT)(_login)
         watch: Any = kopf.on.event
         watch(GROUP, "v1alpha1", "flamestreamjobs", registry=self.registry, id="jobs")(self._job)
-        watch(GROUP, "v1alpha1", "flamestreamsnapshots", registry=self.registry, id="snapshots")(self._snapshot)
-        watch("", "v1", "pods", labels={JOB: kopf.PRESENT, ROLE: kopf.PRESENT}, registry=self.registry, id="pods")(self._pod)
-        watch("", "v1", "configmaps", labels={APPLICATION_SOURCE: kopf.PRESENT}, registry=self.registry, id="configmaps")(self._config_map)
+        watch(GROUP, "v1alpha1", "flamestreamsnapshots", registry=self.registry, id="snapshots")(
+            self._snapshot
+        )
+        watch(
+            "",
+            "v1",
+            "pods",
+            labels={JOB: kopf.PRESENT, ROLE: kopf.PRESENT},
+            registry=self.registry,
+            id="pods",
+        )(self._pod)
+        watch(
+            "",
+            "v1",
+            "configmaps",
+            labels={APPLICATION_SOURCE: kopf.PRESENT},
+            registry=self.registry,
+            id="configmaps",
+        )(self._config_map)
         if drills:
             watch(GROUP, "v1alpha1", "flamestreamdrills", registry=self.registry, id="drills")(self._drill)
         if nodes:
@@ -80,7 +98,8 @@ class Watches:
             self._cluster.nodes.drop(node)
         else:
             self._cluster.nodes.put(_small(node))
-        if self._cluster.dead_nodes() != before:  # nodes beat every few minutes: only a change of who is dead counts
+        # nodes beat every few minutes: only a change of who is dead counts
+        if self._cluster.dead_nodes() != before:
             for job in self._cluster.jobs:
                 self._changed["jobs"](key_of(job))
 
@@ -94,12 +113,19 @@ def _small(node: Object) -> Object:
     """The parts of a node that count: nodes are big, and beat every few minutes."""
     ready = [each for each in node.get("status", {}).get("conditions") or () if each.get("type") == "Ready"]
     meta = {key: node["metadata"].get(key) for key in ("name", "uid", "resourceVersion")}
-    return {"metadata": meta, "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")}, "status": {"conditions": ready}}
+    return {
+        "metadata": meta,
+        "spec": {"unschedulable": node.get("spec", {}).get("unschedulable")},
+        "status": {"conditions": ready},
+    }
 
 
 def _plain(event: kopf.RawEvent) -> Object:
     thing: Object = {**event["object"]}
-    return {**thing, "metadata": {key: value for key, value in thing["metadata"].items() if key != "managedFields"}}
+    return {
+        **thing,
+        "metadata": {key: value for key, value in thing["metadata"].items() if key != "managedFields"},
+    }
 
 
 def quiet() -> kopf.OperatorSettings:

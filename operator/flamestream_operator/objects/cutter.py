@@ -1,4 +1,5 @@
-"""The container that cuts a pod's network from inside: it shares that network and nothing else, and ends by itself.
+"""The container that cuts a pod's network from inside: it shares that network and nothing else, and ends by
+itself.
 
 Keeps: no right on the node, one capability more than the pod has. Does not: cut (drills/cut.py).
 """
@@ -11,7 +12,8 @@ CUTTER: Final = "flamestream-cut-"
 
 
 def cutter_name(struck_at: str) -> str:
-    """The name of the container for the fault of this moment: a pod may be cut several times, and each cutter tells of its own.
+    """The name of the container for the fault of this moment: a pod may be cut several times, and each cutter
+    tells of its own.
 
     >>> cutter_name("2026-01-01T00:00:01.500Z")
     'flamestream-cut-20260101000001500'
@@ -28,7 +30,7 @@ def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Obj
         "command": ["python3", "-m", "flamestream_operator.drills.cut", f"{seconds:g}"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
-            "runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+            "runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
         },
     }  # fmt: skip

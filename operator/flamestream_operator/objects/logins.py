@@ -1,12 +1,13 @@
-"""The logins of jobs for ZooKeeper, each made from the operator's: nobody has to keep them, and all runs of a job have the same.
+"""The logins of jobs for ZooKeeper, each made from the operator's: nobody has to keep them, and all runs of a
+job have the same.
 
 >>> login_of("space.index", "operator:secret") == login_of("space.index", "operator:secret")
 True
 >>> login_of("space.index", "operator:secret") == login_of("space.other", "operator:secret")
 False
 
-Keeps: who knows one job's login can tell neither the operator's nor another job's. Does not: say what a login may do
-(flamestream/store/zookeeper_rights.py).
+Keeps: who knows one job's login can tell neither the operator's nor another job's. Does not: say what a login
+may do (flamestream/store/zookeeper_rights.py).
 """
 
 import hmac

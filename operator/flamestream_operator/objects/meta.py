@@ -1,4 +1,5 @@
-"""The kinds of objects that the operator knows, and what all objects of a job have in common: labels and an owner.
+"""The kinds of objects that the operator knows, and what all objects of a job have in common: labels and an
+owner.
 
 Does not: say what an object holds.
 """
@@ -64,7 +65,8 @@ def dependent(kind: str, job: Object, name: str, **content: Any) -> Object:
 
 
 def part(thing: Object | None, *path: str) -> Any:
-    """The value at a path; None if there is nothing. Any part of the way may be of any type: a schema that was exchanged lets all through.
+    """The value at a path; None if there is nothing. Any part of the way may be of any type: a schema that
+    was exchanged lets all through.
 
     >>> part({"spec": {"job": "j"}}, "spec", "job"), part({"spec": "no"}, "spec", "job"), part(None, "spec")
     ('j', None, None)
@@ -92,7 +94,12 @@ def pod_labels(job: str, application: str, launch: int, role: str) -> dict[str, 
 
 def owner(thing: Object) -> Object:
     """A reference that makes the garbage collector remove the dependent with `thing`."""
-    about = {"apiVersion": thing["apiVersion"], "kind": thing["kind"], "name": thing["metadata"]["name"], "uid": thing["metadata"]["uid"]}
+    about = {
+        "apiVersion": thing["apiVersion"],
+        "kind": thing["kind"],
+        "name": thing["metadata"]["name"],
+        "uid": thing["metadata"]["uid"],
+    }
     return {**about, "controller": True, "blockOwnerDeletion": False}
 
 
@@ -104,11 +111,20 @@ def metadata(thing: Object, name: str, more: dict[str, str] | None = None) -> Ob
 
 def is_owned(dependent: Object, thing: Object) -> bool:
     """Whether `dependent` belongs to this life of `thing`."""
-    return any(each.get("uid") == thing["metadata"]["uid"] for each in dependent["metadata"].get("ownerReferences") or ())  # not its name
+    # not its name
+    return any(
+        each.get("uid") == thing["metadata"]["uid"]
+        for each in dependent["metadata"].get("ownerReferences") or ()
+    )
 
 
 def is_of_earlier_life(dependent: Object, thing: Object) -> bool:
-    """Whether `dependent` belongs to another object of the same kind and name, which is no more: the garbage collector is on its way."""
+    """Whether `dependent` belongs to another object of the same kind and name, which is no more: the garbage
+    collector is on its way."""
     meta = thing["metadata"]
     owners = dependent["metadata"].get("ownerReferences") or ()
-    return any((each.get("kind"), each.get("name")) == (thing["kind"], meta["name"]) and each.get("uid") != meta["uid"] for each in owners)
+    return any(
+        (each.get("kind"), each.get("name")) == (thing["kind"], meta["name"])
+        and each.get("uid") != meta["uid"]
+        for each in owners
+    )

@@ -1,4 +1,5 @@
-"""Names of everything that belongs to a job: they fit, they differ, and the same thing always has the same one.
+"""Names of everything that belongs to a job: they fit, they differ, and the same thing always has the same
+one.
 
 >>> driver_pod("inverted-index", "a", 3)
 'inverted-index-driver-a-3'
@@ -7,8 +8,8 @@
 >>> driver_pod("x" * 63, "a", 3) == driver_pod("x" * 62 + "y", "a", 3)
 False
 
-Every kind has a suffix of its own, so no job's object has the name of another job's. Where a name has to be cut, the hash of all of it
-tells it apart; who creates an object still looks whose it is.
+Every kind has a suffix of its own, so no job's object has the name of another job's. Where a name has to be
+cut, the hash of all of it tells it apart; who creates an object still looks whose it is.
 
 Does not: say what an object holds.
 """

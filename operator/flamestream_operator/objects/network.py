@@ -1,9 +1,11 @@
-"""Who may connect to a job's pods: those of the same job, and to the ports that its sources and sinks listen on whom the job names.
+"""Who may connect to a job's pods: those of the same job, and to the ports that its sources and sinks listen
+on whom the job names.
 
 Policies add up, so a user who wants more (a port of a connector of his own) makes another one beside it.
 
-Keeps: pods of other jobs and strangers reach no link, no block manager and no JVM of this job. Does not: narrow what a job's pods connect
-to: where its data come from and go to is the job's business; or enforce anything (the cluster's network does, or does not).
+Keeps: pods of other jobs and strangers reach no link, no block manager and no JVM of this job. Does not:
+narrow what a job's pods connect to: where its data come from and go to is the job's business; or enforce
+anything (the cluster's network does, or does not).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """The driver's pod, the template of its executors, and a worker's pod as Spark will make it, to be tried.
 
-Keeps: every pod satisfies the restricted Pod Security Standard, whatever the user adds. Does not: decide when one is made.
+Keeps: every pod satisfies the restricted Pod Security Standard, whatever the user adds. Does not: decide when
+one is made.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,18 @@ from typing import Any, Final
 from flamestream.job.manifest import Spec
 from flamestream.job.manifest_cluster import Resources
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import APPLICATION, CONNECTED, JOB, LAUNCH, ROLE, Object, labels, metadata, owner, pod_labels
+from flamestream_operator.objects.meta import (
+    APPLICATION,
+    CONNECTED,
+    JOB,
+    LAUNCH,
+    ROLE,
+    Object,
+    labels,
+    metadata,
+    owner,
+    pod_labels,
+)
 from flamestream_operator.objects.quantities import memory_of
 
 CONFIG: Final = "/etc/flamestream/config"
@@ -18,7 +30,8 @@ ZOOKEEPER: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
 JVM_MEMORY: Final = 512 << 20
 _POD_SECURITY: Final[Object] = {
-    "runAsNonRoot": True, "runAsUser": 185, "runAsGroup": 185, "fsGroup": 185, "seccompProfile": {"type": "RuntimeDefault"},
+    "runAsNonRoot": True, "runAsUser": 185, "runAsGroup": 185, "fsGroup": 185,
+    "seccompProfile": {"type": "RuntimeDefault"},
 }  # fmt: skip
 _CONTAINER_SECURITY: Final[Object] = {
     "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
@@ -26,10 +39,12 @@ _CONTAINER_SECURITY: Final[Object] = {
 _SHORT: Final = 2
 """Seconds that a pod stays bound to a node that is gone."""
 HAND_OVER: Final = 4
-"""Seconds that a worker lives on when its pod is to stop: the operator sees that at once and hands its slots over, which takes some tenths
-of a second; if another operator is just beginning to lead, it takes as long as that."""
+"""Seconds that a worker lives on when its pod is to stop: the operator sees that at once and hands its slots
+over, which takes some tenths of a second; if another operator is just beginning to lead, it takes as long as
+that."""
 SUCCEED: Final = 240
-"""The same of a driver, whose workers go with it: its successor starts beside it, takes over, and then the operator ends it sooner."""
+"""The same of a driver, whose workers go with it: its successor starts beside it, takes over, and then the
+operator ends it sooner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +88,9 @@ class Launch:
 
 def build_driver_pod(launch: Launch) -> Object:
     """Client-mode PySpark, idle but for making executors."""
-    meta = metadata(launch.job, launch.pod, pod_labels(launch.name, launch.application, launch.number, "driver"))
+    meta = metadata(
+        launch.job, launch.pod, pod_labels(launch.name, launch.application, launch.number, "driver")
+    )
     container = {
         "name": "driver",
         "image": launch.image,
@@ -83,7 +100,8 @@ def build_driver_pod(launch: Launch) -> Object:
         "resources": _resources(launch.spec.driver.resources),
         "securityContext": dict(_CONTAINER_SECURITY),
         "volumeMounts": [
-            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True), _mount("zookeeper", ZOOKEEPER, True),
+            *_mounts(launch), _mount("config", CONFIG, True), _mount("secret", SECRET, True),
+            _mount("zookeeper", ZOOKEEPER, True),
         ],
         "lifecycle": _before_stop("python3", "-m", "flamestream.spark.streaming.driver_stay", str(SUCCEED)),
         **_credentials(launch),
@@ -94,8 +112,17 @@ def build_driver_pod(launch: Launch) -> Object:
         _secret(launch, "token", "spark"),
         {"name": "zookeeper", "secret": {"secretName": names.zookeeper(launch.name), "defaultMode": 0o440}},
     ]
-    spec = {**_common(launch, "driver"), "restartPolicy": "Never", "containers": [container], "volumes": volumes}
-    spec |= {"serviceAccountName": launch.account, "automountServiceAccountToken": True, "terminationGracePeriodSeconds": SUCCEED + 5}
+    spec = {
+        **_common(launch, "driver"),
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": volumes,
+    }
+    spec |= {
+        "serviceAccountName": launch.account,
+        "automountServiceAccountToken": True,
+        "terminationGracePeriodSeconds": SUCCEED + 5,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
 
@@ -112,21 +139,36 @@ def build_executor_template(launch: Launch) -> Object:
         **_credentials(launch),
     }
     volumes = [*_volumes(launch), _secret(launch, "spark")]
-    spec = {**_common(launch, "worker"), "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
-    spec |= {"terminationGracePeriodSeconds": 10, "readinessGates": [{"conditionType": CONNECTED}]}  # or a drain takes the last that works
+    spec = {
+        **_common(launch, "worker"),
+        "containers": [container],
+        "volumes": volumes,
+        "automountServiceAccountToken": False,
+    }
+    # or a drain takes the last that works
+    spec |= {"terminationGracePeriodSeconds": 10, "readinessGates": [{"conditionType": CONNECTED}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
 
 def build_trial_pod(launch: Launch) -> Object:
-    """A worker's pod as Spark will make it, for a dry run: admission, quota and image policies say what they think of it."""
+    """A worker's pod as Spark will make it, for a dry run: admission, quota and image policies say what they
+    think of it."""
     pod = build_executor_template(launch)
     name = names.trial(launch.name, launch.number)
     pod["metadata"] |= {"name": name, "namespace": launch.namespace}
     asked = launch.spec.workers.resources
     memory = {"memory": str(worker_memory(launch.spec))}
     container = pod["spec"]["containers"][0]
-    requests = {**container["resources"].get("requests", {}), "cpu": asked.requests.get("cpu", "100m"), **memory}
-    container |= {"image": launch.image, "args": ["executor"], "resources": {"requests": requests, "limits": {**asked.limits, **memory}}}
+    requests = {
+        **container["resources"].get("requests", {}),
+        "cpu": asked.requests.get("cpu", "100m"),
+        **memory,
+    }
+    container |= {
+        "image": launch.image,
+        "args": ["executor"],
+        "resources": {"requests": requests, "limits": {**asked.limits, **memory}},
+    }
     return pod | {"spec": {**pod["spec"], "restartPolicy": "Never"}}
 
 
@@ -162,7 +204,8 @@ def _common(launch: Launch, role: str) -> Object:
     common: Object = {
         "securityContext": dict(_POD_SECURITY),
         "enableServiceLinks": False,
-        "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "4"}]},  # a replica of it may be gone
+        # a replica of it may be gone
+        "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "4"}]},
         "tolerations": [*(dict(each) for each in pods.tolerations), *_tolerations()],
         "affinity": _affinity(launch, role),
         "nodeSelector": dict(pods.node_selector),
@@ -170,18 +213,25 @@ def _common(launch: Launch, role: str) -> Object:
     }
     if pods.priority_class_name:
         common["priorityClassName"] = pods.priority_class_name
-    return {key: value for key, value in common.items() if value not in ({}, [])}  # an empty value would not be what the API gives back
+    # an empty value would not be what the API gives back
+    return {key: value for key, value in common.items() if value not in ({}, [])}
 
 
 def _tolerations() -> list[Object]:
     return [
-        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SHORT}
+        {
+            "key": f"node.kubernetes.io/{what}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _SHORT,
+        }
         for what in ("unreachable", "not-ready")
     ]
 
 
 def _affinity(launch: Launch, role: str) -> Object:
-    """The user's; with two applications also: together with one's own, apart from the other. Wishes, so that one node is enough."""
+    """The user's; with two applications also: together with one's own, apart from the other. Wishes, so that
+    one node is enough."""
     affinity: dict[str, Any] = {key: dict(value) for key, value in launch.spec.pods.affinity.items()}
     if launch.avoid:
         affinity["nodeAffinity"] = _elsewhere(affinity.get("nodeAffinity", {}), launch.avoid)
@@ -195,7 +245,9 @@ def _affinity(launch: Launch, role: str) -> Object:
             rules[key] = [*rules.get(key, []), term]
     elif role == "worker" and "podAntiAffinity" not in affinity:
         peers = _term({"matchLabels": {JOB: launch.name, ROLE: "worker", LAUNCH: str(launch.number)}})
-        affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": [peers | {"weight": 50}]}
+        affinity["podAntiAffinity"] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [peers | {"weight": 50}]
+        }
     return affinity
 
 
@@ -204,15 +256,28 @@ def _elsewhere(rules: Object, nodes: tuple[str, ...]) -> Object:
     key = "requiredDuringSchedulingIgnoredDuringExecution"
     fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
     terms = (rules.get(key) or {}).get("nodeSelectorTerms") or [{}]
-    return {**rules, key: {"nodeSelectorTerms": [{**term, "matchFields": [*term.get("matchFields", ()), *fields]} for term in terms]}}
+    return {
+        **rules,
+        key: {
+            "nodeSelectorTerms": [
+                {**term, "matchFields": [*term.get("matchFields", ()), *fields]} for term in terms
+            ]
+        },
+    }
 
 
 def _term(selector: Object) -> Object:
-    return {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
+    return {
+        "weight": 100,
+        "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector},
+    }
 
 
 def _volumes(launch: Launch) -> list[Object]:
-    volumes: list[Object] = [{"name": "tmp", "emptyDir": {}}, *(dict(each) for each in launch.spec.pods.volumes)]
+    volumes: list[Object] = [
+        {"name": "tmp", "emptyDir": {}},
+        *(dict(each) for each in launch.spec.pods.volumes),
+    ]
     if launch.app_config_map:
         volumes.append({"name": "application", "configMap": {"name": launch.app_config_map}})
     return volumes
@@ -221,11 +286,15 @@ def _volumes(launch: Launch) -> list[Object]:
 def _secret(launch: Launch, *keys: str) -> Object:
     """A volume with those of the run's secrets that a pod must read."""
     items = [{"key": key, "path": key} for key in keys]
-    return {"name": "secret", "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440}}
+    return {
+        "name": "secret",
+        "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440},
+    }
 
 
 def _mounts(launch: Launch) -> list[Object]:
-    mounts: list[Object] = [_mount("tmp", "/tmp"), *(dict(each) for each in launch.spec.pods.volume_mounts)]  # the pod's own
+    # the pod's own
+    mounts: list[Object] = [_mount("tmp", "/tmp"), *(dict(each) for each in launch.spec.pods.volume_mounts)]
     if launch.app_config_map:
         mounts.append(_mount("application", APP, True))
     return mounts
@@ -250,7 +319,8 @@ def _downward() -> list[Object]:
 
 
 def _others(resources: Resources) -> Object:
-    """The resources that Spark leaves as the template has them: all but processor and memory, which it is told by settings of its own."""
+    """The resources that Spark leaves as the template has them: all but processor and memory, which it is
+    told by settings of its own."""
     kept = {
         kind: {name: amount for name, amount in given.items() if name not in ("cpu", "memory")}
         for kind, given in _resources(resources).items()
@@ -259,13 +329,21 @@ def _others(resources: Resources) -> Object:
 
 
 def _resources(resources: Resources) -> Object:
-    return {key: dict(value) for key, value in (("requests", resources.requests), ("limits", resources.limits)) if value}
+    return {
+        key: dict(value)
+        for key, value in (("requests", resources.requests), ("limits", resources.limits))
+        if value
+    }
 
 
 def _with_users(launch: Launch, meta: Object) -> Object:
     """The user's labels and annotations; ours win."""
     pods = launch.spec.pods
-    return {**meta, "labels": {**pods.labels, **meta["labels"]}, **({"annotations": dict(pods.annotations)} if pods.annotations else {})}
+    return {
+        **meta,
+        "labels": {**pods.labels, **meta["labels"]},
+        **({"annotations": dict(pods.annotations)} if pods.annotations else {}),
+    }
 
 
 def build_preflight_pod(launch: Launch, name: str) -> Object:
@@ -274,15 +352,16 @@ def build_preflight_pod(launch: Launch, name: str) -> Object:
 
 
 def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:
-    """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has its own name: no driver is
-    needed, which a job that has completed does not have any more."""
+    """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has
+    its own name: no driver is needed, which a job that has completed does not have any more."""
     resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
     pod = _beside(launch, name, "audit", {"resources": resources})
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(drill)]}}
 
 
 def _beside(launch: Launch, name: str, role: str, more: Object) -> Object:
-    """A driver's pod that runs the tool of its role instead: no worker hangs on it, and it may not see the token."""
+    """A driver's pod that runs the tool of its role instead: no worker hangs on it, and it may not see the
+    token."""
     pod = build_driver_pod(launch)
     driver = pod["spec"]["containers"][0]
     container = {key: value for key, value in driver.items() if key != "lifecycle"} | {
@@ -293,5 +372,10 @@ def _beside(launch: Launch, name: str, role: str, more: Object) -> Object:
     }
     volumes = [volume for volume in pod["spec"]["volumes"] if volume["name"] not in ("secret", "config")]
     volumes.append({"name": "config", "configMap": {"name": name}})
-    spec = {**pod["spec"], "containers": [container], "volumes": volumes, "automountServiceAccountToken": False}
+    spec = {
+        **pod["spec"],
+        "containers": [container],
+        "volumes": volumes,
+        "automountServiceAccountToken": False,
+    }
     return {**pod, "metadata": metadata(launch.job, name, {**labels(launch.name), ROLE: role}), "spec": spec}

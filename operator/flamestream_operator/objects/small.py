@@ -1,5 +1,5 @@
-"""The small objects: of a job the headless Service, the Secrets of a run and for ZooKeeper, ConfigMaps and the disruption budget; of the
-operator the EndpointSlice of the coordinators' Service.
+"""The small objects: of a job the headless Service, the Secrets of a run and for ZooKeeper, ConfigMaps and
+the disruption budget; of the operator the EndpointSlice of the coordinators' Service.
 
 Does not: make random numbers (the shell puts the secrets in).
 """
@@ -17,10 +17,19 @@ from flamestream_operator.objects.meta import JOB, MANAGED, ROLE, Object, depend
 
 def build_slice(*, service: str, namespace: str, pod: str, ip: str, port: int) -> Object:
     """The EndpointSlice of the coordinators' `service`, with its name: one address, the leader's."""
-    labels = {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": "flamestream-operator", **MANAGED}
-    leader = {"addresses": [ip], "conditions": {"ready": True}, "targetRef": {"kind": "Pod", "name": pod, "namespace": namespace}}
+    labels = {
+        "kubernetes.io/service-name": service,
+        "endpointslice.kubernetes.io/managed-by": "flamestream-operator",
+        **MANAGED,
+    }
+    leader = {
+        "addresses": [ip],
+        "conditions": {"ready": True},
+        "targetRef": {"kind": "Pod", "name": pod, "namespace": namespace},
+    }
     return whole(
-        "EndpointSlice", {"name": service, "namespace": namespace, "labels": labels}, addressType="IPv6" if ":" in ip else "IPv4",
+        "EndpointSlice", {"name": service, "namespace": namespace, "labels": labels},
+        addressType="IPv6" if ":" in ip else "IPv4",
         ports=[{"name": "coordinator", "port": port, "protocol": "TCP"}], endpoints=[leader],
     )  # fmt: skip
 
@@ -33,14 +42,23 @@ def build_service(job: Object) -> Object:
 
 
 def build_token(job: Object, run: int, token: str, spark: str = "") -> Object:
-    """The secret that the workers of one run prove themselves with, and that its attempts' keys are derived from; and that of its Sparks,
-    which no pod has in its environment: who may look at pods could read it there, and send Spark a task."""
+    """The secret that the workers of one run prove themselves with, and that its attempts' keys are derived
+    from; and that of its Sparks, which no pod has in its environment: who may look at pods could read it
+    there, and send Spark a task."""
     secrets = {"token": token, "spark": spark}
-    return dependent("Secret", job, names.token(job["metadata"]["name"], run), type="Opaque", immutable=True, stringData=secrets)
+    return dependent(
+        "Secret",
+        job,
+        names.token(job["metadata"]["name"], run),
+        type="Opaque",
+        immutable=True,
+        stringData=secrets,
+    )
 
 
 def build_zookeeper(job: Object, operators: ZooKeeperAccess) -> Object:
-    """The way of drivers and of the pods beside a job to ZooKeeper, a file a field. `data`: what is there is compared with it."""
+    """The way of drivers and of the pods beside a job to ZooKeeper, a file a field. `data`: what is there is
+    compared with it."""
     access = asdict(access_of(identity(job), operators))
     data = {name: base64.b64encode(value.encode()).decode() for name, value in access.items()}
     return dependent("Secret", job, names.zookeeper(job["metadata"]["name"]), type="Opaque", data=data)
@@ -49,7 +67,11 @@ def build_zookeeper(job: Object, operators: ZooKeeperAccess) -> Object:
 def build_config(job: Object, name: str, files: dict[str, Object]) -> Object:
     """The files that a driver pod reads, as JSON: those of one launch, so it never changes."""
     return dependent(
-        "ConfigMap", job, name, immutable=True, data={file: json.dumps(value, sort_keys=True) for file, value in files.items()}
+        "ConfigMap",
+        job,
+        name,
+        immutable=True,
+        data={file: json.dumps(value, sort_keys=True) for file, value in files.items()},
     )
 
 
@@ -63,13 +85,23 @@ def build_application_copy(job: Object, config_map: Object) -> Object:
     """The application as it was when the run began: what a rollback and a late driver still find."""
     name = names.application_copy(job["metadata"]["name"], digest_of_application(config_map))
     return dependent(
-        "ConfigMap", job, name, immutable=True, **{key: config_map[key] for key in ("data", "binaryData") if config_map.get(key)}
+        "ConfigMap",
+        job,
+        name,
+        immutable=True,
+        **{key: config_map[key] for key in ("data", "binaryData") if config_map.get(key)},
     )
 
 
 def build_budget(job: Object, workers: int) -> Object:
-    """Planned stops take one worker at a time. A number, not a share: Kubernetes does not know how many executors there should be."""
+    """Planned stops take one worker at a time. A number, not a share: Kubernetes does not know how many
+    executors there should be."""
     name = job["metadata"]["name"]
     pods = {"matchLabels": {JOB: name, ROLE: "worker"}}
-    spec = {"minAvailable": max(0, workers - 1), "selector": pods, "unhealthyPodEvictionPolicy": "AlwaysAllow"}  # one at a time
+    # one at a time
+    spec = {
+        "minAvailable": max(0, workers - 1),
+        "selector": pods,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
     return dependent("PodDisruptionBudget", job, names.budget(name), spec=spec)

@@ -1,9 +1,10 @@
 """The reconciler of FlameStreamSnapshots, and the clock that makes them for `spec.savepoints`.
 
-A savepoint is taken once: its name in the store is the object's uid, so a second try after a crash finds what the first one wrote.
+A savepoint is taken once: its name in the store is the object's uid, so a second try after a crash finds what
+the first one wrote.
 
-Keeps: a completed snapshot is never taken again; one whose object is deleted goes from the store only if its policy says so.
-Does not: copy anything (coordination/coordinators.py).
+Keeps: a completed snapshot is never taken again; one whose object is deleted goes from the store only if its
+policy says so. Does not: copy anything (coordination/coordinators.py).
 """
 
 import asyncio
@@ -58,9 +59,12 @@ class SnapshotReconciler:
         if isinstance(settings, str):
             await self._write(thing, replace(status, phase="Pending", message=settings))
             return 5.0
-        name = f"{thing['metadata']['name']}-{thing['metadata']['uid'][:8]}"  # the same at every try: one copy
+        # the same at every try: one copy
+        name = f"{thing['metadata']['name']}-{thing['metadata']['uid'][:8]}"
         if status.phase != "Taking":
-            thing = await self._write(thing, replace(status, phase="Taking", name=name, message="", tries=status.tries + 1))
+            thing = await self._write(
+                thing, replace(status, phase="Taking", name=name, message="", tries=status.tries + 1)
+            )
             status = snapshot_status(thing)
         try:
             self._check()
@@ -80,9 +84,10 @@ class SnapshotReconciler:
 
     def _completed(self, status: SnapshotStatus, saved: Savepoint, secret: str) -> SnapshotStatus:
         return replace(
-            status, phase="Completed", message="", job=saved.job, name=saved.name, epoch=saved.epoch, cut=str(saved.cut), store=saved.store,
-            secret=secret, manifest=saved.manifest, manifest_hash=saved.manifest_hash, graph=saved.graph, size=saved.size,
-            objects=saved.objects, time=written(self._clock()),
+            status, phase="Completed", message="", job=saved.job, name=saved.name, epoch=saved.epoch,
+            cut=str(saved.cut), store=saved.store, secret=secret, manifest=saved.manifest,
+            manifest_hash=saved.manifest_hash, graph=saved.graph, size=saved.size, objects=saved.objects,
+            time=written(self._clock()),
         )  # fmt: skip
 
     async def _settings(self, job: Key) -> JobToCoordinate | str:
@@ -101,7 +106,7 @@ class SnapshotReconciler:
             return str(problem.args[0])
         return replace(settings_of(observed, desired.plan), keys=keys)
 
-    # --- deletion, writing ----------------------------------------------------------------------------------------------------------
+    # --- deletion, writing ----------------------------------------------------------------------------------
 
     async def _deleted(self, key: Key, thing: Object, status: SnapshotStatus) -> float | None:
         if FINALIZER not in (thing["metadata"].get("finalizers") or ()):
@@ -112,7 +117,9 @@ class SnapshotReconciler:
                 keys = await self._jobs.inputs.keys(key[0], status.secret)
             except LookupError as problem:
                 why = {"snapshot": key[1], "why": str(problem.args[0])}
-                log.warning("a savepoint stays in the store: its job is gone, and with it the keys", extra=why)
+                log.warning(
+                    "a savepoint stays in the store: its job is gone, and with it the keys", extra=why
+                )
             else:
                 await self._remove(key, keys, status)
         await self._tools.finalize(thing, there=False)
@@ -130,9 +137,16 @@ class SnapshotReconciler:
     async def _write(self, thing: Object, status: SnapshotStatus) -> Object:
         """A compare-and-set; a conflict ends this try, and the next look sees what was."""
         now = written(self._clock())
-        generation = int(thing["metadata"].get("generation", 0))  # `kubectl wait` does not believe a condition of an older one
-        completed, failed, before = status.phase == "Completed", status.phase == "Failed", snapshot_status(thing)
-        conditions = conditions_of_ending(completed, failed, status.phase, status.message, before.conditions, now, generation)
+        # `kubectl wait` does not believe a condition of an older one
+        generation = int(thing["metadata"].get("generation", 0))
+        completed, failed, before = (
+            status.phase == "Completed",
+            status.phase == "Failed",
+            snapshot_status(thing),
+        )
+        conditions = conditions_of_ending(
+            completed, failed, status.phase, status.message, before.conditions, now, generation
+        )
         status = replace(status, conditions=conditions, observed_generation=generation)
         if status == before:
             return thing

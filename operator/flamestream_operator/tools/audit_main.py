@@ -1,6 +1,7 @@
 """Run in an audit's pod: everything that a job has delivered, against the reference interpreter.
 
-`python3 -m flamestream_operator.tools.audit_main [--changed]`. The verdict is JSON, on stdout and as the container's termination message.
+`python3 -m flamestream_operator.tools.audit_main [--changed]`. The verdict is JSON, on stdout and as the
+container's termination message.
 
 Keeps: what cannot be audited is an error with its reason, never a clean verdict. Does not: know Kubernetes.
 """
@@ -25,13 +26,16 @@ SHORT: Final = 100
 
 
 def verdict(*, changed: bool = False) -> dict[str, object]:
-    """As FlameStreamDrill's status has it, or {"error": ...}. `changed`: the code of now stands for all versions that there were."""
+    """As FlameStreamDrill's status has it, or {"error": ...}. `changed`: the code of now stands for all
+    versions that there were."""
     try:
         config = read_any_driver_config()
         zookeeper = read_zookeeper()
         job = checked_job(read_job())
         restored_from = job.job.spec.restore_from
-        last = committed_there(zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else "")
+        last = committed_there(
+            zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else ""
+        )
         report = audited(job, last, config.job, zookeeper, changed=changed)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}

@@ -1,4 +1,5 @@
-"""Run in a pod beside a job: prints what one of its sinks was given. `python3 -m flamestream_operator.tools.cat_main SINK LIMIT [--json]`.
+"""Run in a pod beside a job: prints what one of its sinks was given. `python3 -m
+flamestream_operator.tools.cat_main SINK LIMIT [--json]`.
 
 Does not: know Kubernetes.
 """

@@ -1,7 +1,8 @@
-"""Run in a pod with the new application while the old one runs: does it load, and does the committed snapshot fit its graph?
+"""Run in a pod with the new application while the old one runs: does it load, and does the committed snapshot
+fit its graph?
 
-`python3 -m flamestream_operator.tools.preflight_main`. The verdict is JSON, on stdout and as the container's termination message:
-{"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
+`python3 -m flamestream_operator.tools.preflight_main`. The verdict is JSON, on stdout and as the container's
+termination message: {"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
 
 Before a restore into a job without state it is the savepoint that must fit.
 
@@ -48,7 +49,12 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         fits(checked, _committed(checked, config.job, read_zookeeper()) or _savepoint(folder))
     except FlameStreamError as error:
         passing = error.category == "retryable"
-        return {"ok": False, "reason": type(error).__name__, "message": str(error)[:LONGEST], "passing": passing}
+        return {
+            "ok": False,
+            "reason": type(error).__name__,
+            "message": str(error)[:LONGEST],
+            "passing": passing,
+        }
     return {"ok": True, "graph": checked.graph.identity[:LONGEST]}
 
 
@@ -61,7 +67,8 @@ def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
     for what, wanted in ours.items():
         if theirs[what] != wanted:
             raise UserError(
-                f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application {wanted!r}: its state cannot be "
+                f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application "
+                f"{wanted!r}: its state cannot be "
                 "loaded. upgrade.strategy: Fresh drops it, or make a new job"
             )
 
@@ -83,7 +90,8 @@ def _savepoint(folder: Path) -> Manifest | None:
 
 
 def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:
-    """The stream goes on beside us: a commit removes the manifest before it, so one that is gone is looked up again."""
+    """The stream goes on beside us: a commit removes the manifest before it, so one that is gone is looked up
+    again."""
     missed = ""
     while True:
         found = records.read()

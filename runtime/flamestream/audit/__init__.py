@@ -1,1 +1,2 @@
-"""What a job has done, for an audit: its recorded input, its committed cut, what the reference expects, and where its users look."""
+"""What a job has done, for an audit: its recorded input, its committed cut, what the reference expects, and
+where its users look."""

@@ -1,9 +1,11 @@
-"""What a job began with, if not with nothing: the history that `bootstrap` made its first epoch of, written down for audits.
+"""What a job began with, if not with nothing: the history that `bootstrap` made its first epoch of, written
+down for audits.
 
-The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not commit after all is removed by
-the next start, which knows the job record.
+The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not
+commit after all is removed by the next start, which knows the job record.
 
-Keeps: a note counts only if the record's first epoch is the bootstrap's. Does not: read the history's rows (connectors/files/history.py).
+Keeps: a note counts only if the record's first epoch is the bootstrap's. Does not: read the history's rows
+(connectors/files/history.py).
 """
 
 from collections.abc import Mapping
@@ -41,24 +43,33 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 def begun(folder: RunFolder) -> Begun | None:
-    """The beginning of a run folder's job; None if it began with nothing. Raises UserError if an older release wrote it down."""
+    """The beginning of a run folder's job; None if it began with nothing. Raises UserError if an older
+    release wrote it down."""
     mark = folder.path / MARK
     if not mark.exists():
         return None
     try:
         return from_json(mark.read_bytes(), Begun)
     except msgspec.ValidationError:
-        raise UserError(f"{folder.path}: this job began with a history that was not written down, so an audit cannot see it") from None
+        raise UserError(
+            f"{folder.path}: this job began with a history that was not written down, so an audit cannot see "
+            "it"
+        ) from None
     except msgspec.DecodeError as error:
-        raise Corrupt(f"{mark} says how the job began and cannot be read: {error}. Restore it, or no audit can tell") from error
+        raise Corrupt(
+            f"{mark} says how the job began and cannot be read: {error}. Restore it, or no audit can tell"
+        ) from error
 
 
 def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSource]:
     """The history's sources, in the place of the fronts that they stand in for."""
     found, fronts = [], fronts_of(checked)
     for front in fronts:
-        if front.source in paths and sources.share_of(fronts, front.front) == 0:  # one reads it, however many read the stream
-            spec = standing_in(paths[front.source], sources.settings_of(checked.job.source(front.source)).gives())
+        # one reads it, however many read the stream
+        if front.source in paths and sources.share_of(fronts, front.front) == 0:
+            spec = standing_in(
+                paths[front.source], sources.settings_of(checked.job.source(front.source)).gives()
+            )
             traits = sources.describe(spec, front.source)
             saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
             found.append(RecordedSource(checked.job.name, saved, spec))
@@ -66,14 +77,17 @@ def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSo
 
 
 def check_history(began: Begun, last: Time | None) -> None:
-    """Raises UserError if the history that ends with `last` (None: it has no rows) is not the one that the job began with."""
+    """Raises UserError if the history that ends with `last` (None: it has no rows) is not the one that the
+    job began with."""
     if last is not None and timestamp_of(last) != timestamp_of(began.time) - 1:
         raise UserError(
-            "the history that the job began with has another number of rows now: restore its files, or the job cannot be audited"
+            "the history that the job began with has another number of rows now: restore its files, or the "
+            "job cannot be audited"
         )
 
 
 def settle(folder: RunFolder, record: JobRecord | None) -> None:
-    """Before a start: remove the note of a bootstrap that did not commit. `record` is the job's, as it stands in the cluster state."""
+    """Before a start: remove the note of a bootstrap that did not commit. `record` is the job's, as it stands
+    in the cluster state."""
     if record is None or not record.committed:
         (folder.path / MARK).unlink(missing_ok=True)

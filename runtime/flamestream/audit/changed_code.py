@@ -1,7 +1,8 @@
-"""Which results the application's files, as they are now, can be held responsible for: those below the first cut at which its code changed.
+"""Which results the application's files, as they are now, can be held responsible for: those below the first
+cut at which its code changed.
 
-A manifest says which application made what (`Manifest.code`). State behind a change was begun by the code before it, which is not
-there any more, so nobody can compute what should stand there.
+A manifest says which application made what (`Manifest.code`). State behind a change was begun by the code
+before it, which is not there any more, so nobody can compute what should stand there.
 
 Keeps: results of other code are never called lost or foreign. Does not: interpret anything (audit.py).
 """
@@ -14,7 +15,8 @@ from flamestream.model.time import END, Time, timestamp_of
 
 
 def behind(spans: Sequence[CodeSpan], cut: Time) -> Sequence[CodeSpan]:
-    """Those of which there can be results at or above `cut`: what made the state of a savepoint is the other job's matter.
+    """Those of which there can be results at or above `cut`: what made the state of a savepoint is the other
+    job's matter.
 
     >>> behind([CodeSpan(Time(0), "old"), CodeSpan(Time(8), "new")], Time(8))
     [CodeSpan(since=8, digest='new')]
@@ -24,7 +26,8 @@ def behind(spans: Sequence[CodeSpan], cut: Time) -> Sequence[CodeSpan]:
 
 
 def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = False) -> tuple[Time, str]:
-    """Until which time the application with digest `code` made what was delivered, and in words what it did not make ("" if nothing).
+    """Until which time the application with digest `code` made what was delivered, and in words what it did
+    not make ("" if nothing).
 
     `all_of_it`: the user lets this code stand for all the others. Raises UserError if it made nothing.
     """
@@ -37,7 +40,10 @@ def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = Fals
         raise UserError(
             f"the application's code is {code[:12]}, but the job began with {spans[0].digest[:12]}"
             + (f" and changed at {changes}" if changes else "")
-            + ": what other code has delivered cannot be interpreted. Put the files of then back, or audit with --changed: the code of now "
+            + ": what other code has delivered cannot be interpreted. Put the files of then back, or audit "
+            "with --changed: the code of now "
             "then stands for all of it"
         )
-    return spans[1].since, f"the application's code changed at {changes}: what was delivered from there on is not looked at"
+    return spans[
+        1
+    ].since, f"the application's code changed at {changes}: what was delivered from there on is not looked at"

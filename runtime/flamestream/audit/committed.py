@@ -65,7 +65,10 @@ class Savepoint:
         """The state of each key at the cut, for the reference interpreter."""
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.manifest.segments])
-        return {(chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states) for chain in chains}
+        return {
+            (chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states)
+            for chain in chains
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,11 @@ class LastCommit:
 
     def position(self, front: FrontId) -> FrontPosition | None:
         """The position of a front at the cut; None if nothing says it."""
-        return None if self.manifest is None else next((each for each in self.manifest.fronts if each.front == front), None)
+        return (
+            None
+            if self.manifest is None
+            else next((each for each in self.manifest.fronts if each.front == front), None)
+        )
 
 
 @contextmanager
@@ -112,7 +119,8 @@ def cluster_state_of(folder: RunFolder) -> Iterator[ZooKeeperAccess]:
         with EmbeddedZooKeeper(folder.zookeeper) as zookeeper:
             yield zookeeper.access
     else:
-        with TemporaryDirectory(prefix="flamestream-audit-") as place:  # a copy (!): a start finds its own free
+        # a copy (!): a start finds its own free
+        with TemporaryDirectory(prefix="flamestream-audit-") as place:
             shutil.copytree(folder.zookeeper / "data", Path(place) / "data")
             with suppress(FileNotFoundError):  # made before there were any
                 shutil.copy(folder.zookeeper / "login", place)
@@ -121,8 +129,8 @@ def cluster_state_of(folder: RunFolder) -> Iterator[ZooKeeperAccess]:
 
 
 def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, store: str) -> LastCommit:
-    """The last commit of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the checkpoint store's
-    URL. Raises Corrupt if the record is not there, or older than what was told of it."""
+    """The last commit of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the
+    checkpoint store's URL. Raises Corrupt if the record is not there, or older than what was told of it."""
     told = folder.status()  # before the record, which can then only be newer
     outcome, epoch = (told.outcome, told.epoch) if told else ("", 0)
     last = LastCommit(None, outcome=outcome)
@@ -131,15 +139,16 @@ def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, stor
             last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
     if last.epoch < epoch:
         raise Corrupt(
-            f"{folder.status_file} tells of epoch {epoch}, and the job record in {folder.zookeeper} of {last.epoch or 'none'}: it was "
+            f"{folder.status_file} tells of epoch {epoch}, and the job record in {folder.zookeeper} of "
+            f"{last.epoch or 'none'}: it was "
             "lost, or put back. Restore it, or nobody can say what had to be delivered"
         )
     return last
 
 
 def committed_there(zookeeper: ZooKeeperAccess, job: str, store: str, restored_from: str = "") -> LastCommit:
-    """The last commit of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot that it may have
-    begun with."""
+    """The last commit of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot
+    that it may have begun with."""
     with ClusterState(zookeeper) as state:
         found = read_commit(ZooKeeperJobRecords(state, job), store)
     savepoint = savepoint_named(restored_from, store) if restored_from else None
@@ -160,7 +169,9 @@ def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommi
         except Corrupt:
             if (now := records.read()) is None or now[0].manifest == record.manifest:
                 raise
-    raise Retryable("epochs are committed faster than their manifests can be read: try again, or pause the job")
+    raise Retryable(
+        "epochs are committed faster than their manifests can be read: try again, or pause the job"
+    )
 
 
 def savepoint_named(snapshot: str, store: str) -> Savepoint:
@@ -171,13 +182,17 @@ def savepoint_named(snapshot: str, store: str) -> Savepoint:
     found = [name for name in objects.names("savepoints/") if pattern.fullmatch(name)]
     if len(found) != 1:
         raise UserError(
-            f"spec.restoreFrom: {store} has {len(found)} savepoints of FlameStreamSnapshot {snapshot!r}, and what entered before it is "
-            "known from its state alone. Keep a snapshot, in the store of the jobs that begin with it, as long as they are to be audited"
+            f"spec.restoreFrom: {store} has {len(found)} savepoints of FlameStreamSnapshot {snapshot!r}, and "
+            "what entered before it is "
+            "known from its state alone. Keep a snapshot, in the store of the jobs that begin with it, as "
+            "long as they are to be audited"
         )
     try:
         return Savepoint(snapshot, store, from_json(objects.get(found[0]), Manifest))
     except msgspec.DecodeError as error:
-        raise Corrupt(f"{found[0]} in {store} is not a manifest: {error}; restore it from a backup") from error
+        raise Corrupt(
+            f"{found[0]} in {store} is not a manifest: {error}; restore it from a backup"
+        ) from error
 
 
 def _held(manifest: Manifest, store: ObjectStore) -> frozenset[bytes]:
@@ -190,6 +205,9 @@ def _is_served(folder: Path) -> bool:
     look."""
     try:
         lock = f":{os.stat(folder / 'lock').st_ino} "
-        return any(lock in line and "FLOCK" in line for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines())
+        return any(
+            lock in line and "FLOCK" in line
+            for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines()
+        )
     except FileNotFoundError:
         return False

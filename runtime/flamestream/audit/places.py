@@ -1,9 +1,11 @@
-"""The places of a job's sinks in an audit: what stands where users look, beside what was delivered in which order.
+"""The places of a job's sinks in an audit: what stands where users look, beside what was delivered in which
+order.
 
-A sink of which nothing else is known (a topic, a table or a hash without `history`) is audited by its place alone.
+A sink of which nothing else is known (a topic, a table or a hash without `history`) is audited by its place
+alone.
 
-Keeps: places are looked at before deliveries and input are read, so whatever stands there is known by then. Does not: compare
-(connectors/kit/standing.py).
+Keeps: places are looked at before deliveries and input are read, so whatever stands there is known by then.
+Does not: compare (connectors/kit/standing.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +27,8 @@ class PlaceVerdict:
     place: str
     """A table, a hash, a topic: where it is."""
     alone: bool
-    """Nothing else says what was delivered: its differences are those of the verdict, and no others are looked for."""
+    """Nothing else says what was delivered: its differences are those of the verdict, and no others are
+    looked for."""
     wanted: int
     """Results of the reference, those that are not due included."""
     stands: int
@@ -45,7 +48,9 @@ class PlaceVerdict:
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.changed or self.doubled or self.foreign or self.misplaced or self.reordered)
+        return not (
+            self.lost or self.changed or self.doubled or self.foreign or self.misplaced or self.reordered
+        )
 
     def keeps(self, guarantee: str) -> bool:
         """Whether a job with this guarantee may have led to it: under at-least-once repeats do not count."""
@@ -53,7 +58,8 @@ class PlaceVerdict:
 
 
 def looks_at(checked: CheckedJob, job: str) -> dict[str, Look]:
-    """The contents of the places of all sinks that have one. Raises UserError for a place that cannot be read."""
+    """The contents of the places of all sinks that have one. Raises UserError for a place that cannot be
+    read."""
     found = {name: sinks.place_of(checked.job.sink(name), name, job) for name in checked.sinks}
     return {name: place.look() for name, place in found.items() if place is not None}
 
@@ -64,9 +70,16 @@ def has_deliveries(checked: CheckedJob, sink: str) -> bool:
 
 
 def judged(
-    sink: str, look: Look, results: Sequence[Result], deliveries: Sequence[Delivered] | None, span: Span, *, ended: bool
+    sink: str,
+    look: Look,
+    results: Sequence[Result],
+    deliveries: Sequence[Delivered] | None,
+    span: Span,
+    *,
+    ended: bool,
 ) -> PlaceVerdict:
-    """The verdict on a place, by the reference. `deliveries`: None, nobody knows them. `span`: of what the reference has.
+    """The verdict on a place, by the reference. `deliveries`: None, nobody knows them. `span`: of what the
+    reference has.
 
     Of a job that has ended everything that was delivered has to stand there, due or not.
     """
@@ -74,7 +87,9 @@ def judged(
     wanted = []
     for each in results:
         assert each.slot is not None, "an audit's results say where they belong"
-        wanted.append(Wanted(each.meta, each.slot, each.payload, each.due or each.meta <= there.get(each.slot, LEAST)))
+        wanted.append(
+            Wanted(each.meta, each.slot, each.payload, each.due or each.meta <= there.get(each.slot, LEAST))
+        )
     return _verdict(sink, look.compared(wanted, span), len(wanted), alone=deliveries is None)
 
 
@@ -111,7 +126,9 @@ def with_places(verdict: Verdict, places: Iterable[PlaceVerdict]) -> Verdict:
 
 def first_of(places: Iterable[PlaceVerdict]) -> str:
     """The first difference, with its sink."""
-    return next((f"in sink {each.sink!r}, {each.place}: {text}" for each in places for text in each.examples), "")
+    return next(
+        (f"in sink {each.sink!r}, {each.place}: {text}" for each in places for text in each.examples), ""
+    )
 
 
 def in_words(places: Sequence[PlaceVerdict]) -> list[str]:
@@ -122,7 +139,10 @@ def in_words(places: Sequence[PlaceVerdict]) -> list[str]:
             "lost": each.lost, "changed": each.changed, "doubled": each.doubled, "foreign": each.foreign,
             "misplaced": each.misplaced, "out of order": each.reordered,
         }  # fmt: skip
-        found = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count) or "as the reference has it"
+        found = (
+            ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+            or "as the reference has it"
+        )
         lines.append(f"sink {each.sink!r}: {each.place} ({each.stands:,} there): {found}")
         lines += [f"  {text}" for text in each.examples[:3]]
         lines += [f"  not known: {text}" for text in each.unknown]

@@ -1,7 +1,8 @@
 """The input that a job has recorded, read again for an audit, and looked at: is it all that has entered?
 
 Keeps: what is missing, or not what had entered, is told with its source and offsets. Does not: read a source
-(connectors/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input (reference.py).
+(connectors/recorded.py), say what must follow what (testing/input_audit.py), or interpret the input
+(reference.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,9 @@ from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
 
 
-def recorded_sources(checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, cut: Time = START) -> list[RecordedSource]:
+def recorded_sources(
+    checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, cut: Time = START
+) -> list[RecordedSource]:
     """Each front's source. `cut`: of the history that the job began with."""
     journal = journal_of(checked.job, zookeeper)
     kept = journal if journal is not None and journal.keep else None
@@ -61,26 +64,39 @@ class FrontInput:
 class RecordedInput:
     """The recorded input of all fronts. The journals are read when it is made."""
 
-    def __init__(self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit) -> None:
+    def __init__(
+        self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit
+    ) -> None:
         self._sources, self._traits, self._last = recorded, traits, last
         self._entries = {source.front.front: source.entries() for source in recorded}
         oldest = min((entries[0].time for entries in self._entries.values() if entries), default=END)
-        self.savepoint = last.savepoint if last.savepoint is not None and last.savepoint.cut <= oldest else None
-        """The savepoint that the job has begun with; None if it had runs of its own before that, and so a state."""
+        self.savepoint = (
+            last.savepoint if last.savepoint is not None and last.savepoint.cut <= oldest else None
+        )
+        """The savepoint that the job has begun with; None if it had runs of its own before that, and so a
+        state."""
 
     def read(self, timed_below: Time) -> list[FrontInput]:
-        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have entered."""
-        return [self._timed(source, timed_below) if source.front.timed else self._journalled(source) for source in self._sources]
+        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have
+        entered."""
+        return [
+            self._timed(source, timed_below) if source.front.timed else self._journalled(source)
+            for source in self._sources
+        ]
 
     def counted(self, counts: Mapping[FrontId, tuple[int, int]]) -> list[FrontInput]:
-        """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those below the committed cut."""
+        """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those
+        below the committed cut."""
         return [
-            self._recounted(source, *counts[source.front.front]) if source.front.timed else self._looked_at(source)
+            self._recounted(source, *counts[source.front.front])
+            if source.front.timed
+            else self._looked_at(source)
             for source in self._sources
         ]
 
     def entered(self, front: FrontId) -> int | None:
-        """The number of records of a timed front that had entered when it was through; None if that is not known."""
+        """The number of records of a timed front that had entered when it was through; None if that is not
+        known."""
         position = self._last.position(front) if self._last.cut == END else None
         return None if position is None else sum(position.offsets.values())
 
@@ -90,7 +106,10 @@ class RecordedInput:
 
     def _looked_at(self, source: RecordedSource) -> FrontInput:
         """A journal's entries."""
-        entries, known_from = self._entries[source.front.front], "source" if source.front.replayable else "journal"
+        entries, known_from = (
+            self._entries[source.front.front],
+            "source" if source.front.replayable else "journal",
+        )
         count, wrong = sum(entry.count for entry in entries), list(self._wrong(source, entries))
         return FrontInput(source.front.source, count, known_from, wrong)  # type: ignore[arg-type]  # one of the two
 
@@ -114,7 +133,11 @@ class RecordedInput:
         reason = source.skipped(Entry(skip.before, skip.partition, skip.first, 0, end=skip.end))
         if not reason:
             return None
-        return Finding("missing", skip.end - skip.first, f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}")
+        return Finding(
+            "missing",
+            skip.end - skip.first,
+            f"{records(skip.partition, skip.first, skip.end)} not recorded: {reason}",
+        )
 
     def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
         """The offsets at which a restored job's partitions go on."""
@@ -133,7 +156,9 @@ class RecordedInput:
         position = self._last.position(source.front.front)
         entered = self.entered(source.front.front)
         findings = [] if position is None else recounted(below, position)
-        return FrontInput(source.front.source, count if entered is None else min(count, entered), "source", findings)
+        return FrontInput(
+            source.front.source, count if entered is None else min(count, entered), "source", findings
+        )
 
 
 def _count(runs: Iterable[Run]) -> int:
@@ -148,6 +173,8 @@ def _first(count: int, runs: Sequence[Run]) -> list[Run]:
             last = kept[-1][0] if kept else START
             kept.append((next_time(last, front_of(time)), some))
         elif count > 0:
-            kept.append((time, RunRecords(some[:count], some.run) if isinstance(some, RunRecords) else some[:count]))
+            kept.append(
+                (time, RunRecords(some[:count], some.run) if isinstance(some, RunRecords) else some[:count])
+            )
         count -= record_count(some)
     return kept

@@ -1,13 +1,15 @@
 """The reference interpreter in each partition of keys: what the sinks should have, as rows that Spark holds.
 
-    pieces of the input -> walk to the first doors -> shuffle by key, sort by meta -> walk on from there -> ... -> rows for sinks
+    pieces of the input -> walk to the first doors -> shuffle by key, sort by meta
+       -> walk on from there -> ... -> rows for sinks
 
-A door is a vertex with state. What one key of it does depends on the items of that key alone, in their order; so each key is given to a
-walk of the reference of its own, and everything between doors is the reference's as well. Nothing is taken from the engine, the kernel
-or the batch runner but the reading of the input, and payloads travel in the Python encoding.
+A door is a vertex with state. What one key of it does depends on the items of that key alone, in their order;
+so each key is given to a walk of the reference of its own, and everything between doors is the reference's as
+well. Nothing is taken from the engine, the kernel or the batch runner but the reading of the input, and
+payloads travel in the Python encoding.
 
-Does not: do graphs in which what comes round a loop enters a door again: no order of whole keys is right for them. Compare
-(spark/frames/history.py).
+Does not: do graphs in which what comes round a loop enters a door again: no order of whole keys is right for
+them. Compare (spark/frames/history.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,8 +37,8 @@ FLUSH: Final = 8192
 _SCHEMA: Final = "to int, slot int, key binary, meta binary, depth int, payload binary"
 _ARROW: Final = pa.schema(
     [
-        ("to", pa.int32()), ("slot", pa.int32()), ("key", pa.binary()), ("meta", pa.binary()), ("depth", pa.int32()),
-        ("payload", pa.binary()),
+        ("to", pa.int32()), ("slot", pa.int32()), ("key", pa.binary()), ("meta", pa.binary()),
+        ("depth", pa.int32()), ("payload", pa.binary()),
     ]
 )  # fmt: skip
 
@@ -50,13 +52,15 @@ class ReferenceJob:
     fail: bool
     """`onError: fail`; else error items are results."""
     entered: Mapping[FrontId, Meta] = field(default_factory=dict)
-    """The meta of the first record that had not entered, of fronts whose source has more now than had entered."""
+    """The meta of the first record that had not entered, of fronts whose source has more now than had
+    entered."""
     sources: tuple[tuple[FrontId, str], ...] = ()
     """Which source a front stamps for; without it, front `i` for the graph's source number `i`."""
 
 
 def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], *, partitions: int) -> Any:
-    """A lazy DataFrame: `to` a sink's vertex (error items: the number of vertices; under `fail` HALT), slot, meta, payload.
+    """A lazy DataFrame: `to` a sink's vertex (error items: the number of vertices; under `fail` HALT), slot,
+    meta, payload.
 
     Raises UserError if the graph cannot be done this way.
     """
@@ -74,14 +78,17 @@ def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], 
 
 
 def levels_of(graph: Graph) -> dict[int, int]:
-    """The number of doors on the longest way to each door, itself included. Raises UserError for one that leads back to itself."""
+    """The number of doors on the longest way to each door, itself included. Raises UserError for one that
+    leads back to itself."""
     doors = [vertex for vertex in graph.vertices if vertex.kind in STATEFUL]
     behind = {door.id: graph.reachable(door.id) for door in doors}
     for door in doors:
         if door.id in behind[door.id]:
             raise UserError(
-                f"graph {graph.name!r}: what {door.name!r} gives comes back to it, so no key can be interpreted before another, and "
-                "`audit --spark` interprets key by key. Leave out --spark: the interpreter in one process does every graph"
+                f"graph {graph.name!r}: what {door.name!r} gives comes back to it, so no key can be "
+                "interpreted before another, and "
+                "`audit --spark` interprets key by key. Leave out --spark: the interpreter in one process "
+                "does every graph"
             )
     levels: dict[int, int] = {}
     while len(levels) < len(doors):
@@ -114,7 +121,10 @@ class _Task:
         """The rows so far as a batch, if there are `least` of them."""
         if len(self._rows) >= least:
             columns = zip(*self._rows, strict=True)
-            yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+            yield pa.record_batch(
+                [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)],
+                schema=_ARROW,
+            )
             self._rows.clear()
 
     def _place(self, end: End) -> tuple[int, int, bytes]:
@@ -169,6 +179,8 @@ class _Go:
                     if now != (to, key):
                         task.walk.state.clear()  # no key is needed twice
                         now = to, key
-                    task.add(task.walk.follow(task.graph.vertices[to], Meta(meta), depth, codec.decode(payload)))
+                    task.add(
+                        task.walk.follow(task.graph.vertices[to], Meta(meta), depth, codec.decode(payload))
+                    )
                 yield from task.batches(FLUSH)
         yield from task.batches()

@@ -1,11 +1,12 @@
 """`flamestream audit`: what was delivered, against the reference interpreter on the recorded input.
 
-Which results had to be there is said by the job record, not by the output: of a job that has completed all, of any other everything below
-the committed cut, since an epoch is committed only when its output is with the consumers (under `exactly-once-2pc` but for what the epoch
-holds). What the reference gives above the cut and was not delivered is a number of its own, unless a later result of its slot is there.
+Which results had to be there is said by the job record, not by the output: of a job that has completed all,
+of any other everything below the committed cut, since an epoch is committed only when its output is with the
+consumers (under `exactly-once-2pc` but for what the epoch holds). What the reference gives above the cut and
+was not delivered is a number of its own, unless a later result of its slot is there.
 
-Keeps: a verdict names its bounds, and what the input was checked against. Does not: read a sink (connectors/sinks.py), the record
-(committed.py) or a source (recorded.py).
+Keeps: a verdict names its bounds, and what the input was checked against. Does not: read a sink
+(connectors/sinks.py), the record (committed.py) or a source (recorded.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,15 @@ import typer
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import behind, by_this_code
 from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
-from flamestream.audit.places import PlaceVerdict, first_of, has_deliveries, in_words, judged, looks_at, with_places
+from flamestream.audit.places import (
+    PlaceVerdict,
+    first_of,
+    has_deliveries,
+    in_words,
+    judged,
+    looks_at,
+    with_places,
+)
 from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, answer, say
@@ -38,7 +47,11 @@ from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_a
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, Verdict, audit
 
-_ENDED: Final = {"drained": "the job was drained", "stopped": "the job was stopped", "failed": "the job has failed"}
+_ENDED: Final = {
+    "drained": "the job was drained",
+    "stopped": "the job was stopped",
+    "failed": "the job has failed",
+}
 LONGEST: Final = 1000
 """Characters of a first difference in a drill's status."""
 IN_WORDS: Final = 500
@@ -56,7 +69,8 @@ class Bounds:
     cut: int
     """Its global time: everything below it."""
     held: int
-    """Results below it that the epoch holds: they leave now, and need not be there yet (`exactly-once-2pc`)."""
+    """Results below it that the epoch holds: they leave now, and need not be there yet
+    (`exactly-once-2pc`)."""
     outcome: str
     """The job's end in a word; "": it may run."""
     begins: str
@@ -72,7 +86,8 @@ class InputVerdict:
     source: str
     records: int
     known_from: str
-    """source: read again from there, at the places that are recorded. journal: known from the journal alone."""
+    """source: read again from there, at the places that are recorded. journal: known from the journal
+    alone."""
     missing: int
     """Records that have entered, and are not recorded or not there any more."""
     unexpected: int
@@ -106,19 +121,26 @@ class Report:
 
 def command(
     job: JobPlace,
-    spark: Annotated[bool, typer.Option("--spark", help="As a Spark job, for histories that one process cannot hold.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="As a Spark job, for histories that one process cannot hold.")
+    ] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare everything that was delivered with what a sequential interpreter makes of the recorded input.
 
-    Where the application's code was edited, what lies behind the edit is left out, and code that did not begin the job is refused: with
-    --changed the code of now stands for all of it, and a difference may be the edit's.
+    Where the application's code was edited, what lies behind the edit is left out, and code that did not
+    begin the job is refused: with --changed the code of now stands for all of it, and a difference may be the
+    edit's.
 
-    With --spark the same interpreter takes the keys of each partition, and the output of `files` sinks is compared without collecting.
+    With --spark the same interpreter takes the keys of each partition, and the output of `files` sinks is
+    compared without collecting.
 
-    Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign, out of place or out of order, or if
-    records of the input are missing. Under at-least-once repeats are counted as doubled, and allowed.
+    Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign, out of
+    place or out of order, or if records of the input are missing. Under at-least-once repeats are counted as
+    doubled, and allowed.
     """
     found, folder = find(job, None)
     checked = checked_job(found)
@@ -143,7 +165,10 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
     if report.empty:
         text = f"empty: no {inputs} have entered, and no {outputs} were delivered"
     else:
-        text = f"{report.records:,} {inputs}, {verdict.delivered:,} {outputs}, {verdict.lost} lost, {verdict.doubled} doubled"
+        text = (
+            f"{report.records:,} {inputs}, {verdict.delivered:,} {outputs}, {verdict.lost} lost, "
+            f"{verdict.doubled} doubled"
+        )
         text += f", {verdict.reordered} reordered"
         text += f", {verdict.foreign} that the reference does not have" if verdict.foreign else ""
         text += f", {verdict.misplaced} in a wrong slot" if verdict.misplaced else ""
@@ -151,7 +176,14 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
     problems = [f"input: {each.source}: {problem}" for each in report.input for problem in each.problems]
     first = verdict.first_difference or first_of(report.places)
     difference = f"first difference: {first}" if first else ""
-    told = [text, bounds_in_words(report.bounds, outputs), input_in_words(report.input), *in_words(report.places), *problems, difference]
+    told = [
+        text,
+        bounds_in_words(report.bounds, outputs),
+        input_in_words(report.input),
+        *in_words(report.places),
+        *problems,
+        difference,
+    ]
     return "\n".join(filter(None, told))
 
 
@@ -172,7 +204,9 @@ def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:
 def input_in_words(found: Sequence[InputVerdict]) -> str:
     """The share of each source that is recorded, and what says so."""
     words = {"source": "read again from the source", "journal": "known from the journal alone"}
-    return "input: " + ", ".join(f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found)
+    return "input: " + ", ".join(
+        f"{each.source} ({each.records:,}) {words[each.known_from]}" for each in found
+    )
 
 
 def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
@@ -183,41 +217,70 @@ def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = Fals
 
 
 def audited(
-    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, began: Begun | None = None,
-    *, changed: bool = False,
+    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
+    began: Begun | None = None, *, changed: bool = False,
 ) -> Report:  # fmt: skip
-    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for input that cannot be read again.
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for
+    input that cannot be read again.
 
-    `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a cluster. `began`: the history
-    before it, whose results were not delivered. `changed`: the application as it is now stands for all versions that there were.
+    `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a
+    cluster. `began`: the history before it, whose results were not delivered. `changed`: the application as
+    it is now stands for all versions that there were.
     """
-    spans = () if last.manifest is None else behind(last.manifest.code, START if last.savepoint is None else last.savepoint.cut)
+    spans = (
+        ()
+        if last.manifest is None
+        else behind(last.manifest.code, START if last.savepoint is None else last.savepoint.cut)
+    )
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
-    looks = looks_at(checked, job or checked.job.name)  # all sinks before the journals, which have what they follow from
+    # all sinks before the journals, which have what they follow from
+    looks = looks_at(checked, job or checked.job.name)
     known = [name for name in checked.sinks if name not in looks or has_deliveries(checked, name)]
-    read = {name: sinks.read(checked.job.sink(name), f"spec.sinks.{name}", job or checked.job.name) for name in known}
+    read = {
+        name: sinks.read(checked.job.sink(name), f"spec.sinks.{name}", job or checked.job.name)
+        for name in known
+    }
     delivered = {name: [Delivered(*item) for item in items] for name, items in read.items()}
-    recorded = RecordedInput(recorded_sources(checked, job, zookeeper, START if began is None else began.time), checked.sources, last)
+    recorded = RecordedInput(
+        recorded_sources(checked, job, zookeeper, START if began is None else began.time),
+        checked.sources,
+        last,
+    )
     savepoint = recorded.savepoint
-    if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):  # restored under its old name: its sinks go on
-        delivered = {name: [item for item in items if item.meta >= floor(savepoint.cut)] for name, items in delivered.items()}
+    # restored under its old name: its sinks go on
+    if savepoint is not None and savepoint.manifest.job == (job or checked.job.name):
+        delivered = {
+            name: [item for item in items if item.meta >= floor(savepoint.cut)]
+            for name, items in delivered.items()
+        }
     if until < END:
-        delivered = {name: [item for item in items if item.meta < floor(until)] for name, items in delivered.items()}
+        delivered = {
+            name: [item for item in items if item.meta < floor(until)] for name, items in delivered.items()
+        }
     fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     cut = savepoint.cut if savepoint is not None else START if began is None else began.time
-    runs = sorted((run for front in fronts for run in front.runs if cut <= run[0] < until), key=lambda run: run[0])
+    runs = sorted(
+        (run for front in fronts for run in front.runs if cut <= run[0] < until), key=lambda run: run[0]
+    )
     history = [] if began is None else _history(checked, began)
-    results = _results(checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph))
+    results = _results(
+        checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph)
+    )
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
     before = LEAST if savepoint is None else floor(cut)
-    span = Span(before, floor(until) if until < END else None)  # where users look, results of all code stand together
-    places = [judged(name, look, expected[name], delivered.get(name), span, ended=bool(last.outcome)) for name, look in looks.items()]
+    # where users look, results of all code stand together
+    span = Span(before, floor(until) if until < END else None)
+    places = [
+        judged(name, look, expected[name], delivered.get(name), span, ended=bool(last.outcome))
+        for name, look in looks.items()
+    ]
     verdict = with_places(audit({name: expected[name] for name in known}, delivered), places)
     return report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
 
 
 def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:
-    """Below what everything has entered that is delivered; END if a place does not say up to where it goes."""
+    """Below what everything has entered that is delivered; END if a place does not say up to where it
+    goes."""
     newest = [look.newest for name, look in looks.items() if name not in delivered]
     if None in newest:
         return END
@@ -236,8 +299,13 @@ def _history(checked: CheckedJob, began: Begun) -> list[Run]:
 def beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
     """A sentence about what came before the first result that is looked at."""
     if savepoint is not None:
-        return f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from which the job was restored"
-    return "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
+        return (
+            f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from "
+            "which the job was restored"
+        )
+    return (
+        "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
+    )
 
 
 def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> Results:
@@ -253,7 +321,9 @@ def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> R
     return results
 
 
-def _expected(checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time) -> Iterator[Result]:
+def _expected(
+    checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time
+) -> Iterator[Result]:
     """The results from `cut` on, with their slots. `last` says which are due."""
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
@@ -270,8 +340,8 @@ def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
 
 
 def report_of(
-    checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict], fronts: Sequence[FrontInput], begins: str,
-    edits: str,
+    checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict],
+    fronts: Sequence[FrontInput], begins: str, edits: str,
 ) -> Report:  # fmt: skip
     """All findings of an audit, as one report."""
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
@@ -283,19 +353,22 @@ def report_of(
         records=count, complete=last.completed, verdict=verdict, places=places, input=found, bounds=bounds,
         clean=whole and all(each.clean for each in found_out),
         kept=whole and all(each.keeps(checked.job.spec.guarantee) for each in found_out),
-        empty=whole and not (count or verdict.delivered or verdict.expected or any(place.stands for place in places)),
+        empty=whole and not (count or verdict.delivered or verdict.expected
+            or any(place.stands for place in places)),
         first_difference=(problems or [verdict.first_difference or first_of(places)])[0],
     )  # fmt: skip
 
 
 def result_of(report: Report) -> AuditResult:
-    """The report as a drill keeps it, and as `kubectl flamestream audit --json` prints it. `clean`: as the job's guarantee allows it."""
+    """The report as a drill keeps it, and as `kubectl flamestream audit --json` prints it. `clean`: as the
+    job's guarantee allows it."""
     found = report.verdict
     return AuditResult(
-        clean=report.kept, records=report.records, delivered=found.delivered, lost=found.lost, doubled=found.doubled,
-        reordered=found.reordered, foreign=found.foreign, misplaced=found.misplaced, not_due=found.not_due,
-        missing_input=sum(each.missing for each in report.input), unexpected_input=sum(each.unexpected for each in report.input),
-        complete=report.complete, epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
+        clean=report.kept, records=report.records, delivered=found.delivered, lost=found.lost,
+        doubled=found.doubled, reordered=found.reordered, foreign=found.foreign, misplaced=found.misplaced,
+        not_due=found.not_due, missing_input=sum(each.missing for each in report.input),
+        unexpected_input=sum(each.unexpected for each in report.input), complete=report.complete,
+        epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
         input=input_in_words(report.input)[:IN_WORDS], first_difference=report.first_difference[:LONGEST],
     )  # fmt: skip
 
@@ -303,6 +376,10 @@ def result_of(report: Report) -> AuditResult:
 def _input_of(source: str, fronts: Sequence[FrontInput]) -> InputVerdict:
     """The verdict on a source, from all fronts that share it."""
     findings = [finding for front in fronts for finding in front.findings]
-    counted = {kind: sum(each.count for each in findings if each.kind == kind) for kind in ("missing", "unexpected")}
+    counted = {
+        kind: sum(each.count for each in findings if each.kind == kind) for kind in ("missing", "unexpected")
+    }
     records = sum(front.records for front in fronts)
-    return InputVerdict(source, records, fronts[0].known_from, problems=[each.text for each in findings], **counted)
+    return InputVerdict(
+        source, records, fronts[0].known_from, problems=[each.text for each in findings], **counted
+    )

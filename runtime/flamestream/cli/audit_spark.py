@@ -1,10 +1,11 @@
 """`flamestream audit --spark`: a large history, audited as a Spark job in the Spark of the manifest.
 
-The same bounds, the same verdict and the same words as in one process; and the same reference, which here interprets the keys of each
-partition (reference_rows.py). Input and output are read where there are cores, and only counts come back.
+The same bounds, the same verdict and the same words as in one process; and the same reference, which here
+interprets the keys of each partition (reference_rows.py). Input and output are read where there are cores,
+and only counts come back.
 
-Does not: audit other sinks than `files` sinks, graphs whose keys depend on each other, or jobs that began with a savepoint: each is refused
-with what to do.
+Does not: audit other sinks than `files` sinks, graphs whose keys depend on each other, or jobs that began
+with a savepoint: each is refused with what to do.
 """
 
 import tempfile
@@ -44,31 +45,41 @@ from flamestream.spark.frames.session import session_of
 from flamestream.testing.audit import Verdict
 
 _COUNT: Final = "front int, records long, below long, last long"
-_COUNT_ARROW: Final = pa.schema([("front", pa.int32()), ("records", pa.int64()), ("below", pa.int64()), ("last", pa.int64())])
+_COUNT_ARROW: Final = pa.schema(
+    [("front", pa.int32()), ("records", pa.int64()), ("below", pa.int64()), ("last", pa.int64())]
+)
 Pieces = list[tuple[int, Piece]]
 
 
 def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
-    """The audit of a job of this machine. Raises UserError for what can only be audited in one process. `changed`: as for `audited`."""
+    """The audit of a job of this machine. Raises UserError for what can only be audited in one process.
+    `changed`: as for `audited`."""
     levels_of(checked.graph)  # refuses, before a Spark starts
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
-    place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")  # the job itself may run, with a Spark of its own
+    # the job itself may run, with a Spark of its own
+    place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
         return audited_in(session_of(driver), checked, last, begun(folder), changed=changed)
 
 
-def audited_in(spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False) -> Report:
+def audited_in(
+    spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False
+) -> Report:
     """The same in a session. `last` was read before this is called."""
     spans = () if last.manifest is None else last.manifest.code
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     cut = START if began is None else began.time
     job = frame_job(checked, cut)
     sinks = {number: place.name for number, place in job.sink_places().items()}
-    chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]  # before the journals
+    # before the journals
+    chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]
     recorded = RecordedInput(recorded_sources(checked, cut=cut), checked.sources, last)
     if recorded.savepoint is not None:
-        raise UserError("a job that began with a savepoint is audited in one process, which knows its state: leave out --spark")
+        raise UserError(
+            "a job that began with a savepoint is audited in one process, which knows its state: leave out "
+            "--spark"
+        )
     history = History(spark, sinks, chunks)
     try:
         pieces = _pieces(spark, job, END if last.completed else max(history.below, last.cut))
@@ -78,14 +89,18 @@ def audited_in(spark: Any, checked: CheckedJob, last: LastCommit, began: Begun |
         found = history.compared(expected, _due(last, cut, until))
     finally:
         history.close()
-    fronts = recorded.counted({each.source.front.front: counts.get(each.source.front.front, (0, 0)) for each in job.inputs})
+    fronts = recorded.counted(
+        {each.source.front.front: counts.get(each.source.front.front, (0, 0)) for each in job.inputs}
+    )
     return report_of(checked, last, Verdict(**asdict(found)), [], fronts, beginning(None, began), edits)
 
 
 def _chunks(checked: CheckedJob, sink: str) -> list[Chunk]:
     written = sinks.log_folder(checked.job.sink(sink))
     if written is None:
-        raise UserError(f"sink {sink!r} is not a `files` sink, and `audit --spark` reads no other: leave out --spark")
+        raise UserError(
+            f"sink {sink!r} is not a `files` sink, and `audit --spark` reads no other: leave out --spark"
+        )
     folder = Path(written)
     check_owner(str(folder), (checked.job.name, SinkName(sink)), owner_of(folder))
     return chunks_of(folder)
@@ -96,7 +111,7 @@ def _due(last: LastCommit, cut: Time, until: Time) -> Due:
     return Due(begins=begins, until=end) if last.completed else Due(floor(last.cut), last.held, begins, end)
 
 
-# --- what is expected ---------------------------------------------------------------------------------------------------------------
+# --- what is expected ---------------------------------------------------------------------------------------
 
 
 def _expected(spark: Any, checked: CheckedJob, job: FrameJob, recorded: RecordedInput, pieces: Pieces) -> Any:
@@ -145,7 +160,9 @@ def _past(spark: Any, checked: CheckedJob, job: FrameJob, began: Begun | None) -
         return []
     vertices = {each.name: each.vertex for each in job.inputs}
     sources = history_of(checked, began.paths)
-    pieces = pieces_of(spark, [Input(vertices[source.front.source], source, bounded=True) for source in sources])
+    pieces = pieces_of(
+        spark, [Input(vertices[source.front.source], source, bounded=True) for source in sources]
+    )
     last = max((row.last for row in _counted(spark, [piece for _, piece in pieces], END)), default=None)
     check_history(began, None if last is None else Time(last))
     return pieces
@@ -163,7 +180,9 @@ def _counts(spark: Any, pieces: Sequence[Piece], cut: Time) -> dict[FrontId, tup
 def _counted(spark: Any, pieces: Sequence[Piece], cut: Time) -> list[Any]:
     """A row for each piece and front."""
     count = len(pieces)
-    rows: list[Any] = spark.range(0, count, 1, max(1, count)).mapInArrow(_Count(tuple(pieces), cut), _COUNT).collect()
+    rows: list[Any] = (
+        spark.range(0, count, 1, max(1, count)).mapInArrow(_Count(tuple(pieces), cut), _COUNT).collect()
+    )
     return rows
 
 

@@ -27,6 +27,10 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     job, problem = checked.job.name, report.problem
     outcome, category = ("failed", "user") if problem else ("completed", "")
     write_status(folder, job, attempt, outcome, problem)
-    text = f"{report.delivered:,} results delivered" + (f", {report.repeated:,} were there already" if report.repeated else "")
-    say_outcome(job, outcome, category, problem, json, text, delivered=report.delivered, repeated=report.repeated)
+    text = f"{report.delivered:,} results delivered" + (
+        f", {report.repeated:,} were there already" if report.repeated else ""
+    )
+    say_outcome(
+        job, outcome, category, problem, json, text, delivered=report.delivered, repeated=report.repeated
+    )
     return ExitCode.JOB_FAILED if problem else ExitCode.OK

@@ -20,19 +20,27 @@ from flamestream.node.run_folder import RunFolder
 def command(
     manifest: ManifestFile,
     history: Annotated[
-        list[str], typer.Argument(metavar="SOURCE=PATH...", help="Parquet that stands in for a source.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="SOURCE=PATH...", help="Parquet that stands in for a source.", show_default=False
+        ),
     ],
     run_folder: RunFolderOption = None,
     json: Json = False,
 ) -> None:
-    """Commit the state that a history in Parquet leads to; `run` then begins its stream with it. The history's results are not delivered.
+    """Commit the state that a history in Parquet leads to; `run` then begins its stream with it. The
+    history's results are not delivered.
 
     Example: [bold]flamestream bootstrap job.yaml docs=history/[/bold]
     """
     job = checked(manifest)
     folder = RunFolder.of(job.job.name, run_folder)
     rows = _bootstrapped(job, folder, dict(_pair(text) for text in history))
-    answer({"job": job.job.name, "epoch": 1, "rows": rows}, f"job {job.job.name!r} begins with {rows:,} keys at epoch 1", json)
+    answer(
+        {"job": job.job.name, "epoch": 1, "rows": rows},
+        f"job {job.job.name!r} begins with {rows:,} keys at epoch 1",
+        json,
+    )
 
 
 def _pair(text: str) -> tuple[str, Path]:
@@ -43,7 +51,8 @@ def _pair(text: str) -> tuple[str, Path]:
 
 
 def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
-    from flamestream.cli.frames import attempt_of, frame_job, spark_for  # lazily: PySpark takes a while to import
+    # lazily: PySpark takes a while to import
+    from flamestream.cli.frames import attempt_of, frame_job, spark_for
     from flamestream.spark.frames.bootstrap import bootstrap, end_of, refuse_state
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input
@@ -53,15 +62,24 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
     frames = frame_job(job)
     unknown = sorted(paths.keys() - {each.name for each in frames.inputs})
     if unknown:
-        raise ManifestError(f"{job.job.document.file}: there is no source {unknown[0]!r}; it has {', '.join(job.job.spec.sources)}")
+        raise ManifestError(
+            f"{job.job.document.file}: there is no source {unknown[0]!r}; it has "
+            f"{', '.join(job.job.spec.sources)}"
+        )
     vertices = {each.name: each.vertex for each in frames.inputs}
     texts = {name: str(path) for name, path in paths.items()}
-    history = [Input(vertices[source.front.source], source, bounded=True) for source in history_of(job, texts)]
+    history = [
+        Input(vertices[source.front.source], source, bounded=True) for source in history_of(job, texts)
+    ]
     frames = replace(frames, inputs=tuple(history))
-    with spark_for(job, folder.made()) as driver, attempt_of(job, folder, changed=True) as records, raised_in_tasks():
+    with (
+        spark_for(job, folder.made()) as driver,
+        attempt_of(job, folder, changed=True) as records,
+        raised_in_tasks(),
+    ):
         committed = Committed(
-            records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity, python=PYTHON,
-            slots=job.job.spec.workers.slots, code=records.record.code,
+            records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity,
+            python=PYTHON, slots=job.job.spec.workers.slots, code=records.record.code,
         )  # fmt: skip
         refuse_state(job.job.name, committed)
         folder.write(MARK, Begun(texts, end_of(history)))

@@ -23,16 +23,21 @@ JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run f
 def command(
     sink: Annotated[str, typer.Argument(help="Name of the sink.", show_default=False)],
     job: JobPlace,
-    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Stop after so many items.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Print all delivered items of a sink in the total order, one JSON document a line: payloads, or with --json also their places.
+    """Print all delivered items of a sink in the total order, one JSON document a line: payloads, or with
+    --json also their places.
 
     Example: [bold]flamestream cat index job.yaml | tail -1[/bold]. It may be run while the job runs.
     """
     found, _ = find(job, None)
     if sink not in found.spec.sinks:
-        raise ManifestError(f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}")
+        raise ManifestError(
+            f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}"
+        )
     loaded(found)  # so that its payload types are known
     for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}", found.name), limit):
         sys.stdout.write(line(item, places=json) + "\n")
@@ -42,5 +47,12 @@ def line(item: sinks.Item, places: bool) -> str:
     """An item as one JSON document."""
     meta, slot, sequence, payload = item
     time = time_of_meta(meta)
-    placed = {"time": timestamp_of(time), "front": front_of(time), "meta": meta.hex(), "slot": slot, "bundle": sequence, "payload": payload}
+    placed = {
+        "time": timestamp_of(time),
+        "front": front_of(time),
+        "meta": meta.hex(),
+        "slot": slot,
+        "bundle": sequence,
+        "payload": payload,
+    }
     return msgspec.json.encode(placed if places else payload, enc_hook=plain).decode()

@@ -1,8 +1,9 @@
-"""`make demo`: indexes the Python source and documentation of the interpreter that runs it, kills a worker half-way, and audits the result.
+"""`make demo`: indexes the Python source and documentation of the interpreter that runs it, kills a worker
+half-way, and audits the result.
 
-A real job on a real local Spark: two workers, a coordinator and ZooKeeper, each in a process of its own. When half of the documents are
-through, one worker gets SIGKILL. At the end every change record that was delivered is compared with what the sequential reference
-interpreter makes of the same files.
+A real job on a real local Spark: two workers, a coordinator and ZooKeeper, each in a process of its own. When
+half of the documents are through, one worker gets SIGKILL. At the end every change record that was delivered
+is compared with what the sequential reference interpreter makes of the same files.
 
 Does not: need anything that `make` has not set up, or leave anything but the folder demo-run.
 """
@@ -50,10 +51,13 @@ SHOWN: Final = 8
 
 def main(
     word: Annotated[str, typer.Option(help="Show the postings of this word at the end.")] = "yield",
-    documents: Annotated[int, typer.Option(min=10, max=100_000, help="Index so many documents at most.")] = 1500,
+    documents: Annotated[
+        int, typer.Option(min=10, max=100_000, help="Index so many documents at most.")
+    ] = 1500,
     folder: Annotated[Path, typer.Option(help="Where to work; emptied at the start.")] = Path("demo-run"),
 ) -> None:
-    """Index real files with two Spark workers, kill one half-way with SIGKILL, and audit every byte of the result."""
+    """Index real files with two Spark workers, kill one half-way with SIGKILL, and audit every byte of the
+    result."""
     try:
         raise typer.Exit(demo(word.lower(), documents, folder.absolute()))
     except FlameStreamError as error:
@@ -65,9 +69,15 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
     """The demo, step by step."""
     found = _documents(count)
     _prepare(folder, found)
-    say(f"{len(found):,} source and documentation files of Python {sys.version.split()[0]} in {folder / 'docs'}")
+    say(
+        f"{len(found):,} source and documentation files of Python {sys.version.split()[0]} in "
+        f"{folder / 'docs'}"
+    )
     job = checked(folder / "job.yaml")
-    say("starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; killing a worker half-way")
+    say(
+        "starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; killing a worker "
+        "half-way"
+    )
     started, run_folder = time.monotonic(), RunFolder(folder / "run")
     killer = _Killer(job, run_folder, len(found))
     killer.start()
@@ -108,7 +118,14 @@ class _Killer(threading.Thread):
     def run(self) -> None:
         while status_of(self._folder) is None and threading.main_thread().is_alive():
             time.sleep(POLL)
-        plan = DrillPlan(job=self._job.job.name, target=Role.WORKER.value, after=0, seed=os.getpid(), timeout=BACK_WITHIN, audit=False)
+        plan = DrillPlan(
+            job=self._job.job.name,
+            target=Role.WORKER.value,
+            after=0,
+            seed=os.getpid(),
+            timeout=BACK_WITHIN,
+            audit=False,
+        )
         with _HalfWay(self._job, self._folder, self._documents) as place:
             self.status = drilled(place, plan, lambda fault: say(f"  {fault_told(fault)}"))
 
@@ -133,7 +150,10 @@ class _HalfWay(LocalPlace):
 
 def _documents(count: int) -> list[Path]:
     """Files of the standard library and of installed packages, the library first."""
-    roots = [Path(sysconfig.get_path("stdlib")), *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib"))]
+    roots = [
+        Path(sysconfig.get_path("stdlib")),
+        *(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")),
+    ]
     found: dict[Path, None] = {}
     for root in roots:
         for file in _below(root):
@@ -141,13 +161,18 @@ def _documents(count: int) -> list[Path]:
                 return list(found)
             found[file] = None
     if len(found) < 10:
-        raise UserError(f"only {len(found)} files with {', '.join(KINDS)} below {', '.join(map(str, roots))}: nothing to show here")
+        raise UserError(
+            f"only {len(found)} files with {', '.join(KINDS)} below {', '.join(map(str, roots))}: nothing to "
+            "show here"
+        )
     return list(found)
 
 
 def _below(root: Path) -> Iterable[Path]:
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in ("__pycache__", "site-packages", "dist-packages"))
+        folders[:] = sorted(
+            name for name in folders if name not in ("__pycache__", "site-packages", "dist-packages")
+        )
         for name in sorted(names):
             file = Path(folder, name)
             if file.suffix in KINDS and file.is_file() and 0 < file.stat().st_size <= LARGEST:

@@ -15,12 +15,16 @@ _STYLES = {"good": "", "slow": "yellow", "missing": "red"}
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="On the disk that a job would write to.", exists=True, file_okay=False)] = Path(),
+    folder: Annotated[
+        Path, typer.Argument(help="On the disk that a job would write to.", exists=True, file_okay=False)
+    ] = Path(),
     json: Json = False,
 ) -> None:
-    """Look for what jobs need (Java, Spark, a disk) and what makes them slow (no native kernel, few processors, slow syncs).
+    """Look for what jobs need (Java, Spark, a disk) and what makes them slow (no native kernel, few
+    processors, slow syncs).
 
-    Example: [bold]flamestream doctor[/bold]. Exit code 1 if something is missing without which no job runs; what is slow is said, and is 0.
+    Example: [bold]flamestream doctor[/bold]. Exit code 1 if something is missing without which no job runs;
+    what is slow is said, and is 0.
     """
     findings = examined(folder.absolute())
     healthy = all(finding.state != "missing" for finding in findings)

@@ -58,11 +58,14 @@ def _is_routed(vertex: Vertex) -> bool:
 
 
 def text(graph: Graph) -> str:
-    """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their key."""
+    """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their
+    key."""
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:
-        targets = (f"{'>>' if _is_routed(graph.vertices[output]) else '->'} {output}" for output in vertex.outputs)
+        targets = (
+            f"{'>>' if _is_routed(graph.vertices[output]) else '->'} {output}" for output in vertex.outputs
+        )
         ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
     return "\n".join(lines)
@@ -70,5 +73,8 @@ def text(graph: Graph) -> str:
 
 def described(graph: Graph) -> dict[str, object]:
     """The same as plain data, for `--json`."""
-    vertices = [{"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs} for v in graph.vertices]
+    vertices = [
+        {"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs}
+        for v in graph.vertices
+    ]
     return {"graph": graph.name, "identity": graph.identity, "vertices": vertices}

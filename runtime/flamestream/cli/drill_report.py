@@ -1,4 +1,5 @@
-"""What people are told of a drill, and with which exit code: the same for `flamestream drill` and `kubectl flamestream drill`.
+"""What people are told of a drill, and with which exit code: the same for `flamestream drill` and `kubectl
+flamestream drill`.
 
 Does not: decide the verdict (job/drill.py).
 """
@@ -48,7 +49,10 @@ def fault_told(fault: FaultResult) -> str:
     if fault.output_gap_ms is not None and fault.gap_resolution_ms:
         gap += f" (to {fault.gap_resolution_ms:g} ms)"
     recovery = f" (recovery {fault.recovery_ms:.0f} ms)" if fault.recovery_ms else ""
-    return f"struck {fault.victim} (seen {fault.seen}): whole again after {fault.recovered_ms:.0f} ms{recovery}, {gap}"
+    return (
+        f"struck {fault.victim} (seen {fault.seen}): whole again after {fault.recovered_ms:.0f} "
+        f"ms{recovery}, {gap}"
+    )
 
 
 def verdict_told(status: DrillStatus) -> str:

@@ -50,5 +50,8 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
     except Exception as error:  # noqa: BLE001  # the last boundary: whatever it is, it is ours to explain
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
-        say_error(Bug(f"{message}: this is a bug of FlameStream, please report it with what is above"), json="--json" in given)
+        say_error(
+            Bug(f"{message}: this is a bug of FlameStream, please report it with what is above"),
+            json="--json" in given,
+        )
         sys.exit(ExitCode.BUG)

@@ -1,9 +1,11 @@
-"""Jobs as DataFrames from the command line: a manifest as a `FrameJob`, a Spark for it, and an attempt of its own.
+"""Jobs as DataFrames from the command line: a manifest as a `FrameJob`, a Spark for it, and an attempt of its
+own.
 
-The attempt comes from the job record, in the same cluster state as the streaming runner's: so a batch fences a stream that still runs, and
-the other way round.
+The attempt comes from the job record, in the same cluster state as the streaming runner's: so a batch fences
+a stream that still runs, and the other way round.
 
-Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything (spark/).
+Keeps: one runner of a job at a time in a run folder (the launcher's claim). Does not: compute anything
+(spark/).
 """
 
 from collections.abc import Iterator
@@ -42,10 +44,14 @@ def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
     job, spec = checked.job, checked.job.spec
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
     recorded = recorded_sources(checked, cut=cut)
-    inputs = tuple(Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded) for each in recorded)
+    inputs = tuple(
+        Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded)
+        for each in recorded
+    )
     return FrameJob(
-        name=job.name, graph=FromFile(str(checked.application), spec.application.graph, checked.py_files), slots=spec.workers.slots,
-        inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks}, exactly_once=spec.guarantee in EXACT, debug=spec.debug,
+        name=job.name, graph=FromFile(str(checked.application), spec.application.graph, checked.py_files),
+        slots=spec.workers.slots, inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks},
+        exactly_once=spec.guarantee in EXACT, debug=spec.debug,
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
     )  # fmt: skip
 
@@ -76,8 +82,9 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
     """A Spark that starts. Only in the main thread."""
     asked = checked.job.spec.spark
     settings = frames_settings(
-        cores=checked.job.spec.workers.replicas, scratch=folder.path / "spark", master=asked.master or "", conf=asked.conf,
-        python_path=(checked.application.parent, *folders_of(checked.py_files)), name=f"flamestream {checked.job.name}",
+        cores=checked.job.spec.workers.replicas, scratch=folder.path / "spark", master=asked.master or "",
+        conf=asked.conf, python_path=(checked.application.parent, *folders_of(checked.py_files)),
+        name=f"flamestream {checked.job.name}",
     )  # fmt: skip
     with SparkDriver(settings) as driver:
         yield driver
@@ -85,17 +92,24 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
 
 @contextmanager
 def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iterator[Records]:
-    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not start so (starting.py)."""
+    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not
+    start so (starting.py)."""
     with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         claim = SingleInstance(state, checked.job.name)
         try:
             claim.claim()
         except UserError as error:
             raise AlreadyRunning(str(error)) from error
-        manifest, me = str(checked.job.path(checked.job.document.file).absolute()), ProcessIdentity.of_this_process()
-        info = RunInfo(job=checked.job.name, manifest=manifest, launcher=me, address="", zookeeper=zookeeper.pid)
+        manifest, me = (
+            str(checked.job.path(checked.job.document.file).absolute()),
+            ProcessIdentity.of_this_process(),
+        )
+        info = RunInfo(
+            job=checked.job.name, manifest=manifest, launcher=me, address="", zookeeper=zookeeper.pid
+        )
         records = ZooKeeperJobRecords(state, checked.job.name)
-        may_start(checked, folder, records, changed=changed)  # behind the claim: nobody else changes what it reads
+        # behind the claim: nobody else changes what it reads
+        may_start(checked, folder, records, changed=changed)
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
         yield _next_attempt(records, checked)
@@ -110,23 +124,27 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     layout = Layout(version=LayoutVersion(1), owners=(name,) * slots, fronts=(name,) * fronts, acker=name)
     if found is None:
         record = JobRecord(
-            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="",
-            job=checked.job.name, code=checked.code,
+            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="",
+            manifest_hash="", job=checked.job.name, code=checked.code,
         )  # fmt: skip
         version = None
     else:
         before, version = found
-        record = msgspec.structs.replace(before, attempt=Attempt(before.attempt + 1), layout=layout, code=checked.code, outcome="")
+        record = msgspec.structs.replace(
+            before, attempt=Attempt(before.attempt + 1), layout=layout, code=checked.code, outcome=""
+        )
     written = records.compare_and_set(record, version)
     if written is None:
         raise AlreadyRunning(f"job {checked.job.name!r}: another runner has taken it at this moment")
     return Records(records, record, written)
 
 
-def write_status(folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0) -> None:
+def write_status(
+    folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0
+) -> None:
     """Write the status that `status` and `audit` read."""
     status = JobStatus(
-        job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt, epoch=epoch, outcome=outcome,
-        category="user" if outcome == "failed" else "", message=message,
+        job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt,
+        epoch=epoch, outcome=outcome, category="user" if outcome == "failed" else "", message=message,
     )  # fmt: skip
     folder.write(folder.status_file.name, status)

@@ -1,4 +1,5 @@
-"""A drill's place on this machine: what it sees of a job that `flamestream run` runs here, whom it can kill, and the loop around it.
+"""A drill's place on this machine: what it sees of a job that `flamestream run` runs here, whom it can kill,
+and the loop around it.
 
     role          what is killed
     worker        the Python process of a worker of the layout
@@ -7,8 +8,8 @@
     driver        Spark's driver JVM, and with it every worker
     coordinator   its process
 
-Keeps: only processes of this job are killed, by pids that it wrote itself and that are still the same processes; one counts as killed when
-it is gone. Does not: start jobs, or decide anything (job/drill.py).
+Keeps: only processes of this job are killed, by pids that it wrote itself and that are still the same
+processes; one counts as killed when it is gone. Does not: start jobs, or decide anything (job/drill.py).
 """
 
 import enum
@@ -104,18 +105,22 @@ class LocalPlace:
         """The state of the job and of its processes now."""
         info, said = self._folder.info(), status_of(self._folder)
         runs = info is not None and info.running
-        told = said if runs and info is not None and said is not None and said.pid == info.coordinator else None
+        told = (
+            said if runs and info is not None and said is not None and said.pid == info.coordinator else None
+        )
         ended = _ENDED.get(said.outcome, "Stopped") if said is not None else "Stopped"
         phase = "" if info is None else "Running" if runs and (told is None or not told.outcome) else ended
         return DrillObserved(
             now=time.time(), plan=plan, status=status, job_phase=phase,
             job_uid=f"{info.launcher.pid}/{info.launcher.ticks}" if info is not None else "",
-            job_message=said.message if said is not None else "", workers=self._checked.job.spec.workers.replicas,
-            attempt=said.attempt if said is not None else 0, told=self._seen_outside(told),
+            job_message=said.message if said is not None else "",
+            workers=self._checked.job.spec.workers.replicas, attempt=said.attempt if said is not None else 0,
+            told=self._seen_outside(told),
             gap_resolution_ms=LOOK * 1000 if self._watch is not None else REPORTED_MS,
             victims=self._victims(info, told) if info is not None and told is not None else {},
-            cannot_audit=cannot_audit(self._checked) if status.phase == "Pending" and phase and plan.audit else "",
-            refused=self._refused, sight="gone" if status.lives and not any(map(_lives, status.lives)) else "",
+            cannot_audit=cannot_audit(self._checked) if status.phase == "Pending" and phase and plan.audit
+                else "", refused=self._refused, sight="gone" if status.lives
+                    and not any(map(_lives, status.lives)) else "",
             replaced=self._is_replaced(status, told), audit=self._audit, audit_problem=self._audit_problem,
         )  # fmt: skip
 
@@ -143,7 +148,8 @@ class LocalPlace:
         time.sleep(min(seconds, POLL))
 
     def _seen_outside(self, told: JobStatus | None) -> JobStatus | None:
-        """With the gaps that are seen where the output is, if it is in folders: nothing that dies takes them along."""
+        """With the gaps that are seen where the output is, if it is in folders: nothing that dies takes them
+        along."""
         if told is None or self._watch is None:
             return told
         gaps = self._watch.gaps
@@ -155,7 +161,11 @@ class LocalPlace:
             pid = info.coordinator if self._role is Role.COORDINATOR else info.driver
             return {self._role.value: (_life(pid),)} if pid else {}
         names = told.standbys if self._role is Role.STANDBY else [worker.worker for worker in told.workers]
-        here = {name: found for name in names if (found := self._folder.worker(name)) is not None and found.here and found.alive}
+        here = {
+            name: found
+            for name in names
+            if (found := self._folder.worker(name)) is not None and found.here and found.alive
+        }
         if self._role is not Role.EXECUTOR:
             return {name: (f"{found.pid}/{found.ticks}",) for name, found in here.items()}
         above = {name: _parent(_parent(found.pid)) for name, found in here.items()} if info.driver else {}
@@ -174,7 +184,11 @@ class LocalPlace:
 
 def sink_folders(checked: CheckedJob) -> list[Path]:
     """The folders of logs that the job's sinks write."""
-    return [Path(folder) for name in checked.job.spec.sinks if (folder := sinks.log_folder(checked.job.sink(name))) is not None]
+    return [
+        Path(folder)
+        for name in checked.job.spec.sinks
+        if (folder := sinks.log_folder(checked.job.sink(name))) is not None
+    ]
 
 
 def cannot_audit(checked: CheckedJob) -> str:
@@ -182,7 +196,8 @@ def cannot_audit(checked: CheckedJob) -> str:
     journal = checked.job.spec.journal
     for name in checked.sinks:
         try:
-            sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name)  # nothing is read before somebody asks for the first
+            # nothing is read before somebody asks for the first
+            sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.name)
         except UserError as error:
             return str(error)
         except FlameStreamError:  # of a job that has just begun: an audit would say so

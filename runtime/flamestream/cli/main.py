@@ -1,13 +1,31 @@
-"""The command line: `flamestream COMMAND`. Each command is a module; this one puts them together, in the order that help shows them.
+"""The command line: `flamestream COMMAND`. Each command is a module; this one puts them together, in the
+order that help shows them.
 
-Does not: start anything before it knows what is asked (commands import Spark and servers when they need them).
+Does not: start anything before it knows what is asked (commands import Spark and servers when they need
+them).
 """
 
 from collections.abc import Sequence
 
-from flamestream.cli import audit, bootstrap, cat, doctor, drill, frame, plan, reset, run, simulate, snapshots, status, validate
+from flamestream.cli import (
+    audit,
+    bootstrap,
+    cat,
+    doctor,
+    drill,
+    frame,
+    plan,
+    reset,
+    run,
+    simulate,
+    snapshots,
+    status,
+    validate,
+)
 
-app = frame.command_line("flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds.")
+app = frame.command_line(
+    "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."
+)
 for module in (run, validate, plan, status, cat, audit, drill, simulate, bootstrap, reset, doctor):
     app.command(module.__name__.rpartition(".")[2], no_args_is_help=module is not doctor)(module.command)
 app.add_typer(snapshots.app, name="snapshots")

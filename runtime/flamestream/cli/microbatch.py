@@ -1,4 +1,5 @@
-"""`flamestream run` under `guarantee: micro-batch`: the job as a Structured Streaming query, until its input ends or it is stopped.
+"""`flamestream run` under `guarantee: micro-batch`: the job as a Structured Streaming query, until its input
+ends or it is stopped.
 
 Does not: compute anything (spark/frames/microbatch.py).
 """
@@ -25,12 +26,14 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     job, spec = checked.job, checked.job.spec
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         committed = Committed(
-            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity, python=PYTHON, slots=spec.workers.slots,
-            code=records.record.code,
+            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity,
+            python=PYTHON, slots=spec.workers.slots, code=records.record.code,
         )  # fmt: skip
 
         def status(outcome: str = "", message: str = "") -> None:
-            write_status(folder, job.name, records.record.attempt, outcome, message, committed.record.committed)
+            write_status(
+                folder, job.name, records.record.attempt, outcome, message, committed.record.committed
+            )
 
         batches = MicroBatches(
             session_of(driver), frame_job(checked), committed, folder.path / "micro-batch",
@@ -42,7 +45,12 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
         status(outcome, totals.problem)
     epoch, category = committed.record.committed, "user" if totals.problem else ""
     text = f"{totals.delivered:,} results delivered in {totals.batches} batches; epoch {epoch}"
-    figures = {"batches": totals.batches, "delivered": totals.delivered, "repeated": totals.repeated, "epoch": epoch}
+    figures = {
+        "batches": totals.batches,
+        "delivered": totals.delivered,
+        "repeated": totals.repeated,
+        "epoch": epoch,
+    }
     say_outcome(job.name, outcome, category, totals.problem, json, text, **figures)
     return ExitCode.JOB_FAILED if totals.problem else ExitCode.OK
 

@@ -1,4 +1,5 @@
-"""How commands answer: text for people, or one JSON document (`--json`) for programs; errors on stderr in both cases.
+"""How commands answer: text for people, or one JSON document (`--json`) for programs; errors on stderr in
+both cases.
 
 Keeps: with `--json`, stdout is JSON and nothing else. Colours and progress appear on a terminal only.
 """
@@ -37,7 +38,9 @@ def answer(value: Any, text: str, json: bool) -> None:
         say(text)
 
 
-def say_outcome(job: str, outcome: str, category: str, message: str, json: bool, text: str = "", **figures: int) -> None:
+def say_outcome(
+    job: str, outcome: str, category: str, message: str, json: bool, text: str = "", **figures: int
+) -> None:
     """Print how a run has ended. `text`: what else people are told, `figures`: what else programs are."""
     ended = f"job {job!r} {outcome}{f': {message}' if message else ''}"
     value = {"job": job, "outcome": outcome, "category": category, "message": message, **figures}

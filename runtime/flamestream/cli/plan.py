@@ -21,12 +21,15 @@ class Format(enum.StrEnum):
 
 def command(
     manifest: ManifestFile,
-    draw: Annotated[Format | None, typer.Option("--format", "-f", help="How to draw. Default: text.", show_default=False)] = None,
+    draw: Annotated[
+        Format | None, typer.Option("--format", "-f", help="How to draw. Default: text.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Draw a job's graph.
 
-    Example: [bold]flamestream plan job.yaml --format mermaid[/bold]. In text, >> marks results that go to the worker of their key.
+    Example: [bold]flamestream plan job.yaml --format mermaid[/bold]. In text, >> marks results that go to the
+    worker of their key.
     """
     graph = checked(manifest).graph
     if json and draw is not None:

@@ -26,11 +26,19 @@ def status_of(folder: RunFolder) -> JobStatus | None:
 
 def line(status: JobStatus, per_second: float | None) -> str:
     """Everything in one line."""
-    parts = [status.phase, f"attempt {status.attempt}", f"epoch {status.epoch}", f"{status.items_in:,} in", f"{status.items_out:,} out"]
+    parts = [
+        status.phase,
+        f"attempt {status.attempt}",
+        f"epoch {status.epoch}",
+        f"{status.items_in:,} in",
+        f"{status.items_out:,} out",
+    ]
     if per_second is not None:
         parts.append(f"{per_second:,.0f} items/s")
     if status.latency is not None and status.latency.calls:
-        parts.append(f"latency {status.latency.p50_ms:.0f} ms (p99 {status.latency.p99_ms:.0f}) of the last minute")
+        parts.append(
+            f"latency {status.latency.p50_ms:.0f} ms (p99 {status.latency.p99_ms:.0f}) of the last minute"
+        )
     return "  ".join([*parts, *status.problems])
 
 
@@ -45,7 +53,12 @@ def table(status: JobStatus, pids: dict[str, int]) -> Table:
     for heading in ("worker", "pid", "in", "out", "minimal time", "settled", ""):
         grid.add_column(heading, justify="left" if heading in ("worker", "") else "right")
     for worker in status.workers:
-        figures = (f"{worker.items_in:,}", f"{worker.items_out:,}", moment(worker.minimal), moment(worker.settled))
+        figures = (
+            f"{worker.items_in:,}",
+            f"{worker.items_out:,}",
+            moment(worker.minimal),
+            moment(worker.settled),
+        )
         grid.add_row(worker.worker, str(pids.get(worker.worker, "")), *figures, worker.problem)
     for name in status.standbys:
         grid.add_row(name, str(pids.get(name, "")), "", "", "", "", "standby")
@@ -54,7 +67,8 @@ def table(status: JobStatus, pids: dict[str, int]) -> Table:
 
 @contextmanager
 def progress_line(folder: RunFolder, shown: bool) -> Iterator[Callable[[], None]]:
-    """A line on the terminal that follows the job: gives the function that shows what is new, which is silent unless `shown`."""
+    """A line on the terminal that follows the job: gives the function that shows what is new, which is silent
+    unless `shown`."""
     if not shown:
         yield lambda: None
         return

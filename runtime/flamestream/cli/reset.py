@@ -2,10 +2,11 @@
 
     sinks' files -> journal -> snapshots -> run folder
 
-The run folder goes last: it holds the lineage that says whose the store is, so a reset that was interrupted is done again to its end.
+The run folder goes last: it holds the lineage that says whose the store is, so a reset that was interrupted
+is done again to its end.
 
-Keeps: only what says itself that it is this job's is removed, by name; everything else is named and left. Does not: touch input, or what
-was delivered to a server.
+Keeps: only what says itself that it is this job's is removed, by name; everything else is named and left.
+Does not: touch input, or what was delivered to a server.
 """
 
 import shutil
@@ -35,7 +36,8 @@ from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
 
 _FILES: Final = (
-    "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json", "executor.json",
+    "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json",
+    "executor.json",
 )  # fmt: skip
 _FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch")
 """Of the run folder."""
@@ -56,7 +58,8 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove what a job of this machine has left: output files, journal, snapshots, record and run folder. It lists them and asks.
+    """Remove what a job of this machine has left: output files, journal, snapshots, record and run folder. It
+    lists them and asks.
 
     Input, what was delivered to servers, and whatever is not this job's stays, and is named.
 
@@ -75,9 +78,16 @@ def command(
     for part in parts:
         if part.remove is not None:
             part.remove()
-    gone, left = ([f"{part.what}: {part.where}" for part in parts if bool(part.remove) is goes] for goes in (True, False))
+    gone, left = (
+        [f"{part.what}: {part.where}" for part in parts if bool(part.remove) is goes]
+        for goes in (True, False)
+    )
     nothing = "" if gone else f"; it had left nothing (run folder {folder.path})"
-    answer({"job": found.name, "removed": gone, "left": left}, f"job {found.name!r} is reset, as if it had never run{nothing}", json)
+    answer(
+        {"job": found.name, "removed": gone, "left": left},
+        f"job {found.name!r} is reset, as if it had never run{nothing}",
+        json,
+    )
 
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
@@ -88,7 +98,9 @@ def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
     yield from _own_files(job)
     yield from _store(job, folder)
     if folder.path.is_dir():  # last (!): its lineage says whose the store is
-        yield Part("the job record and the run folder", str(folder.path), lambda: _remove_run_folder(folder.path))
+        yield Part(
+            "the job record and the run folder", str(folder.path), lambda: _remove_run_folder(folder.path)
+        )
 
 
 def _refuse_running(folder: RunFolder) -> None:
@@ -107,13 +119,20 @@ def _sink(job: Job, name: str) -> Iterator[Part]:
     elif owned is not None:
         yield Part(f"output of job {owned.job!r}, sink {owned.sink!r}", place)
     elif known is None or known.holder == "server":
-        yield Part(f"{what}, and what the sink remembers there", f"{place}: a new run needs another place, or an empty one")
+        yield Part(
+            f"{what}, and what the sink remembers there",
+            f"{place}: a new run needs another place, or an empty one",
+        )
 
 
 def _place(kind: str, settings: Any) -> str:
     """Without secrets: manifests hold none."""
     told = settings if isinstance(settings, dict) else {}
-    shown = [str(told[name]) for name in ("path", "dsn", "url", "address", "brokers", "table", "topic", "key", "listen") if told.get(name)]
+    shown = [
+        str(told[name])
+        for name in ("path", "dsn", "url", "address", "brokers", "table", "topic", "key", "listen")
+        if told.get(name)
+    ]
     return " ".join([kind, *shown])
 
 
@@ -144,7 +163,9 @@ def _own_files(job: Job) -> Iterator[Part]:
         for setting, patterns in known.own_files.items() if known is not None else ():
             folder = Path(settings[setting])
             if any(found for pattern in patterns for found in folder.glob(pattern)):
-                yield Part(f"the {setting} of source {name!r}", str(folder), partial(remove_files, folder, patterns))
+                yield Part(
+                    f"the {setting} of source {name!r}", str(folder), partial(remove_files, folder, patterns)
+                )
 
 
 def _store(job: Job, folder: RunFolder) -> Iterator[Part]:

@@ -17,36 +17,57 @@ from flamestream.model.errors import ManifestError
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.node.run_folder import RunFolder
 
-RunFolderOption = Annotated[Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)]
+RunFolderOption = Annotated[
+    Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
+]
 
 
 def command(
     manifest: ManifestFile,
-    drain: Annotated[bool, typer.Option("--drain", help="Stop at an epoch, when all that has entered is through.")] = False,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Stop at an epoch, when all that has entered is through.")
+    ] = False,
     run_folder: RunFolderOption = None,
-    debug: Annotated[bool, typer.Option("--debug", help="Run every function twice; name one that is not pure.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Run every function twice; name one that is not pure.")
+    ] = False,
     runner: Annotated[
         Literal["streaming", "batch", "micro-batch"] | None,
-        typer.Option("--runner", help="Default: streaming, or micro-batch if that is the guarantee.", show_default=False),
+        typer.Option(
+            "--runner",
+            help="Default: streaming, or micro-batch if that is the guarantee.",
+            show_default=False,
+        ),
     ] = None,
-    no_spark: Annotated[bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")] = False,
-    changed: Annotated[bool, typer.Option("--changed", help="Go on though the application's code was edited.")] = False,
+    no_spark: Annotated[
+        bool, typer.Option("--no-spark", hidden=True, help="Workers as plain processes, for tests.")
+    ] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Go on though the application's code was edited.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one stopped.
+    """Run a job until its input ends, it fails, or Ctrl-C. A second start goes on where the first one
+    stopped.
 
-    With --runner batch it reads all there is as one Spark batch; the results are the same bytes (docs/how-to/runners.md).
+    With --runner batch it reads all there is as one Spark batch; the results are the same bytes
+    (docs/how-to/runners.md).
 
-    A start whose application was edited since the last one is refused unless --changed says that this is meant.
+    A start whose application was edited since the last one is refused unless --changed says that this is
+    meant.
 
-    Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4 it runs already.
+    Example: [bold]flamestream run job.yaml[/bold]. Exit codes: 1 the job failed, 2 its manifest is wrong, 4
+    it runs already.
     """
     keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
     for warning in job.warnings:
         errors.print(f"warning: {warning}", markup=False)
     if kernel is None:
-        errors.print(f"warning: no native kernel: {WHY_NOT}. Results are the same, slower: `flamestream doctor`", markup=False)
+        errors.print(
+            f"warning: no native kernel: {WHY_NOT}. Results are the same, slower: `flamestream doctor`",
+            markup=False,
+        )
     folder = RunFolder.of(job.job.name, run_folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.guarantee == "micro-batch" else "streaming"
@@ -66,11 +87,20 @@ def command(
 def _refuse(runner: str, options: dict[str, bool]) -> None:
     """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
-        raise ManifestError(f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner streaming")
+        raise ManifestError(
+            f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner "
+            "streaming"
+        )
 
 
 def run(
-    job: CheckedJob, folder: RunFolder, *, drain: bool = False, spark: bool = True, changed: bool = False, json: bool = False
+    job: CheckedJob,
+    folder: RunFolder,
+    *,
+    drain: bool = False,
+    spark: bool = True,
+    changed: bool = False,
+    json: bool = False,
 ) -> ExitCode:
     """Run it, obeying signals; how it ended is said and returned."""
     from flamestream.local.launcher import Launcher  # lazily: it brings kazoo and more
@@ -79,7 +109,10 @@ def run(
     with progress_line(folder, shown=errors.is_terminal and not json) as look:
         say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731
         launcher = Launcher(job, folder, spark=spark, changed=changed, look=look, say=say_aside)
-        before = {number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop")) for number in _SIGNALS}
+        before = {
+            number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop"))
+            for number in _SIGNALS
+        }
         try:
             outcome = launcher.run()
         finally:

@@ -14,18 +14,26 @@ MAX_SEEDS = 1_000_000
 
 def command(
     seed: Annotated[int | None, typer.Option(help="One seed to run.", show_default=False)] = None,
-    seeds: Annotated[str | None, typer.Option(help="Many: A:B runs A, A+1, ... B-1.", show_default=False)] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Many: A:B runs A, A+1, ... B-1.", show_default=False)
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
-    guarantee: Annotated[str, typer.Option(help="exactly-once, exactly-once-2pc, at-least-once or none.")] = "exactly-once",
+    guarantee: Annotated[
+        str, typer.Option(help="exactly-once, exactly-once-2pc, at-least-once or none.")
+    ] = "exactly-once",
     json: Json = False,
 ) -> None:
-    """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the faults that the seed draws.
+    """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the
+    faults that the seed draws.
 
-    Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed gives the same trace.
-    Exit code 3 if an invariant does not hold; the message has the seed and how to see it again.
+    Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed
+    gives the same trace. Exit code 3 if an invariant does not hold; the message has the seed and how to see
+    it again.
     """
     from flamestream.simulation.settings import GUARANTEES, promising
-    from flamestream.simulation.simulator import SimulationFailure, simulate  # the simulator is no part of a running job
+
+    # the simulator is no part of a running job
+    from flamestream.simulation.simulator import SimulationFailure, simulate
 
     if guarantee not in GUARANTEES:
         raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")

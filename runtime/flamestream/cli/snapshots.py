@@ -1,6 +1,7 @@
 """`flamestream snapshots`: what a job's store holds, and whether it is whole.
 
-A listing is for people: which snapshot counts is written in the job record and nowhere else, so these commands never decide anything.
+A listing is for people: which snapshot counts is written in the job record and nowhere else, so these
+commands never decide anything.
 """
 
 import hashlib
@@ -24,7 +25,9 @@ from flamestream.store.places import store_from
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
 FOLDER = "manifests/"
-EpochNumber = Annotated[int | None, typer.Argument(help="The epoch; the newest if left out.", show_default=False)]
+EpochNumber = Annotated[
+    int | None, typer.Argument(help="The epoch; the newest if left out.", show_default=False)
+]
 
 
 @app.command("list")
@@ -34,8 +37,15 @@ def list_command(manifest: ManifestFile, json: Json = False) -> None:
     Example: [bold]flamestream snapshots list job.yaml[/bold]
     """
     found = [_summary(name, snapshot) for name, snapshot in _all(read(manifest))]
-    row = "epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  {name}"
-    answer(found, "\n".join(row.format(**each) for each in found) or "no snapshots: none has been written yet", json)
+    row = (
+        "epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  "
+        "{name}"
+    )
+    answer(
+        found,
+        "\n".join(row.format(**each) for each in found) or "no snapshots: none has been written yet",
+        json,
+    )
 
 
 @app.command("show")
@@ -45,12 +55,17 @@ def show_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json =
     Example: [bold]flamestream snapshots show job.yaml 12[/bold]
     """
     _, snapshot = _one(read(manifest), epoch)
-    answer(msgspec.to_builtins(snapshot), msgspec.json.format(msgspec.json.encode(snapshot), indent=2).decode(), json)
+    answer(
+        msgspec.to_builtins(snapshot),
+        msgspec.json.format(msgspec.json.encode(snapshot), indent=2).decode(),
+        json,
+    )
 
 
 @app.command("verify")
 def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json = False) -> None:
-    """Read every part of a snapshot and compare its size and checksum. Exit code 6 if a part is missing or damaged.
+    """Read every part of a snapshot and compare its size and checksum. Exit code 6 if a part is missing or
+    damaged.
 
     Example: [bold]flamestream snapshots verify job.yaml[/bold]
     """
@@ -58,15 +73,26 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
     name, snapshot = _one(job, epoch)
     store = store_from(job.store)
     parts = [*snapshot.segments, *snapshot.held]
-    problems = [problem for segment in parts if (problem := _problem(store, segment.name, segment.size, segment.checksum))]
+    problems = [
+        problem
+        for segment in parts
+        if (problem := _problem(store, segment.name, segment.size, segment.checksum))
+    ]
     value = {"name": name, "epoch": snapshot.epoch, "segments": len(snapshot.segments), "problems": problems}
-    answer(value, "\n".join([*problems, f"{name}: {len(snapshot.segments)} segments, {len(problems)} damaged or missing"]), json)
+    answer(
+        value,
+        "\n".join(
+            [*problems, f"{name}: {len(snapshot.segments)} segments, {len(problems)} damaged or missing"]
+        ),
+        json,
+    )
     if problems:
         raise typer.Exit(ExitCode.CORRUPT)
 
 
 def _all(job: Job) -> Iterator[tuple[str, Manifest]]:
-    """Every manifest of this job in its store, by epoch. One that cannot be read is an error that names it."""
+    """Every manifest of this job in its store, by epoch. One that cannot be read is an error that names
+    it."""
     store = store_from(job.store)
     for name in store.names(FOLDER):
         data = store.get(name)
@@ -82,7 +108,9 @@ def _one(job: Job, epoch: int | None) -> tuple[str, Manifest]:
     found = [(name, snapshot) for name, snapshot in _all(job) if epoch is None or snapshot.epoch == epoch]
     if not found:
         which = "no snapshot" if epoch is None else f"no snapshot of epoch {epoch}"
-        raise UserError(f"{which} of job {job.name!r} in {job.store}: `flamestream snapshots list` shows what is there")
+        raise UserError(
+            f"{which} of job {job.name!r} in {job.store}: `flamestream snapshots list` shows what is there"
+        )
     return found[-1]
 
 

@@ -26,7 +26,8 @@ STALE: Final = 2.0
 def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = False) -> None:
     """Show a job's phase, attempt, epoch, workers and problems.
 
-    Example: [bold]flamestream status job.yaml[/bold]. Exit code 1 if the job has failed, 5 if it neither runs nor has completed.
+    Example: [bold]flamestream status job.yaml[/bold]. Exit code 1 if the job has failed, 5 if it neither runs
+    nor has completed.
     """
     _, folder = find(job, run_folder)
     info, status = folder.info(), status_of(folder)
@@ -55,10 +56,17 @@ def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
 def _event_time(source: str, micros: int | None, now: int) -> str:
     """A line on how far a source has come in event time."""
     if micros is None:
-        return f"event time of {source}: not known, one of its fronts has had no record that says one; windows stay open until it has"
+        return (
+            f"event time of {source}: not known, one of its fronts has had no record that says one; windows "
+            "stay open until it has"
+        )
     if micros >= END_OF_TIME:
         return f"event time of {source}: its input has ended, all windows are closed"
-    behind = f", {timedelta(seconds=round((now - micros) / 1e6))} behind the clock" if micros >= DATES_BEGIN else ""
+    behind = (
+        f", {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
+        if micros >= DATES_BEGIN
+        else ""
+    )
     return f"event time of {source}: {event_moment(micros)}{behind}"
 
 
@@ -74,9 +82,16 @@ def state_of(info: RunInfo | None, status: JobStatus | None) -> str:
     if info is None:
         return "this job was never run here"
     if not info.running:
-        ended = f"it {status.outcome or 'was cut off'}{f': {status.message}' if status.message else ''}" if status else "it never began"
+        ended = (
+            f"it {status.outcome or 'was cut off'}{f': {status.message}' if status.message else ''}"
+            if status
+            else "it never began"
+        )
         return f"job {info.job!r} does not run: {ended}"
-    text = f"job {info.job!r} runs: launcher {info.launcher.pid}, coordinator {info.coordinator}, Spark {info.driver or 'none'}"
+    text = (
+        f"job {info.job!r} runs: launcher {info.launcher.pid}, coordinator {info.coordinator}, Spark "
+        f"{info.driver or 'none'}"
+    )
     if not coordinator_alive(info, status):
         text += "\nthe coordinator is down: no epochs and no recoveries until it is back; the stream goes on"
     return text
@@ -86,14 +101,21 @@ def coordinator_alive(info: RunInfo, status: JobStatus | None) -> bool:
     """Whether its process is there and has written lately, or not had the time to yet."""
     if not os.path.exists(f"/proc/{info.coordinator}"):
         return False
-    return status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE  # a new one may be
+    # a new one may be
+    return (
+        status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE
+    )
 
 
 def pids_of(folder: RunFolder, status: JobStatus) -> dict[str, int]:
     """Pids of the workers that live on this machine."""
     names = [*(worker.worker for worker in status.workers), *status.standbys]
     found = {name: folder.worker(name) for name in names}
-    return {name: identity.pid for name, identity in found.items() if identity is not None and identity.here and identity.alive}
+    return {
+        name: identity.pid
+        for name, identity in found.items()
+        if identity is not None and identity.here and identity.alive
+    }
 
 
 def _data(state: str, folder: RunFolder, info: RunInfo | None, status: JobStatus | None) -> dict[str, Any]:

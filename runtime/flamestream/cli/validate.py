@@ -14,8 +14,8 @@ ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML f
 def command(manifest: ManifestFile, json: Json = False) -> None:
     """Check a manifest, its graph and its input, without starting anything.
 
-    The first 20 records of files and generators go through the graph, and each function is called twice: one that depends on clock or
-    chance, or changes its input, is named.
+    The first 20 records of files and generators go through the graph, and each function is called twice: one
+    that depends on clock or chance, or changes its input, is named.
 
     Example: [bold]flamestream validate job.yaml[/bold]. Exit code 2 if it cannot run.
     """
@@ -26,10 +26,16 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
     warnings = [*job.warnings, *(text for text in trial.warnings if text not in job.warnings)]
     lines = [f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}"]
     for name in job.sources:
-        said = f"{trial.tried[name]} records went through" if name in trial.tried else "not asked, since it is a server or a class"
+        said = (
+            f"{trial.tried[name]} records went through"
+            if name in trial.tried
+            else "not asked, since it is a server or a class"
+        )
         lines.append(f"source {name!r}: {said}")
     lines += [f"warning: {warning}" for warning in warnings]
-    answer({"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried}, "\n".join(lines), json)
+    answer(
+        {"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried}, "\n".join(lines), json
+    )
 
 
 def summary_of(job: CheckedJob) -> dict[str, object]:
@@ -52,6 +58,7 @@ def _sentence(job: CheckedJob) -> str:
     spec = job.job.spec
     standby = f" and {spec.workers.standby} standby" if spec.workers.standby else ""
     return (
-        f"{', '.join(sorted(spec.sources))} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> {', '.join(sorted(spec.sinks))}, "
+        f"{', '.join(sorted(spec.sources))} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> "
+        f"{', '.join(sorted(spec.sinks))}, "
         f"{spec.guarantee}, {spec.workers.replicas} workers{standby}"
     )

@@ -1,7 +1,8 @@
-"""Batch: what a vectorised function made, still as columns: the kernel hands it to the next function, and reads its buffers itself.
+"""Batch: what a vectorised function made, still as columns: the kernel hands it to the next function, and
+reads its buffers itself.
 
-Keeps: a function gets from a batch what it would get from the batch's payloads (`array(takes, batch.payloads())`), also what stands in
-slots that are null. Does not: call functions (vectorized.py).
+Keeps: a function gets from a batch what it would get from the batch's payloads (`array(takes,
+batch.payloads())`), also what stands in slots that are null. Does not: call functions (vectorized.py).
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from flamestream.columns.shape import Shape, array, payloads
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Payloads of one shape, in an array that `conformed` gave, or in one without an offset that was made of it."""
+    """Payloads of one shape, in an array that `conformed` gave, or in one without an offset that was made of
+    it."""
 
     shape: Shape
     values: pa.Array
@@ -71,14 +73,17 @@ def alike(one: Shape, other: Shape) -> bool:
 
 
 def _settled(shape: Shape, values: pa.Array) -> bool:
-    """Whether an array has nothing that no payload shows: behind a null instance or tuple, or before and behind the elements of tuples."""
+    """Whether an array has nothing that no payload shows: behind a null instance or tuple, or before and
+    behind the elements of tuples."""
     if not shape.parts:
         return True
     if values.null_count:
         return False
     if shape.kind == "tuple":
         ends, elements = values.offsets, values.values
-        return ends[0].as_py() == 0 and ends[-1].as_py() == len(elements) and _settled(shape.parts[0], elements)
+        return (
+            ends[0].as_py() == 0 and ends[-1].as_py() == len(elements) and _settled(shape.parts[0], elements)
+        )
     return all(_settled(part, values.field(number)) for number, part in enumerate(shape.parts))
 
 

@@ -3,10 +3,11 @@
     str  string     int  int64     float  double     bool  bool     bytes  binary     tuple[T, ...]  list of T
     a payload class  struct of its fields, by their annotations     T | None  the same, and may be null
 
-Types come from annotations, never from values: an array must not look different because of what else is in it.
+Types come from annotations, never from values: an array must not look different because of what else is in
+it.
 
-Keeps: `payloads(shape, array(shape, payloads)) == payloads`. Does not: guess; an annotation that says less than one of these types is
-refused.
+Keeps: `payloads(shape, array(shape, payloads)) == payloads`. Does not: guess; an annotation that says less
+than one of these types is refused.
 """
 
 import types
@@ -56,7 +57,11 @@ def shape_of(kind: Any, where: str) -> Shape:
     if kind in SCALARS:
         return Shape(*SCALARS[kind])
     arguments = typing.get_args(kind)
-    if typing.get_origin(kind) in (typing.Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+    if (
+        typing.get_origin(kind) in (typing.Union, types.UnionType)
+        and len(arguments) == 2
+        and type(None) in arguments
+    ):
         inner = shape_of(next(one for one in arguments if one is not type(None)), where)
         return Shape(inner.kind, inner.arrow, True, inner.parts, inner.plan)
     if typing.get_origin(kind) is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
@@ -65,25 +70,33 @@ def shape_of(kind: Any, where: str) -> Shape:
     plan = PLANS.get(kind) if isinstance(kind, type) else None
     if plan is None or plan.labels is None:
         raise GraphError(
-            f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, ...], T | None "
+            f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, ...], "
+            "T | None "
             "or a class with @fs.payload_type whose fields are annotated with these"
         )
     hints = typing.get_type_hints(kind)
     parts = tuple(shape_of(hints[label], f"{where}.{label}") for label in plan.labels)
     return Shape(
-        "instance", pa.struct([pa.field(name, part.arrow) for name, part in zip(plan.labels, parts, strict=True)]), parts=parts, plan=plan
+        "instance",
+        pa.struct([pa.field(name, part.arrow) for name, part in zip(plan.labels, parts, strict=True)]),
+        parts=parts,
+        plan=plan,
     )
 
 
 def array(shape: Shape, payloads: Sequence[Any]) -> pa.Array:
-    """The payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the shape."""
+    """The payloads as an Arrow array. Raises pyarrow's errors, or AttributeError, for what is not of the
+    shape."""
     if shape.kind == "tuple":
         ends = list(accumulate((len(payload or ()) for payload in payloads), initial=0))
         elements = array(shape.parts[0], [element for payload in payloads for element in payload or ()])
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), elements, mask=_missing(payloads))
     if shape.kind != "instance":
         return pa.array(payloads, shape.arrow)
-    members = [[None if payload is None else getattr(payload, label) for payload in payloads] for label in shape.labels]
+    members = [
+        [None if payload is None else getattr(payload, label) for payload in payloads]
+        for label in shape.labels
+    ]
     columns = [array(part, values) for part, values in zip(shape.parts, members, strict=True)]
     return pa.StructArray.from_arrays(columns, fields=list(shape.arrow), mask=_missing(payloads))
 
@@ -92,16 +105,21 @@ def most_bytes(shape: Shape, values: pa.Array) -> int:
     """A bound that the `payload.checked_size` of no payload of an array that `conformed` gave exceeds."""
     match shape.kind:
         case "instance":
-            return WORD + sum(most_bytes(part, values.field(number)) for number, part in enumerate(shape.parts))
+            return WORD + sum(
+                most_bytes(part, values.field(number)) for number, part in enumerate(shape.parts)
+            )
         case "tuple":
-            return WORD + (pc.max(pc.list_value_length(values)).as_py() or 0) * most_bytes(shape.parts[0], values.values)
+            return WORD + (pc.max(pc.list_value_length(values)).as_py() or 0) * most_bytes(
+                shape.parts[0], values.values
+            )
         case "text" | "bytes":
             return max(WORD, pc.max(pc.binary_length(values)).as_py() or 0)
     return WORD
 
 
 def _missing(payloads: Sequence[Any]) -> pa.BooleanArray | None:
-    """The places of None; None if there is none. Asked also where the type has no None: in what is itself missing there is nothing."""
+    """The places of None; None if there is none. Asked also where the type has no None: in what is itself
+    missing there is nothing."""
     missing = [payload is None for payload in payloads]
     return pa.array(missing, pa.bool_()) if any(missing) else None
 
@@ -112,26 +130,36 @@ def payloads(shape: Shape, values: pa.Array) -> list[Any]:
         assert shape.plan is not None and shape.plan.build is not None, "an instance has a plan that builds"
         build = shape.plan.build
         columns = [payloads(part, values.field(number)) for number, part in enumerate(shape.parts)]
-        made = [build(list(members)) for members in zip(*columns, strict=True)] if columns else [build([]) for _ in range(len(values))]
+        made = (
+            [build(list(members)) for members in zip(*columns, strict=True)]
+            if columns
+            else [build([]) for _ in range(len(values))]
+        )
     elif shape.kind == "tuple":
         ends, elements = values.offsets.to_pylist(), payloads(shape.parts[0], values.values)
         made = [tuple(elements[ends[place] : ends[place + 1]]) for place in range(len(values))]
     else:
         return list(values.to_pylist())
     return (
-        made if values.null_count == 0 else [one if valid else None for one, valid in zip(made, values.is_valid().to_pylist(), strict=True)]
+        made
+        if values.null_count == 0
+        else [one if valid else None for one, valid in zip(made, values.is_valid().to_pylist(), strict=True)]
     )
 
 
 def conformed(shape: Shape, values: Any, where: str, within: pa.Array | None = None) -> pa.Array:
-    """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says where it differs.
+    """An array of exactly the shape's types, without an offset. Raises TypeError or ValueError that says
+    where it differs.
 
     `within`: the instances whose field it is; in one that is missing nothing is looked for."""
     if not isinstance(values, pa.Array):
-        raise TypeError(f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned")
+        raise TypeError(
+            f"{where} is a {type(values).__name__}: an Arrow array of {shape.arrow} must be returned"
+        )
     if not shape.nullable and (nulls := _nulls(values, within)):
         raise ValueError(f"{where} has {nulls} nulls, but its type has no None: fill them, or say `| None`")
-    values = pa.concat_arrays([values]) if values.offset else values  # the kernel reads buffers from their beginning (!)
+    # the kernel reads buffers from their beginning (!)
+    values = pa.concat_arrays([values]) if values.offset else values
     if shape.kind == "instance":
         return _conformed_instance(shape, values, where)
     if shape.kind == "tuple":
@@ -153,7 +181,9 @@ def _nulls(values: pa.Array, within: pa.Array | None) -> int:
 def _conformed_instance(shape: Shape, values: pa.Array, where: str) -> pa.Array:
     names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
     if sorted(names) != sorted(shape.labels):
-        raise TypeError(f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}")
+        raise TypeError(
+            f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}"
+        )
     fields = zip(shape.labels, shape.parts, strict=True)
     columns = [conformed(part, values.field(label), f"{where}.{label}", values) for label, part in fields]
     missing = values.is_null() if values.null_count else None
@@ -166,4 +196,6 @@ def _conformed_list(shape: Shape, values: pa.Array, where: str) -> pa.Array:
     if not pa.types.is_list(values.type):
         raise TypeError(f"{where} is {values.type}; it must be a list of {shape.parts[0].arrow}")
     elements = conformed(shape.parts[0], values.values, f"{where}[...]")
-    return pa.ListArray.from_arrays(values.offsets, elements, mask=values.is_null() if values.null_count else None)
+    return pa.ListArray.from_arrays(
+        values.offsets, elements, mask=values.is_null() if values.null_count else None
+    )

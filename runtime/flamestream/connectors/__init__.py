@@ -1,1 +1,2 @@
-"""Connectors: a folder each, beside the kit that they are made with. The registries here know which there are."""
+"""Connectors: a folder each, beside the kit that they are made with. The registries here know which there
+are."""

@@ -1,9 +1,11 @@
-"""The connectors there are: those of this package, and those that other installed packages add by an entry point.
+"""The connectors there are: those of this package, and those that other installed packages add by an entry
+point.
 
     [project.entry-points."flamestream.connectors"]
     shelf = "my_package:SHELF"
 
-Keeps: a kind is one thing only: a package that brings one of a name that is taken is refused. Does not: know what a kind does.
+Keeps: a kind is one thing only: a package that brings one of a name that is taken is refused. Does not: know
+what a kind does.
 """
 
 from collections.abc import Iterator
@@ -25,7 +27,8 @@ from flamestream.model.errors import UserError
 
 GROUP: Final = "flamestream.connectors"
 BUILT_IN: Final = (
-    FILES, GENERATOR, PARQUET, SOCKET, OWN_SOURCE, MEMORY, CALLBACK, DISCARD, KAFKA, POSTGRES, ROLLING, OWN_SINK, EVENTS, HTTP, REDIS,
+    FILES, GENERATOR, PARQUET, SOCKET, OWN_SOURCE, MEMORY, CALLBACK, DISCARD, KAFKA, POSTGRES, ROLLING,
+    OWN_SINK, EVENTS, HTTP, REDIS,
 )  # fmt: skip
 """In the order in which messages name them."""
 
@@ -47,7 +50,9 @@ def _added() -> Iterator[Connector]:
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         found = _loaded(point)
         if found.kind in taken:
-            raise UserError(f"{_said(point)}: there is a connector {found.kind!r} already: uninstall one of the two")
+            raise UserError(
+                f"{_said(point)}: there is a connector {found.kind!r} already: uninstall one of the two"
+            )
         taken.add(found.kind)
         yield found
 
@@ -58,7 +63,10 @@ def _loaded(point: EntryPoint) -> Connector:
     except Exception as error:  # another package's code may raise anything
         raise UserError(f"{_said(point)} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Connector):
-        raise UserError(f"{_said(point)} is a {type(found).__name__}, not a flamestream.connectors.kit.connector.Connector")
+        raise UserError(
+            f"{_said(point)} is a {type(found).__name__}, not a "
+            "flamestream.connectors.kit.connector.Connector"
+        )
     return found
 
 

@@ -1,7 +1,8 @@
 """A source's recorded input, read again: every run with its time, as the front must have stamped it.
 
-A timed source gives the same records in the same order, and its stamps follow from them: they are computed here once more, without the
-front's code. A journalled source's runs are in its journal, if that keeps everything (`journal.keep: true`).
+A timed source gives the same records in the same order, and its stamps follow from them: they are computed
+here once more, without the front's code. A journalled source's runs are in its journal, if that keeps
+everything (`journal.keep: true`).
 
 Keeps: what cannot be known is refused, never guessed. Does not: interpret the input.
 """
@@ -52,12 +53,13 @@ class RecordedSource:
         return _Recorded(self).runs(end, entries)
 
     def entries(self) -> list[Entry]:
-        """Its journal; nothing of a timed source. Raises UserError if the journal does not keep everything."""
+        """Its journal; nothing of a timed source. Raises UserError if the journal does not keep
+        everything."""
         return [] if self.front.timed else _journal_of(self)
 
     def skipped(self, run: Entry) -> str:
-        """The reason why a gap between two runs, which `run` names, is a hole: the source has records there; "" if it has none, or cannot
-        be asked, as a clock."""
+        """The reason why a gap between two runs, which `run` names, is a hole: the source has records there;
+        "" if it has none, or cannot be asked, as a clock."""
         if not self.front.replayable:
             return ""
         try:
@@ -92,7 +94,9 @@ class _Recorded:
 
     def beyond(self, ends: Mapping[Partition, Offset]) -> int:
         try:
-            return sum(len(event.payloads) for event in self._followed(ends) if isinstance(event, RecordsArrived))
+            return sum(
+                len(event.payloads) for event in self._followed(ends) if isinstance(event, RecordsArrived)
+            )
         finally:
             self._reactor.close()
 
@@ -106,7 +110,12 @@ class _Recorded:
                 last = next_time(last, front)
                 if last >= end:
                     return
-                yield last, RunRecords(waiting[:length], Entry(last, Partition(""), Offset(first), len(waiting[:length])))
+                yield (
+                    last,
+                    RunRecords(
+                        waiting[:length], Entry(last, Partition(""), Offset(first), len(waiting[:length]))
+                    ),
+                )
                 first += len(waiting[:length])
                 del waiting[:length]
         if self._source.tells_time and (last := next_time(last, front)) < end:
@@ -128,9 +137,13 @@ class _Recorded:
             producer.close()
 
     def _journalled(self, end: Time, known: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
-        entries = [entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end]
+        entries = [
+            entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end
+        ]
         here = [bool(entry.payloads) or not self._front.replayable for entry in entries]
-        yield from ((entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in compress(entries, here))
+        yield from (
+            (entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in compress(entries, here)
+        )
         if not (entries := [entry for entry, known in zip(entries, here, strict=True) if not known]):
             return
         producer = self._producer()
@@ -163,14 +176,21 @@ class _Recorded:
 
     def _producer(self) -> Producer:
         name = str(self._front.source)
-        context = SourceContext(name, self._source.job, self._front.front, self._source.share, self._events.append, self._reactor)
+        context = SourceContext(
+            name, self._source.job, self._front.front, self._source.share, self._events.append, self._reactor
+        )
         return sources.settings_of(self._source.spec, context.where).unpaced().producer(context)
 
 
 def _journal_of(source: RecordedSource) -> list[Entry]:
     if source.journal is None:
         raise UserError(
-            f"source {source.front.source!r} cannot be read again: in which order its records entered is only in the journal, which is "
+            f"source {source.front.source!r} cannot be read again: in which order its records entered is "
+            "only in the journal, which is "
             "trimmed at every epoch. Set spec.journal.keep: true before the run"
         )
-    return [entry for entry in journals.everything(source.journal, source.job, source.front.front) if not entry.is_pledge]
+    return [
+        entry
+        for entry in journals.everything(source.journal, source.job, source.front.front)
+        if not entry.is_pledge
+    ]

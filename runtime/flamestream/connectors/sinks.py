@@ -1,21 +1,23 @@
-"""Sinks: what a manifest may name, whether it can fence, its consumer, how to read what it holds, and where its users look.
+"""Sinks: what a manifest may name, whether it can fence, its consumer, how to read what it holds, and where
+its users look.
 
-| kind     | keeps last bundles and fences | for                                        | an audit also compares            |
+| kind     | keeps last bundles and fences | for                                        | an audit also compares |
 |----------|-------------------------------|--------------------------------------------|-----------------------------------|
-| files    | yes: a shared folder          | one machine, or a cluster file system      |                                   |
-| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   |                                   |
-| socket   | yes: the far end does         | consumers in any language                  |                                   |
-| connector| if its class says so          | a sink of one's own (docs/reference/connectors.md)   |                                   |
-| callback | no                            | tests and benchmarks in the worker         |                                   |
-| kafka    | yes: in a control topic       | consumers of a topic                       | records, partition by partition   |
-| discard  | no                            | measuring what a graph costs without output|                                   |
-| http     | if the far end says so        | servers of any kind                        |                                   |
-| events   | yes: a shared folder          | browsers                                   | events that a client is given     |
-| postgres | yes: a table beside the rows  | rows that anybody can query                | rows of the table                 |
-| redis    | yes: a hash beside the entries| a hash to look up in, a stream to follow   | entries of the hash or stream     |
+| files    | yes: a shared folder          | one machine, or a cluster file system      | |
+| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   | |
+| socket   | yes: the far end does         | consumers in any language                  | |
+| connector| if its class says so          | a sink of one's own (docs/reference/connectors.md)   | |
+| callback | no                            | tests and benchmarks in the worker         | |
+| kafka    | yes: in a control topic       | consumers of a topic                       | records, partition by partition |
+| discard  | no                            | measuring what a graph costs without output| |
+| http     | if the far end says so        | servers of any kind                        | |
+| events   | yes: a shared folder          | browsers                                   | events that a client is given |
+| postgres | yes: a table beside the rows  | rows that anybody can query                | rows of the table |
+| redis    | yes: a hash beside the entries| a hash to look up in, a stream to follow   | entries of the hash or stream |
 
-What an audit expects at a place comes from payloads of the reference alone; what stands there is read by others' libraries (psycopg,
-json, fastavro), so a mistake in a sink's encoder is a difference. No place imports an encoder, which import-linter holds.
+What an audit expects at a place comes from payloads of the reference alone; what stands there is read by
+others' libraries (psycopg, json, fastavro), so a mistake in a sink's encoder is a difference. No place
+imports an encoder, which import-linter holds.
 
 >>> describe({"discard": {}}).fences
 False
@@ -23,9 +25,9 @@ False
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing required field `path`
 
-Does not: read the manifest's file (job/manifest.py), refuse a sink (it says why one must be refused), or know what a kind does (its folder
-does).
-"""
+Does not: read the manifest's file (job/manifest.py), refuse a sink (it says why one must be refused), or know
+what a kind does (its folder does).
+"""  # noqa: E501
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -39,8 +41,8 @@ from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
 
 __all__ = [
-    "Item", "SinkTraits", "build", "check_classes", "describe", "dialled", "has_history", "kind_of", "log_folder", "owned", "place_of",
-    "placed", "read", "read_all", "settings_of",
+    "Item", "SinkTraits", "build", "check_classes", "describe", "dialled", "has_history", "kind_of",
+    "log_folder", "owned", "place_of", "placed", "read", "read_all", "settings_of",
 ]  # fmt: skip
 
 
@@ -51,7 +53,8 @@ settings_of, check_classes, kind_of, placed, dialled = (
 
 
 def describe(spec: object, where: str = "sink") -> SinkTraits:
-    """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
+    """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below
+    `where`."""
     return settings_of(spec, where).traits(where)
 
 
@@ -61,27 +64,32 @@ def build(spec: object, sink: SinkName, writer: WorkerId, job: str, post: Post, 
 
 
 def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
-    """All items that a sink holds, in the total order: (meta, slot, sequence, payload). Raises UserError if they are not of `job`."""
+    """All items that a sink holds, in the total order: (meta, slot, sequence, payload). Raises UserError if
+    they are not of `job`."""
     return settings_of(spec, where).read(where, job, where.removeprefix("spec.sinks."))
 
 
 def has_history(spec: object) -> bool:
-    """Whether `read` gives what was delivered in the order in which it was, and not only what stands somewhere now."""
+    """Whether `read` gives what was delivered in the order in which it was, and not only what stands
+    somewhere now."""
     return settings_of(spec).in_order()
 
 
 def place_of(spec: object, sink: str, job: str) -> Place | None:
-    """The place where the users of sink `sink` of `job` look; None if nobody looks anywhere but where `read` does."""
+    """The place where the users of sink `sink` of `job` look; None if nobody looks anywhere but where `read`
+    does."""
     return settings_of(spec, f"spec.sinks.{sink}").place(job, sink)
 
 
 def owned(spec: dict[str, Any]) -> Owned | None:
-    """Whose a sink's place is; None if it is nobody's yet, or a server's. Raises Corrupt if that cannot be read."""
+    """Whose a sink's place is; None if it is nobody's yet, or a server's. Raises Corrupt if that cannot be
+    read."""
     known = kind_of(spec)
     return settings_of(spec).owned() if known is not None and known.holder == "place" else None
 
 
 def log_folder(spec: dict[str, Any]) -> str | None:
-    """The folder of fenced logs that a sink's output is, as it is written; None if its output is anything else."""
+    """The folder of fenced logs that a sink's output is, as it is written; None if its output is anything
+    else."""
     known = kind_of(spec)
     return written(spec, known.log) or None if known is not None else None

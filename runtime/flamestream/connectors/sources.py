@@ -1,22 +1,24 @@
 """Sources: what a manifest may name, what the engine has to know of each, and its producer.
 
-| kind      | front                                    | offset counts                    | read again from       |
+| kind      | front                                    | offset counts                    | read again from |
 |-----------|------------------------------------------|----------------------------------|-----------------------|
-| files     | timed; journalled with `follow: true`    | records; of each file if followed| the files             |
-| generator | timed                                    | numbers                          | the numbers           |
-| socket    | journalled, with its payloads            | records                          | the journal           |
-| postgres  | journalled                               | the table's key                  | the table             |
-| connector | as its class says                        | as its class says                | as its class says     |
-| http      | journalled, with its payloads            | records                          | the journal           |
-| memory    | journalled                               | records of each partition        | this process (tests)  |
-| redis     | journalled                               | the stream's ids, with gaps      | the stream            |
-| kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic             |
+| files     | timed; journalled with `follow: true`    | records; of each file if followed| the files |
+| generator | timed                                    | numbers                          | the numbers |
+| socket    | journalled, with its payloads            | records                          | the journal |
+| postgres  | journalled                               | the table's key                  | the table |
+| connector | as its class says                        | as its class says                | as its class says |
+| http      | journalled, with its payloads            | records                          | the journal |
+| memory    | journalled                               | records of each partition        | this process (tests) |
+| redis     | journalled                               | the stream's ids, with gaps      | the stream |
+| kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic |
 
 >>> describe({"generator": {"count": 10}})
-SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False, start=0)
+SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False,
+start=0)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
 Traceback (most recent call last):
-flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its fields: path, paths, ...)
+flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its
+fields: path, paths, ...)
 
 Does not: read the manifest's file (job/manifest.py), or know what a kind does (its folder does).
 """
@@ -33,8 +35,8 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
 __all__ = [
-    "Document", "SourceTraits", "build", "check_classes", "describe", "dialled", "kind_of", "outlined", "placed", "settings_of",
-    "share_of",
+    "Document", "SourceTraits", "build", "check_classes", "describe", "dialled", "kind_of", "outlined",
+    "placed", "settings_of", "share_of",
 ]  # fmt: skip
 
 
@@ -50,12 +52,14 @@ settings_of, check_classes, kind_of, placed, dialled = (
 
 
 def describe(spec: object, where: str = "source") -> SourceTraits:
-    """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below `where`."""
+    """Check `spec` and say what it is. Raises ManifestError that begins with the wrong field's place below
+    `where`."""
     return settings_of(spec, where).traits(where)
 
 
 def outlined(spec: object, where: str = "source") -> SourceTraits:
-    """`describe` for who does not have the application: of a class of its own only that it is one front, perhaps journalled."""
+    """`describe` for who does not have the application: of a class of its own only that it is one front,
+    perhaps journalled."""
     return settings_of(spec, where).outline(where)
 
 
@@ -64,6 +68,18 @@ def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
     return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
 
 
-def build(spec: object, front: FrontId, post: Post, reactor: Reactor, *, name: str = "source", job: str = "", share: int = 0) -> Producer:
-    """The producer of front `front`, the source's front number `share`. `name` is the source's in the manifest, for messages."""
-    return settings_of(spec, f"spec.sources.{name}").producer(SourceContext(name, job, front, share, post, reactor))
+def build(
+    spec: object,
+    front: FrontId,
+    post: Post,
+    reactor: Reactor,
+    *,
+    name: str = "source",
+    job: str = "",
+    share: int = 0,
+) -> Producer:
+    """The producer of front `front`, the source's front number `share`. `name` is the source's in the
+    manifest, for messages."""
+    return settings_of(spec, f"spec.sources.{name}").producer(
+        SourceContext(name, job, front, share, post, reactor)
+    )

@@ -2,11 +2,13 @@
 
     sink.msgpack                            whose folder this is
     attempt-3-1-w5-0.log                    what one worker delivered under fence (3, 1)
-    fences/0000000003-0000000001.announced  someone opens under (3, 1): nobody acknowledges anything older any more
+    fences/0000000003-0000000001.announced  someone opens under (3, 1): nobody acknowledges anything older any
+                                            more
     fences/0000000003-0000000001.record     what counts of everything older, for ever
 
-Opening is announcing a fence and deciding under it (decisions.py); the first worker to do so decides for all slots, the others read its
-record. A record also says where each slot's last bundle is, and has the lengths of all older logs, so the files of older fences may go.
+Opening is announcing a fence and deciding under it (decisions.py); the first worker to do so decides for all
+slots, the others read its record. A record also says where each slot's last bundle is, and has the lengths of
+all older logs, so the files of older fences may go.
 
 Keeps: a record never changes. Does not: read items (reading.py, tail.py).
 """
@@ -61,7 +63,8 @@ class Owner(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Logs in the order of their fences, with the length of each that counts, and where each slot's last bundle is."""
+    """Logs in the order of their fences, with the length of each that counts, and where each slot's last
+    bundle is."""
 
     lengths: dict[str, int]
     last: dict[Slot, Pointer]
@@ -74,7 +77,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         self.root = root
         self._fences = root / "fences"
 
-    # --- opening --------------------------------------------------------------------------------------------------------------------
+    # --- opening --------------------------------------------------------------------------------------------
 
     def claim(self, job: str, sink: str) -> None:
         """Create the folder if it isn't there. Raises UserError if it is another sink's."""
@@ -84,7 +87,8 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         found = self.owner()
         if found != mine:
             raise UserError(
-                f"{self.root} holds the output of job {found.job!r}, sink {found.sink!r} (format {found.version}); "
+                f"{self.root} holds the output of job {found.job!r}, sink {found.sink!r} (format "
+                f"{found.version}); "
                 f"give sink {sink!r} of job {job!r} a folder of its own"
             )
 
@@ -94,10 +98,14 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         try:
             return from_msgpack(body, Owner)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; is this the right folder?") from error
+            raise Corrupt(
+                f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; is this the right "
+                "folder?"
+            ) from error
 
     def open(self, fence: Fence) -> Counted:
-        """Refuse everything older than `fence` from now on, for every slot. Raises Fenced if there is a newer one."""
+        """Refuse everything older than `fence` from now on, for every slot. Raises Fenced if there is a newer
+        one."""
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         self._forget_before(fence)
         return self._with_logs_of(record)
@@ -112,16 +120,20 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
                 continue
             sync_folder(self.root)
             return fd, name
-        raise UserError(f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: move the folder away")
+        raise UserError(
+            f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: move the folder "
+            "away"
+        )
 
-    # --- looking --------------------------------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------------
 
     def newest_announced(self) -> Fence:
         """The newest fence that somebody has opened the folder under; NO_FENCE if nobody ever has."""
         return max(self._announced(), default=NO_FENCE)
 
     def counted(self) -> Counted:
-        """Everything that counts now, for a reader. It counts for ever if `newest_announced` is still the same afterwards."""
+        """Everything that counts now, for a reader. It counts for ever if `newest_announced` is still the
+        same afterwards."""
         record = self.newest_record()
         return Counted({}, {}) if record is None else self._with_logs_of(record)
 
@@ -135,7 +147,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         found = filter(None, map(_LOG_NAME.fullmatch, sorted(os.listdir(self.root))))
         return [match[0] for match in found if _fence(match[1], match[2]) == fence]
 
-    # --- fenced.decisions.Decisions -------------------------------------------------------------------------------------------------
+    # --- fenced.decisions.Decisions -------------------------------------------------------------------------
 
     @property
     def _where(self) -> str:
@@ -164,7 +176,10 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         self._create_file(self._path(fence, "record"), msgspec.msgpack.encode(decision))
 
     def _replaced(self, newest: Fence, fence: Fence) -> str:
-        taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})"
+        taken = (
+            f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} "
+            f"({fence.layout})"
+        )
         return f"{self.root}: {taken}"
 
     def _proposal(self, fence: Fence, before: tuple[Fence, FenceRecord] | None) -> FenceRecord:
@@ -172,7 +187,8 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             return FenceRecord(fence, {}, {})
         counted = self._with_logs_of(before[1])
         for name in counted.lengths.keys() - before[1].lengths.keys():
-            _sync_file(self.root / name)  # it may not be on the disk yet what the record is going to say counts
+            # it may not be on the disk yet what the record is going to say counts
+            _sync_file(self.root / name)
         return FenceRecord(fence, counted.lengths, counted.last)
 
     def _with_logs_of(self, record: FenceRecord) -> Counted:
@@ -183,7 +199,9 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
                 counted.lengths[name] = 0
                 for found in scan(file, str(self.root / name)):
                     counted.lengths[name] = found.end
-                    counted.last.update((slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles)
+                    counted.last.update(
+                        (slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles
+                    )
         return counted
 
     def _forget_before(self, fence: Fence) -> None:
@@ -191,11 +209,13 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             if older < fence:
                 self._path(older, kind).unlink(missing_ok=True)
 
-    # --- files ----------------------------------------------------------------------------------------------------------------------
+    # --- files ----------------------------------------------------------------------------------------------
 
     def _known(self) -> list[tuple[Fence, str]]:
         names = os.listdir(self._fences)
-        return [(_fence(found[1], found[2]), found[3]) for found in map(_FENCE_NAME.fullmatch, names) if found]
+        return [
+            (_fence(found[1], found[2]), found[3]) for found in map(_FENCE_NAME.fullmatch, names) if found
+        ]
 
     def _path(self, fence: Fence, kind: str) -> Path:
         return self._fences / f"{fence.attempt:010}-{fence.layout:010}.{kind}"
@@ -245,7 +265,8 @@ def fence_of(log: str) -> Fence:
 
 
 def ordered_logs(names: Iterable[str]) -> list[str]:
-    """The logs, oldest fence first; within a fence a slot has one writer, whose logs are in the order of their numbers."""
+    """The logs, oldest fence first; within a fence a slot has one writer, whose logs are in the order of
+    their numbers."""
 
     def order(name: str) -> tuple[Fence, str, int]:
         found = _LOG_NAME.fullmatch(name)

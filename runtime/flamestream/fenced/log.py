@@ -1,8 +1,9 @@
 """The log of a files sink: one record a delivery, readable up to any torn byte.
 
 A record is a length and a CRC-32 (both u32, big-endian), then that many bytes of msgpack:
-[[attempt, layout], number, [[slot, sequence, t_last, items], ...]]. A record counts once it is whole; a torn one can only be the last,
-because a record is durable before the next is written. So a damaged record with a whole one behind it is corruption, not a crash.
+[[attempt, layout], number, [[slot, sequence, t_last, items], ...]]. A record counts once it is whole; a torn
+one can only be the last, because a record is durable before the next is written. So a damaged record with a
+whole one behind it is corruption, not a crash.
 
 Keeps: what `scan` gives is what was written. Does not: know which logs or lengths count (fences.py).
 """
@@ -55,7 +56,9 @@ class Record:
 
 def encode_record(fence: Fence, number: int, bundles: Sequence[Bundle]) -> bytes:
     """The bytes of one delivery."""
-    body = _encode((fence, number, [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in bundles]))
+    body = _encode(
+        (fence, number, [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in bundles])
+    )
     return framed(body)
 
 
@@ -75,12 +78,17 @@ def scan(file: FileIO, name: str, start: int = 0, end: int | None = None) -> Ite
             body = read_body(file, start)  # its writer was at it a moment ago
         if body is None:
             if end is not None or _followed(file, start):
-                raise Corrupt(f"{name}: the record at byte {start} is damaged, and there is more that counts; restore it from a backup")
+                raise Corrupt(
+                    f"{name}: the record at byte {start} is damaged, and there is more that counts; restore "
+                    "it from a backup"
+                )
             return
         try:
             delivery = _decode(body)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"{name}: the record at byte {start} was written by another version or program: {error}") from error
+            raise Corrupt(
+                f"{name}: the record at byte {start} was written by another version or program: {error}"
+            ) from error
         yield Record(start, start + HEADER + len(body), delivery)
         start += HEADER + len(body)
 
@@ -97,7 +105,8 @@ def read_body(file: FileIO, start: int) -> bytes | None:
 
 
 def end_of(file: FileIO, start: int) -> int:
-    """The byte at which the whole records from `start` on end, by their lengths alone: nothing is read but those."""
+    """The byte at which the whole records from `start` on end, by their lengths alone: nothing is read but
+    those."""
     size = fstat(file.fileno()).st_size
     while start + HEADER <= size:
         length = int.from_bytes(pread(file.fileno(), 4, start), "big")

@@ -1,10 +1,11 @@
 """What a files sink holds, for people and audits: every bundle that counts, or all items in the total order.
 
-A reader takes no lock and writes nothing. It notes which logs count and how far, makes sure that no fence was announced meanwhile
-(then it looks again), and reads up to there: everything it gives was or will be acknowledged, and stays. Sequence numbers are checked
-on the way, so a lost log is an error and not a gap.
+A reader takes no lock and writes nothing. It notes which logs count and how far, makes sure that no fence was
+announced meanwhile (then it looks again), and reads up to there: everything it gives was or will be
+acknowledged, and stays. Sequence numbers are checked on the way, so a lost log is an error and not a gap.
 
-Keeps: per slot, bundles come in the order of their numbers, each once. Does not: follow a sink that grows while it is read.
+Keeps: per slot, bundles come in the order of their numbers, each once. Does not: follow a sink that grows
+while it is read.
 """
 
 from array import array
@@ -36,7 +37,8 @@ def read_all(folder: Path) -> Iterator[Delivered]:
 
 
 def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item]:
-    """All items in the total order. Holds two numbers a bundle, and some records. Raises UserError if they are not `of` a job and sink."""
+    """All items in the total order. Holds two numbers a bundle, and some records. Raises UserError if they
+    are not `of` a job and sink."""
     if of is not None:
         check_owner(str(folder), of, owner_of(folder))
     logs: list[str] = []
@@ -52,10 +54,14 @@ def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item
         with FileIO(folder / logs[log]) as file:
             return next(scan(file, logs[log], start)).delivery.bundles
 
-    return merge(*(_items_of(slot, places, bundles_at) for slot, places in where.items()), key=lambda item: item[0])
+    return merge(
+        *(_items_of(slot, places, bundles_at) for slot, places in where.items()), key=lambda item: item[0]
+    )
 
 
-def _items_of(slot: Slot, places: "array[int]", bundles_at: Callable[[int, int], list[Delivered]]) -> Iterator[Item]:
+def _items_of(
+    slot: Slot, places: "array[int]", bundles_at: Callable[[int, int], list[Delivered]]
+) -> Iterator[Item]:
     for i in range(0, len(places), 2):
         for found, sequence, _, items in bundles_at(places[i], places[i + 1]):
             if found == slot:
@@ -70,7 +76,10 @@ def _records(folder: Path) -> Iterator[tuple[str, Record]]:
         for record in _log(folder / name, counted.lengths[name]):
             for slot, sequence, *_ in record.delivery.bundles:
                 if sequence != had.get(slot, 0) + 1:
-                    raise Corrupt(f"{folder / name}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: is a log missing?")
+                    raise Corrupt(
+                        f"{folder / name}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: is a "
+                        "log missing?"
+                    )
                 had[slot] = sequence
             yield name, record
 
@@ -87,13 +96,15 @@ def check_owner(place: str, of: tuple[str, str], found: tuple[str, str]) -> None
     """Raises UserError if `place` holds what another job or sink has written."""
     if found != of:
         raise UserError(
-            f"{place} holds the output of job {found[0]!r}, sink {found[1]!r}, and not that of job {of[0]!r}, sink {of[1]!r}: has its path "
+            f"{place} holds the output of job {found[0]!r}, sink {found[1]!r}, and not that of job "
+            f"{of[0]!r}, sink {of[1]!r}: has its path "
             "in the manifest changed?"
         )
 
 
 def owner_of(folder: Path) -> tuple[str, str]:
-    """The job and sink whose output a folder holds. Raises Corrupt if it is not the folder of a files sink."""
+    """The job and sink whose output a folder holds. Raises Corrupt if it is not the folder of a files
+    sink."""
     try:
         found = FencedFolder(folder).owner()
     except FileNotFoundError:
@@ -102,7 +113,8 @@ def owner_of(folder: Path) -> tuple[str, str]:
 
 
 def counted_now(folder: FencedFolder) -> Counted:
-    """Everything that counts now: stable, unless recoveries come faster than it looks; then that of the last look."""
+    """Everything that counts now: stable, unless recoveries come faster than it looks; then that of the last
+    look."""
     try:
         folder.owner()
         for _ in range(_LOOKS):
@@ -116,4 +128,6 @@ def counted_now(folder: FencedFolder) -> Counted:
 
 
 def _unopened(folder: Path) -> Corrupt:
-    return Corrupt(f"{folder} is not the folder of a files sink: it has no sink.msgpack or no fences; has the job run?")
+    return Corrupt(
+        f"{folder} is not the folder of a files sink: it has no sink.msgpack or no fences; has the job run?"
+    )

@@ -1,14 +1,19 @@
-"""Following a files sink while it grows: every item once, from any cursor on, through any number of recoveries.
+"""Following a files sink while it grows: every item once, from any cursor on, through any number of
+recoveries.
 
-A cursor is a short text that says exactly which items were given: a fence, below which every log was read to its end, and how far each log
-from there on was read. It is all that a reader has to keep, and any process that sees the folder can go on from it.
+A cursor is a short text that says exactly which items were given: a fence, below which every log was read to
+its end, and how far each log from there on was read. It is all that a reader has to keep, and any process
+that sees the folder can go on from it.
 
-    3.1/w5-0@1234+2/w6-0@2345       of attempt 3: log w5-0 up to byte 1234 and two items further, w6-0 up to byte 2345
+    3.1/w5-0@1234+2/w6-0@2345       of attempt 3: log w5-0 up to byte 1234 and two items further, w6-0 up to
+                                    byte 2345
 
-Older fences' logs are read up to the length that counts, before any newer one's. Of the newest fence's logs only what was whole before no
-newer fence was announced is given: whoever takes over finds it, so it counts for ever (fences.py).
+Older fences' logs are read up to the length that counts, before any newer one's. Of the newest fence's logs
+only what was whole before no newer fence was announced is given: whoever takes over finds it, so it counts
+for ever (fences.py).
 
-Keeps: per slot, items in their order, each once; what is given is never taken back. Does not: order slots among each other, or wait.
+Keeps: per slot, items in their order, each once; what is given is never taken back. Does not: order slots
+among each other, or wait.
 """
 
 import re
@@ -120,23 +125,26 @@ class Tail:
         return str(self._cursor)
 
     def next(self, most: int, size: int = 1 << 30) -> list[Given]:
-        """Up to `most` items, and about `size` bytes of them and their cursors: the last one may have any size. Fewer if no more are
-        there now. Raises Corrupt, or UserError for a cursor of another folder."""
+        """Up to `most` items, and about `size` bytes of them and their cursors: the last one may have any
+        size. Fewer if no more are there now. Raises Corrupt, or UserError for a cursor of another folder."""
         record = self._record()
         if record is None:
             return []
         if record.fence < self._cursor.floor:
             raise UserError(
-                f"the cursor is of attempt {self._cursor.floor.attempt}, and {self._folder.root} has seen only {record.fence.attempt}"
+                f"the cursor is of attempt {self._cursor.floor.attempt}, and {self._folder.root} has seen "
+                f"only {record.fence.attempt}"
             )
         room = _Room(most, size)
         given = self._older(record, room)
         return given if given else self._newest(record, room)
 
     def to_the_end(self) -> None:
-        """Move behind everything that is there now, ungiven. Reads no records, and of the logs what is new since the cursor.
+        """Move behind everything that is there now, ungiven. Reads no records, and of the logs what is new
+        since the cursor.
 
-        If a newer attempt is about to take over, what it does not count is given again from its own logs, which are behind this end.
+        If a newer attempt is about to take over, what it does not count is given again from its own logs,
+        which are behind this end.
         """
         record = self._record()
         if record is None:
@@ -167,12 +175,16 @@ class Tail:
             self._pass(fence)
         if self._cursor.floor < record.fence:
             self._cursor.floor = record.fence
-            self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) >= record.fence}
+            self._cursor.places = {
+                log: place for log, place in self._cursor.places.items() if fence_of(log) >= record.fence
+            }
         return []
 
     def _pass(self, fence: Fence) -> None:
         """Move the floor above `fence`, of which nothing is left to give."""
-        self._cursor.places = {log: place for log, place in self._cursor.places.items() if fence_of(log) > fence}
+        self._cursor.places = {
+            log: place for log, place in self._cursor.places.items() if fence_of(log) > fence
+        }
         self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
 
     def _newest(self, record: FenceRecord, room: _Room) -> list[Given]:
@@ -198,7 +210,11 @@ class Tail:
 
     def _items(self, log: str, file: FileIO, place: _Place, end: int | None, room: _Room) -> Iterator[Given]:
         for record in scan(file, log, place.start, end):
-            items = [(slot, sequence, item) for slot, sequence, _, data in record.delivery.bundles for item in decode_items(data)]
+            items = [
+                (slot, sequence, item)
+                for slot, sequence, _, data in record.delivery.bundles
+                for item in decode_items(data)
+            ]
             each = (record.end - record.start) // max(1, len(items))
             skipped = place.items
             for number, (slot, sequence, (meta, payload)) in enumerate(items[skipped:], skipped + 1):

@@ -1,9 +1,11 @@
 """Loads the graph of a job from the user's Python file.
 
-The file is imported under its own name with its folder on the path, as `python FILE` would find it, and behind it what `pyFiles` names
-(py_files.py), so its functions and payload types have the same names in every process.
+The file is imported under its own name with its folder on the path, as `python FILE` would find it, and
+behind it what `pyFiles` names (py_files.py), so its functions and payload types have the same names in every
+process.
 
-Keeps: a file is executed once a process. Does not: validate the graph against the manifest (job/validation.py).
+Keeps: a file is executed once a process. Does not: validate the graph against the manifest
+(job/validation.py).
 """
 
 import hashlib
@@ -25,7 +27,8 @@ _LAST_LINES = 3
 def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
     """The validated graph that `file` calls `graph`, with `py_files` on the path of this process.
 
-    The application's folder comes first, then these in their order, then everything else. Raises UserError with the place in the file.
+    The application's folder comes first, then these in their order, then everything else. Raises UserError
+    with the place in the file.
     """
     folders = folders_of(py_files)
     file = located(file, folders)
@@ -33,7 +36,11 @@ def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
     module = _imported(file, folders)
     if not hasattr(module, graph):
         graphs = [name for name, value in vars(module).items() if isinstance(value, Graph)]
-        there = f"it has {', '.join(graphs)}" if graphs else "it has none: create one with flamestream.Graph(name)"
+        there = (
+            f"it has {', '.join(graphs)}"
+            if graphs
+            else "it has none: create one with flamestream.Graph(name)"
+        )
         raise ManifestError(f"{file}: there is no graph named {graph!r}; {there}")
     found = getattr(module, graph)
     if not isinstance(found, Graph):
@@ -42,13 +49,17 @@ def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
 
 
 def folders_of(py_files: Sequence[PyFile]) -> list[Path]:
-    """The folders on this machine with their contents, fetched if they are not there. Raises ManifestError, or StoreUnavailable."""
+    """The folders on this machine with their contents, fetched if they are not there. Raises ManifestError,
+    or StoreUnavailable."""
     return [folder_of(file) for file in py_files]
 
 
 def located(file: Path, folders: Sequence[Path]) -> Path:
-    """The application's file: where it is written, or else at the top of the first archive that has one of its name."""
-    return next((there for there in (file, *(folder / file.name for folder in folders)) if there.is_file()), file)
+    """The application's file: where it is written, or else at the top of the first archive that has one of
+    its name."""
+    return next(
+        (there for there in (file, *(folder / file.name for folder in folders)) if there.is_file()), file
+    )
 
 
 def _put_first(folders: Sequence[Path]) -> None:
@@ -58,16 +69,19 @@ def _put_first(folders: Sequence[Path]) -> None:
 
 
 def digest_of(files: Mapping[str, Path]) -> str:
-    """A digest that tells two versions of an application's files apart: 64 hex digits over their names and contents.
+    """A digest that tells two versions of an application's files apart: 64 hex digits over their names and
+    contents.
 
-    The names are those that imports go by (`job.py`, `shop/prices.py`, `lib.zip`), not places, so that equal files in other folders, on
-    other machines, give the same digest. Neither the order of the mapping nor a file's time or rights count. Raises OSError.
+    The names are those that imports go by (`job.py`, `shop/prices.py`, `lib.zip`), not places, so that equal
+    files in other folders, on other machines, give the same digest. Neither the order of the mapping nor a
+    file's time or rights count. Raises OSError.
     """
     whole = hashlib.sha256()
     for name in sorted(files):
         with files[name].open("rb") as file:
             content = hashlib.file_digest(file, "sha256").digest()
-        whole.update(hashlib.sha256(name.encode()).digest() + content)  # of equal lengths, so that no two mappings look alike
+        # of equal lengths, so that no two mappings look alike
+        whole.update(hashlib.sha256(name.encode()).digest() + content)
     return whole.hexdigest()
 
 
@@ -80,7 +94,9 @@ def _imported(file: Path, py_files: Sequence[Path]) -> ModuleType:
     if known is not None:
         if Path(getattr(known, "__file__", None) or "").absolute() == file.absolute():
             return known
-        raise ManifestError(f"{file}: a module named {file.stem!r} is loaded already ({known}): rename the file")
+        raise ManifestError(
+            f"{file}: a module named {file.stem!r} is loaded already ({known}): rename the file"
+        )
     _put_first([file.absolute().parent, *py_files])
     return _executed(file)
 
@@ -92,13 +108,17 @@ def _executed(file: Path) -> ModuleType:
     except FlameStreamError:
         raise
     except Exception as error:  # the user's file may raise anything
-        raise UserError(f"{_place(error, file)}: the application does not load: {_last_lines(error)}") from error
+        raise UserError(
+            f"{_place(error, file)}: the application does not load: {_last_lines(error)}"
+        ) from error
 
 
 def _place(error: Exception, file: Path) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file.absolute())]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file.absolute())
+    ]
     return f"{file}:{frames[-1].lineno}" if frames else str(file)
 
 

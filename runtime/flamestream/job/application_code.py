@@ -1,8 +1,11 @@
-"""The application's code: its file, what that imports from its own folder, and what `pyFiles` names, as one digest.
+"""The application's code: its file, what that imports from its own folder, and what `pyFiles` names, as one
+digest.
 
-It stands with each epoch, so that an edited application is noticed before it goes on with the state of another one.
+It stands with each epoch, so that an edited application is noticed before it goes on with the state of
+another one.
 
-Keeps: equal code in other folders, on other machines, gives the same digest. Does not: see what is imported by a name that is computed.
+Keeps: equal code in other folders, on other machines, gives the same digest. Does not: see what is imported
+by a name that is computed.
 """
 
 import ast
@@ -20,15 +23,19 @@ def code_of(file: Path, py_files: Sequence[PyFile] = ()) -> str:
     try:
         own = digest_of(files_of(file))
     except OSError as error:
-        raise UserError(f"{error.filename}: the application's file cannot be read: {error.strerror}") from error
+        raise UserError(
+            f"{error.filename}: the application's file cannot be read: {error.strerror}"
+        ) from error
     whole = "\n".join([own, *(f"{each.name} {each.sha256}" for each in py_files)])
     return hashlib.sha256(whole.encode()).hexdigest() if py_files else own
 
 
 def files_of(file: Path) -> dict[str, Path]:
-    """The application's file and every file of its own folder that it imports, there or further on, by the names that imports go by.
+    """The application's file and every file of its own folder that it imports, there or further on, by the
+    names that imports go by.
 
-    Import statements count wherever they stand, in functions too. What is imported by a name that is computed is not seen. Raises OSError.
+    Import statements count wherever they stand, in functions too. What is imported by a name that is computed
+    is not seen. Raises OSError.
     """
     folder = file.absolute().parent
     found = {file.name: file}
@@ -43,7 +50,8 @@ def files_of(file: Path) -> dict[str, Path]:
 
 
 def _own_modules(folder: Path, source: bytes, package: str) -> Iterator[tuple[str, str]]:
-    """(file's name below `folder`, its package) of what `source`, a module of `package`, imports from there."""
+    """(file's name below `folder`, its package) of what `source`, a module of `package`, imports from
+    there."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -52,7 +60,10 @@ def _own_modules(folder: Path, source: bytes, package: str) -> Iterator[tuple[st
         parts = dotted.split(".")
         for count in range(1, len(parts) + 1):  # a package's own file comes with each of its modules
             place = "/".join(parts[:count])
-            for name, inner in ((f"{place}.py", ".".join(parts[: count - 1])), (f"{place}/__init__.py", ".".join(parts[:count]))):
+            for name, inner in (
+                (f"{place}.py", ".".join(parts[: count - 1])),
+                (f"{place}/__init__.py", ".".join(parts[:count])),
+            ):
                 if (folder / name).is_file():
                     yield name, inner
 

@@ -1,21 +1,23 @@
-"""A drill: deliberate faults against a job that runs, one at a time, and what must be true before it has passed.
+"""A drill: deliberate faults against a job that runs, one at a time, and what must be true before it has
+passed.
 
     Pending ─▶ Running: whole, gives results ─▶ strike (announced first) ─▶ the fault is seen ─▶ whole again ─▶ results
                               ▲                                                                                    │
                               └────────────────────────── as often as asked ───────────────────────────────────────┴▶ Auditing ─▶ verdict
 
-| verdict      | means                                                                                                               |
+| verdict      | means |
 |--------------|---------------------------------------------------------------------------------------------------------------------|
-| Passed       | every fault was seen to take place, output went on after each (or the input had ended), and the audit is clean        |
+| Passed       | every fault was seen to take place, output went on after each (or the input had ended), and the audit is clean |
 | Failed       | the job has broken a promise: it did not come back, gave no more results, saved nothing any more, or the audit differs |
-| Inconclusive | the drill has proved nothing, and `reason` says why: there is no job, no input, no fault, no audit                    |
+| Inconclusive | the drill has proved nothing, and `reason` says why: there is no job, no input, no fault, no audit |
 
-`step` is the same on a laptop (cli/local_drill.py) and in the operator; both look, and carry out what it says.
+`step` is the same on a laptop (cli/local_drill.py) and in the operator; both look, and carry out what it
+says.
 
-Keeps: a fault is in the status before it is made, and made once: whoever finds one announced waits for its end. Every wait has a bound.
-What was not seen is not taken for granted: a signal that was sent is no fault, an audit of nothing is no audit.
-Does not: look, strike or audit.
-"""
+Keeps: a fault is in the status before it is made, and made once: whoever finds one announced waits for its
+end. Every wait has a bound. What was not seen is not taken for granted: a signal that was sent is no fault,
+an audit of nothing is no audit. Does not: look, strike or audit.
+"""  # noqa: E501
 
 import dataclasses
 import random
@@ -25,7 +27,17 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.job.drill_status import BROKEN, MOST_FAULTS, OVER, AuditResult, DrillStatus, FaultResult, Phase, Reason, Sight
+from flamestream.job.drill_status import (
+    BROKEN,
+    MOST_FAULTS,
+    OVER,
+    AuditResult,
+    DrillStatus,
+    FaultResult,
+    Phase,
+    Reason,
+    Sight,
+)
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
 from flamestream.job.status import JobStatus
 
@@ -91,7 +103,8 @@ class DrillObserved:
     out_of_reach: str = ""
     """Why the target cannot be looked at, or struck."""
     gap_resolution_ms: float = 100.0
-    """So much an output gap may be too long: workers report what they gave so often, and a killed one cannot any more."""
+    """So much an output gap may be too long: workers report what they gave so often, and a killed one cannot
+    any more."""
     cannot_audit: str = ""
     """Why this job's output can never be audited, as far as that is known without reading it."""
     refused: str = ""
@@ -128,20 +141,35 @@ def step(seen: DrillObserved) -> Step:
     return _struck(seen) if status.struck_at else _between(seen)
 
 
-# --- before a fault ---------------------------------------------------------------------------------------------------------------------
+# --- before a fault -----------------------------------------------------------------------------------------
 
 
 def _begun(seen: DrillObserved) -> Step:
     if seen.age > TAKEN_UP_WITHIN:
-        text = f"nobody took it up within {TAKEN_UP_WITHIN:.0f} s, and a fault that late may surprise somebody: make another drill"
+        text = (
+            f"nobody took it up within {TAKEN_UP_WITHIN:.0f} s, and a fault that late may surprise somebody: "
+            "make another drill"
+        )
         return _over(seen, "Expired", text)
     if not seen.job_phase:
         return _over(seen, "JobNotFound", f"there is no job {seen.plan.job!r}: {_RUNS}")
     if seen.plan.audit and seen.cannot_audit:
-        text = f"nothing was broken, for the output could not be audited: {seen.cannot_audit}. A drill without audit measures the gap only"
+        text = (
+            f"nothing was broken, for the output could not be audited: {seen.cannot_audit}. A drill without "
+            "audit measures the gap only"
+        )
         return _over(seen, "NotAudited", text)
     now = precise(seen.now)
-    return Step(replace(seen.status, phase="Running", started_at=now, since=now, asked=seen.plan.times, job_uid=seen.job_uid))
+    return Step(
+        replace(
+            seen.status,
+            phase="Running",
+            started_at=now,
+            since=now,
+            asked=seen.plan.times,
+            job_uid=seen.job_uid,
+        )
+    )
 
 
 def _without_job(seen: DrillObserved) -> Step | None:
@@ -150,7 +178,9 @@ def _without_job(seen: DrillObserved) -> Step | None:
         return _over(seen, "JobDeleted", f"the job {plan.job!r} was deleted meanwhile, after {_count(seen)}")
     if phase == "Failed" and (status.done or status.struck_at):
         where = f"after the fault at {status.victim}" if status.victim else "after its faults"
-        return _over(seen, "JobFailed", f"the job failed {where}: {seen.job_message or 'look at its conditions'}")
+        return _over(
+            seen, "JobFailed", f"the job failed {where}: {seen.job_message or 'look at its conditions'}"
+        )
     if phase in ("Failed", "Suspended", "Stopped") and status.phase == "Running":
         return _over(seen, "NotRunning", f"the job {plan.job!r} is {phase}, after {_count(seen)}: {_RUNS}")
     return None
@@ -160,7 +190,11 @@ def _between(seen: DrillObserved) -> Step:
     """No fault is under way."""
     status, plan = seen.status, seen.plan
     if seen.job_phase == "Completed" and not status.done:
-        return _over(seen, "Completed", f"the job has completed before anything was broken: {_RUNS}, and input that goes on")
+        return _over(
+            seen,
+            "Completed",
+            f"the job has completed before anything was broken: {_RUNS}, and input that goes on",
+        )
     if seen.job_phase == "Completed" or status.done >= plan.times:
         return _saved(seen)
     if seen.out_of_reach:
@@ -201,13 +235,14 @@ def _due(seen: DrillObserved) -> Step:
         return _over(seen, "Refused", f"there is no {plan.target} that could be struck")
     victim, now = rng.choice(sorted(seen.victims)), precise(seen.now)
     announced = replace(
-        status, struck_at=now, since=now, victim=victim, lives=list(seen.victims[victim]), peers=len(seen.victims), seen="",
-        attempt=_attempt(seen), next_at="", whole_at="", message="",
+        status, struck_at=now, since=now, victim=victim, lives=list(seen.victims[victim]),
+        peers=len(seen.victims), seen="", attempt=_attempt(seen), next_at="", whole_at="", message="",
     )  # fmt: skip
-    return Step(announced, "strike", 0.05)  # written before it is made (!): whoever finds it waits for its end
+    # written before it is made (!): whoever finds it waits for its end
+    return Step(announced, "strike", 0.05)
 
 
-# --- after one --------------------------------------------------------------------------------------------------------------------------
+# --- after one ----------------------------------------------------------------------------------------------
 
 
 def _struck(seen: DrillObserved) -> Step:
@@ -218,15 +253,21 @@ def _struck(seen: DrillObserved) -> Step:
     if not status.seen:  # a signal that was sent is no fault (!)
         return _sighted(seen)
     if seen.job_phase == "Completed":
-        counts = seen.attempt > status.attempt or not plan.hits  # else it had ended before anybody missed the victim
+        # else it had ended before anybody missed the victim
+        counts = seen.attempt > status.attempt or not plan.hits
         return Step(_with_fault(seen, None, "ended") if counts else _without_fault(status), look_again=0.05)
     if not passed(seen.now, status.struck_at, plan.lasting):
         return Step(status)  # it is over when the zombie has come back, and changed nothing
     if not _recovered(seen):
-        return _in_time(seen, status.struck_at, plan.timeout + plan.lasting, f"after the fault at {status.victim}")
+        return _in_time(
+            seen, status.struck_at, plan.timeout + plan.lasting, f"after the fault at {status.victim}"
+        )
     assert told is not None, "a whole job has a coordinator"
     if not status.whole_at:
-        return Step(replace(_watched(seen), epoch=told.epoch, mark=max(worker.minimal for worker in told.workers)), look_again=0.2)
+        return Step(
+            replace(_watched(seen), epoch=told.epoch, mark=max(worker.minimal for worker in told.workers)),
+            look_again=0.2,
+        )
     if _attempt(seen) != status.whole_attempt:  # somebody else's recovery: counters began anew
         counted_anew = replace(_watched(seen), whole_at=status.whole_at)
         return _again(seen, status.struck_at, counted_anew, f"after the fault at {status.victim}")
@@ -242,7 +283,10 @@ def _sighted(seen: DrillObserved) -> Step:
     if seen.job_phase == "Completed":
         return Step(_without_fault(status), look_again=0.05)
     if passed(seen.now, status.struck_at, seen.plan.lasting + SEEN_WITHIN):
-        text = f"the fault at {status.victim} was announced, and nobody saw that it took place; {_count(seen)} took place before"
+        text = (
+            f"the fault at {status.victim} was announced, and nobody saw that it took place; {_count(seen)} "
+            "took place before"
+        )
         return _over(seen, "NotStruck", text)
     return Step(status, look_again=0.2)
 
@@ -269,13 +313,14 @@ def _with_fault(seen: DrillObserved, gap: float | None, then: Literal["output", 
     whole, struck = moment(status.whole_at) if status.whole_at else seen.now, moment(status.struck_at)
     last = told.last_recovery if told is not None and told.attempt > status.attempt else None
     fault = FaultResult(
-        victim=status.victim, time=status.struck_at, seen=status.seen, recovered_ms=round(max(0.0, whole - struck) * 1000, 1),
+        victim=status.victim, time=status.struck_at, seen=status.seen,
+        recovered_ms=round(max(0.0, whole - struck) * 1000, 1),
         recovery_ms=round(last.duration_ms, 1) if last is not None else 0.0, output_gap_ms=gap, then=then,
         gap_resolution_ms=seen.gap_resolution_ms if gap is not None else None,
     )  # fmt: skip
     return replace(
-        _without_fault(status), done=status.done + 1, faults=[*status.faults, fault][-MOST_FAULTS:], since=precise(seen.now),
-        longest_recovery_ms=max(status.longest_recovery_ms, fault.recovered_ms),
+        _without_fault(status), done=status.done + 1, faults=[*status.faults, fault][-MOST_FAULTS:],
+        since=precise(seen.now), longest_recovery_ms=max(status.longest_recovery_ms, fault.recovered_ms),
         longest_output_gap_ms=max(status.longest_output_gap_ms, gap or 0.0),
     )  # fmt: skip
 
@@ -285,28 +330,40 @@ def _without_fault(status: DrillStatus) -> DrillStatus:
 
 
 def gap_since(told: JobStatus | None, struck: float) -> float | None:
-    """Milliseconds of the longest stretch without output that ended after that moment (0: none that is longer than the resolution); None
-    if nobody who was there before it can tell."""
+    """Milliseconds of the longest stretch without output that ended after that moment (0: none that is longer
+    than the resolution); None if nobody who was there before it can tell."""
     if told is None or not 0 < told.first_output < struck * 1e6:
         return None
     return next((round(length / 1000, 1) for end, length in told.gaps if end > struck * 1e6), 0.0)
 
 
-# --- the audit and the verdict ----------------------------------------------------------------------------------------------------------
+# --- the audit and the verdict ------------------------------------------------------------------------------
 
 
 def _saved(seen: DrillObserved) -> Step:
-    """Until an epoch holds what came after the last fault: an audit does not miss what lies above the committed cut."""
+    """Until an epoch holds what came after the last fault: an audit does not miss what lies above the
+    committed cut."""
     status, plan, told = seen.status, seen.plan, seen.told
     if not plan.audit:
-        text = f"{_count(seen)} took place, and output went on{_ended(seen)}. Nothing was audited: this says nothing about the guarantee"
+        text = (
+            f"{_count(seen)} took place, and output went on{_ended(seen)}. Nothing was audited: this says "
+            "nothing about the guarantee"
+        )
         return _over(seen, "NotAudited", text)
-    held = told is not None and (not told.unsaved_since or (told.epoch > status.epoch and told.cut_time >= status.mark))
+    held = told is not None and (
+        not told.unsaved_since or (told.epoch > status.epoch and told.cut_time >= status.mark)
+    )
     if held or not plan.saves or seen.job_phase == "Completed":
         epoch = told.epoch if held and plan.saves and told is not None else 0
-        return Step(replace(status, phase="Auditing", epoch=epoch, since=precise(seen.now), message=""), look_again=0.05)
+        return Step(
+            replace(status, phase="Auditing", epoch=epoch, since=precise(seen.now), message=""),
+            look_again=0.05,
+        )
     if passed(seen.now, status.since, plan.timeout):
-        text = f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's conditions"
+        text = (
+            f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's "
+            "conditions"
+        )
         return _over(seen, "NotSaved", text)
     return Step(status)
 
@@ -317,7 +374,9 @@ def _audited(seen: DrillObserved) -> Step:
         return _over(seen, "NotAudited", f"the output could not be audited: {seen.audit_problem}")
     if found is None:
         if passed(seen.now, status.since, AUDIT_WITHIN):
-            return _over(seen, "AuditTimedOut", f"the audit did not end within {AUDIT_WITHIN:.0f} s: look at its pod")
+            return _over(
+                seen, "AuditTimedOut", f"the audit did not end within {AUDIT_WITHIN:.0f} s: look at its pod"
+            )
         return Step(status, "audit", 1.0)
     return _concluded(dataclasses.replace(seen, status=replace(status, audit=found)), found)
 
@@ -329,10 +388,15 @@ def _concluded(seen: DrillObserved, found: AuditResult) -> Step:
     if not found.delivered or not found.records:  # an audit of nothing is no audit (!)
         return _over(seen, "NotAudited", f"the audit is of nothing: {text}")
     if not found.complete and found.epoch < seen.status.epoch:
-        short = f"the audit goes to epoch {found.epoch}, and only epoch {seen.status.epoch} holds what came after the last fault"
+        short = (
+            f"the audit goes to epoch {found.epoch}, and only epoch {seen.status.epoch} holds what came "
+            "after the last fault"
+        )
         return _over(seen, "NotAudited", f"{short}; {text}")
     if seen.status.done < seen.plan.times:
-        return _over(seen, "FewerFaults", f"only {_count(seen)} took place, then the job had completed; {text}")
+        return _over(
+            seen, "FewerFaults", f"only {_count(seen)} took place, then the job had completed; {text}"
+        )
     return _over(seen, "Clean", f"{_count(seen)} took place, and output went on{_ended(seen)}; {text}")
 
 
@@ -348,7 +412,11 @@ def _ended(seen: DrillObserved) -> str:
 def _idle(seen: DrillObserved, before: str) -> Step:
     entered = _entered(seen) - seen.status.entered if seen.told is not None else 0
     what = f"{entered:,} items entered and gave no result" if entered > 0 else "nothing entered"
-    return _over(seen, "Idle", f"the job is idle: {what} for {RESULTS_WITHIN:.0f} s ({before}). Feed its sources during a drill")
+    return _over(
+        seen,
+        "Idle",
+        f"the job is idle: {what} for {RESULTS_WITHIN:.0f} s ({before}). Feed its sources during a drill",
+    )
 
 
 def _in_time(seen: DrillObserved, since: str, within: float, when: str) -> Step:
@@ -359,18 +427,31 @@ def _in_time(seen: DrillObserved, since: str, within: float, when: str) -> Step:
 
 
 def _again(seen: DrillObserved, since: str, status: DrillStatus, when: str) -> Step:
-    """Results are waited for anew in another attempt; of a job that is whole for a moment only, not for ever."""
+    """Results are waited for anew in another attempt; of a job that is whole for a moment only, not for
+    ever."""
     within = seen.plan.timeout + seen.plan.lasting + RESULTS_WITHIN
-    return _in_time(seen, since, within, when) if passed(seen.now, since, within) else Step(status, look_again=0.2)
+    return (
+        _in_time(seen, since, within, when)
+        if passed(seen.now, since, within)
+        else Step(status, look_again=0.2)
+    )
 
 
 def _over(seen: DrillObserved, reason: Reason, message: str) -> Step:
     """The verdict: which one it is follows from its reason."""
     phase: Phase = "Passed" if reason == "Clean" else "Failed" if reason in BROKEN else "Inconclusive"
-    return Step(replace(seen.status, phase=phase, reason=reason, message=message[:LONGEST_MESSAGE], finished_at=written(seen.now)))
+    return Step(
+        replace(
+            seen.status,
+            phase=phase,
+            reason=reason,
+            message=message[:LONGEST_MESSAGE],
+            finished_at=written(seen.now),
+        )
+    )
 
 
-# --- the coordinator's word -------------------------------------------------------------------------------------------------------------
+# --- the coordinator's word ---------------------------------------------------------------------------------
 
 
 def is_whole(seen: DrillObserved) -> bool:

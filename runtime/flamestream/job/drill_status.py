@@ -1,4 +1,5 @@
-"""What is known of a drill: how far it is, each fault with what was seen of it, and the verdict with its reason.
+"""What is known of a drill: how far it is, each fault with what was seen of it, and the verdict with its
+reason.
 
 A FlameStreamDrill's status is this, and `flamestream drill --json` prints it.
 
@@ -14,8 +15,8 @@ OVER: Final[tuple[Phase, ...]] = ("Passed", "Failed", "Inconclusive")
 Reason = Literal[
     "", "Clean",
     "NotClean", "OutputStopped", "NotWhole", "NotSaved", "JobFailed",
-    "Completed", "FewerFaults", "Idle", "Refused", "NotStruck", "NotAudited", "AuditTimedOut", "JobNotFound", "JobDeleted", "NotRunning",
-    "Expired", "Unreadable", "DrillsOff", "DrillDeleted", "Stalled",
+    "Completed", "FewerFaults", "Idle", "Refused", "NotStruck", "NotAudited", "AuditTimedOut", "JobNotFound",
+    "JobDeleted", "NotRunning", "Expired", "Unreadable", "DrillsOff", "DrillDeleted", "Stalled",
 ]  # fmt: skip
 BROKEN: Final[tuple[Reason, ...]] = ("NotClean", "OutputStopped", "NotWhole", "NotSaved", "JobFailed")
 """Reasons of a job that has broken a promise: the drill has Failed."""
@@ -41,8 +42,9 @@ class FaultResult(_Part, frozen=True):
     recovery_ms: float = 0
     """The coordinator's own figure: from the cause to the replay."""
     output_gap_ms: float | None = None
-    """The longest time in which no consumer was given anything, between the fault and results of the job that is whole again. Left out: not
-    known, because the input had ended, or nobody who was there before the fault can tell."""
+    """The longest time in which no consumer was given anything, between the fault and results of the job that
+    is whole again. Left out: not known, because the input had ended, or nobody who was there before the fault
+    can tell."""
     gap_resolution_ms: float | None = None
     """So much the gap may be too long: from how often it was looked, or workers reported."""
     then: Literal["output", "ended"] = "output"
@@ -86,28 +88,33 @@ class AuditResult(_Part, frozen=True):
     """The first item that differs."""
 
     def in_words(self) -> str:
-        """The verdict in a line: what must be 0 is always said, the rest where there is something to say, and how far the audit goes."""
+        """The verdict in a line: what must be 0 is always said, the rest where there is something to say, and
+        how far the audit goes."""
         always = {"lost": self.lost, "doubled": self.doubled, "reordered": self.reordered}
         other = {
-            "that the reference does not have": self.foreign, "in a wrong slot": self.misplaced, "not due yet": self.not_due,
-            "records missing from the input": self.missing_input, "unexpected ones in it": self.unexpected_input,
+            "that the reference does not have": self.foreign, "in a wrong slot": self.misplaced,
+            "not due yet": self.not_due, "records missing from the input": self.missing_input,
+            "unexpected ones in it": self.unexpected_input,
         }  # fmt: skip
         words = [f"{count:,} {what}" for what, count in always.items()]
         words += [f"{count:,} {what}" for what, count in other.items() if count]
         limits = "; ".join(filter(None, (self.bounds, self.input)))
-        return f"{self.delivered:,} results of {self.records:,} records: {', '.join(words)}" + (f" ({limits})" if limits else "")
+        return f"{self.delivered:,} results of {self.records:,} records: {', '.join(words)}" + (
+            f" ({limits})" if limits else ""
+        )
 
 
 class DrillStatus(_Part, frozen=True):
     """The state of a drill, and its verdict."""
 
     phase: Phase = "Pending"
-    """Passed: every fault took place, output went on after each, and the audit is clean. Failed: the job has broken a promise.
-    Inconclusive: the drill has proved nothing."""
+    """Passed: every fault took place, output went on after each, and the audit is clean. Failed: the job has
+    broken a promise. Inconclusive: the drill has proved nothing."""
     reason: Reason = ""
-    """The verdict in a word. Passed: Clean. Failed: NotClean, OutputStopped, NotWhole, NotSaved, JobFailed. Inconclusive: Completed,
-    FewerFaults, Idle, Refused, NotStruck, NotAudited, AuditTimedOut, JobNotFound, JobDeleted, NotRunning, Expired, Unreadable; the
-    command line also says DrillsOff, DrillDeleted and Stalled."""
+    """The verdict in a word. Passed: Clean. Failed: NotClean, OutputStopped, NotWhole, NotSaved, JobFailed.
+    Inconclusive: Completed, FewerFaults, Idle, Refused, NotStruck, NotAudited, AuditTimedOut, JobNotFound,
+    JobDeleted, NotRunning, Expired, Unreadable; the command line also says DrillsOff, DrillDeleted and
+    Stalled."""
     message: Annotated[str, Meta(max_length=1024)] = ""
     """The state or the verdict in a sentence, with what to do if that is on you."""
     asked: int = 0
@@ -149,7 +156,8 @@ class DrillStatus(_Part, frozen=True):
     entered: int = 0
     """Items that had entered then."""
     epoch: int = 0
-    """The epoch that was committed when the job was whole after the newest fault; of an audit: the one that it must reach."""
+    """The epoch that was committed when the job was whole after the newest fault; of an audit: the one that
+    it must reach."""
     mark: int = 0
     """Minimal time then: an epoch whose cut is not below it holds what came after the fault."""
     started_at: str = ""

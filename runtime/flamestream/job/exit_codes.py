@@ -36,8 +36,8 @@ class ExitCode(enum.IntEnum):
 
 
 BY_CATEGORY: Final = {
-    "": ExitCode.OK, "user": ExitCode.JOB_FAILED, "fenced": ExitCode.ALREADY_RUNNING, "retryable": ExitCode.UNAVAILABLE,
-    "corrupt": ExitCode.CORRUPT, "bug": ExitCode.BUG,
+    "": ExitCode.OK, "user": ExitCode.JOB_FAILED, "fenced": ExitCode.ALREADY_RUNNING,
+    "retryable": ExitCode.UNAVAILABLE, "corrupt": ExitCode.CORRUPT, "bug": ExitCode.BUG,
 }  # fmt: skip
 """The exit code of a process by the category of what ended it."""
 

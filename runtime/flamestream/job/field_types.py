@@ -1,8 +1,11 @@
-"""Whether ready-made functions fit the classes of what they are given, as far as the graph says it without running.
+"""Whether ready-made functions fit the classes of what they are given, as far as the graph says it without
+running.
 
-A source's `type`, `fs.record(...)` and what a vectorised function makes are known; behind an ordinary function nothing is.
+A source's `type`, `fs.record(...)` and what a vectorised function makes are known; behind an ordinary
+function nothing is.
 
-Keeps: what is refused here would have failed for every record. Does not: run anything (trial.py finds the rest).
+Keeps: what is refused here would have failed for every record. Does not: run anything (trial.py finds the
+rest).
 """
 
 from collections.abc import Mapping
@@ -18,7 +21,8 @@ KEEPS = (Kind.SOURCE, Kind.MERGE, Kind.FILTER, Kind.LOOP, Kind.SINK)
 
 
 def check_fields(graph: Graph, records: Mapping[str, type | None]) -> list[str]:
-    """Warnings: keys that are floats. `records`: what each source gives. Raises GraphError that names operation, line and field."""
+    """Warnings: keys that are floats. `records`: what each source gives. Raises GraphError that names
+    operation, line and field."""
     given = _given(graph, records)
     warnings = []
     for vertex in graph.vertices:
@@ -26,12 +30,15 @@ def check_fields(graph: Graph, records: Mapping[str, type | None]) -> list[str]:
         for function in (vertex.key, vertex.combine, vertex.emit):
             check_function(cls, function, said(vertex), folded=True)
         if cls is not None and isinstance(vertex.key, ready.Field) and _is_float(cls, vertex.key.name):
-            warnings.append(FLOAT_KEY.format(where=said(vertex), key=f"{vertex.key.written} of {cls.__qualname__}"))
+            warnings.append(
+                FLOAT_KEY.format(where=said(vertex), key=f"{vertex.key.written} of {cls.__qualname__}")
+            )
     return warnings
 
 
 FLOAT_KEY = (
-    "{where}: {key} is a float: keys are told apart by their bytes, so 0.0 and -0.0 are two keys, every NaN is one, and what is computed "
+    "{where}: {key} is a float: keys are told apart by their bytes, so 0.0 and -0.0 are two keys, every NaN "
+    "is one, and what is computed "
     "in another order may be another key. Use int (cents, milliseconds) or str"
 )
 
@@ -42,7 +49,8 @@ def said(vertex: Vertex) -> str:
 
 
 def _given(graph: Graph, records: Mapping[str, type | None]) -> dict[int, type | None]:
-    """The one class of everything that enters each vertex; None if that is not known. Only vertices that sources lead to are in it."""
+    """The one class of everything that enters each vertex; None if that is not known. Only vertices that
+    sources lead to are in it."""
     given: dict[int, type | None] = {vertex.id: records.get(vertex.name) for vertex in graph.sources}
     changed = True
     while changed:

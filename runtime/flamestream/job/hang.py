@@ -1,4 +1,5 @@
-"""A time limit for the user's functions where somebody waits in front of a terminal for what they make of a few records.
+"""A time limit for the user's functions where somebody waits in front of a terminal for what they make of a
+few records.
 
 >>> with within(5.0, "two functions"):
 ...     1 + 1
@@ -32,7 +33,8 @@ def within(seconds: float, what: str) -> Iterator[None]:
         raise _Late(_where(frame))
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)  # again and again: native code between may swallow what a handler raises
+    # again and again: native code between may swallow what a handler raises
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
     try:
         yield
     except _Late as error:
@@ -43,4 +45,8 @@ def within(seconds: float, what: str) -> Iterator[None]:
 
 
 def _where(frame: FrameType | None) -> str:
-    return "?" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+    return (
+        "?"
+        if frame is None
+        else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+    )

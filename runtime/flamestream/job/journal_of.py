@@ -1,6 +1,7 @@
 """Where the manifest says that the journal is: a folder, the cluster's ZooKeeper, or a topic with its access.
 
-Keeps: a topic without brokers is reached as the job's Kafka source is. Does not: open anything (journal/places.py).
+Keeps: a topic without brokers is reached as the job's Kafka source is. Does not: open anything
+(journal/places.py).
 """
 
 from typing import Any, Final
@@ -19,8 +20,8 @@ _PLACE: Final = ("spec", "journal", "kafka")
 
 
 def journal_of(job: Job, zookeeper: ZooKeeperAccess = NOWHERE) -> JournalConfig | None:
-    """The journal as workers and audits are told of it; None: the job has none. `zookeeper`: that of the job record.
-    Raises ManifestError."""
+    """The journal as workers and audits are told of it; None: the job has none. `zookeeper`: that of the job
+    record. Raises ManifestError."""
     journal = job.spec.journal
     if journal is None:
         return None
@@ -43,16 +44,27 @@ def _topic(job: Job, written: JournalTopic) -> KafkaJournal:
 
 def _of_a_source(job: Job, written: JournalTopic) -> dict[str, Any]:
     if written.settings or written.secrets:
-        raise job.error(_PLACE, "settings and secrets belong to brokers: write brokers as well, or leave all three to the source")
+        raise job.error(
+            _PLACE,
+            "settings and secrets belong to brokers: write brokers as well, or leave all three to the source",
+        )
     found: list[dict[str, Any]] = []
     for source in [job.source(name) for name in job.spec.sources]:
         if not issubclass(sources.kind_of(source) or object, KafkaAccess):
             continue
         (settings,) = source.values()
-        access = {name: settings[name] for name in _ACCESS if name in settings} if isinstance(settings, dict) else {}
+        access = (
+            {name: settings[name] for name in _ACCESS if name in settings}
+            if isinstance(settings, dict)
+            else {}
+        )
         if access not in found:
             found.append(access)
     if len(found) != 1:
-        has = "no source is in Kafka" if not found else "the job's Kafka sources are reached in different ways"
-        raise job.error(_PLACE, f"{has}: write brokers: host:port (and settings and secrets, if a login is needed)")
+        has = (
+            "no source is in Kafka" if not found else "the job's Kafka sources are reached in different ways"
+        )
+        raise job.error(
+            _PLACE, f"{has}: write brokers: host:port (and settings and secrets, if a login is needed)"
+        )
     return found[0]

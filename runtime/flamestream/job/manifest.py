@@ -1,9 +1,11 @@
 """The manifest: a FlameStreamJob in YAML, the same file for a laptop and for a cluster.
 
-`read` gives a `Job`, or a ManifestError that names file, line and field and says what to write instead. An unknown field is an error,
-and so is a missing setting that decides where data lives or what is promised: nothing important has a silent default.
+`read` gives a `Job`, or a ManifestError that names file, line and field and says what to write instead. An
+unknown field is an error, and so is a missing setting that decides where data lives or what is promised:
+nothing important has a silent default.
 
-Keeps: two readings of one file are equal. Does not: look at the graph (validation.py), or open a source or a sink.
+Keeps: two readings of one file are equal. Does not: look at the graph (validation.py), or open a source or a
+sink.
 """
 
 import re
@@ -43,15 +45,19 @@ class Application(_Part, frozen=True):
     """The Python file, and the name of the graph in it."""
 
     file: Annotated[str, Meta(min_length=1, max_length=1024)]
-    """Path of the Python file: from the manifest's folder, in a cluster from the ConfigMap, the archive or the image's folder."""
+    """Path of the Python file: from the manifest's folder, in a cluster from the ConfigMap, the archive or
+    the image's folder."""
     graph: Annotated[str, Meta(min_length=1, max_length=253)]
     """Name of the fs.Graph in the file."""
     config_map: ObjectName | None = None
-    """A ConfigMap in the cluster whose keys are the application's files. A change of it is a change of the application."""
-    py_files: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1024)]], Meta(max_length=32)] = field(default_factory=list)
-    """Pure Python for its path: archives (.zip, .whl) and modules (.py), from a path (a mounted volume) or s3://bucket/name.zip; with
-    #sha256=HEX behind it, pinned to that content. In a cluster what is not in the application's folder must be pinned. The application's
-    file may be at the top of one."""
+    """A ConfigMap in the cluster whose keys are the application's files. A change of it is a change of the
+    application."""
+    py_files: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1024)]], Meta(max_length=32)] = (
+        field(default_factory=list)
+    )
+    """Pure Python for its path: archives (.zip, .whl) and modules (.py), from a path (a mounted volume) or
+    s3://bucket/name.zip; with #sha256=HEX behind it, pinned to that content. In a cluster what is not in the
+    application's folder must be pinned. The application's file may be at the top of one."""
 
 
 class Workers(_Part, frozen=True):
@@ -63,8 +69,11 @@ class Workers(_Part, frozen=True):
     """Started workers without slots, which take over at once."""
     slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] = DEFAULT_SLOTS
     """Virtual partitions; fixed for the life of the job."""
-    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "200m"}, limits={"memory": "2Gi"}))
-    """Requests and limits of a worker's container in a cluster. Spark makes its memory's request equal to the limit."""
+    resources: Resources = field(
+        default_factory=lambda: Resources(requests={"cpu": "200m"}, limits={"memory": "2Gi"})
+    )
+    """Requests and limits of a worker's container in a cluster. Spark makes its memory's request equal to the
+    limit."""
 
 
 class Checkpoint(_Part, frozen=True):
@@ -73,9 +82,11 @@ class Checkpoint(_Part, frozen=True):
     interval: Seconds
     """Time between two epochs, like 50ms, 1s, 2m. Results never wait for it."""
     store: Annotated[str, Meta(min_length=1, max_length=1024)]
-    """A folder, or s3://bucket/prefix (with ?endpoint=http://host:port&region=name if needed); in a cluster the latter."""
+    """A folder, or s3://bucket/prefix (with ?endpoint=http://host:port&region=name if needed); in a cluster
+    the latter."""
     secret: ObjectName | None = None
-    """A Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A cluster needs it: the operator does not lend its own identity."""
+    """A Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY. A cluster needs it: the operator does not
+    lend its own identity."""
 
 
 class JournalTopic(_Part, frozen=True):
@@ -84,7 +95,8 @@ class JournalTopic(_Part, frozen=True):
     topic: Annotated[str, Meta(min_length=1, max_length=249, pattern=r"^[-._a-zA-Z0-9]+$")]
     """Made if it is not there: compacted, a partition for each reader of a source."""
     brokers: Annotated[str, Meta(max_length=1024)] = ""
-    """host:port, several separated by commas; left out: brokers, settings and secrets are those of the job's Kafka source."""
+    """host:port, several separated by commas; left out: brokers, settings and secrets are those of the job's
+    Kafka source."""
     settings: Free = field(default_factory=dict)
     """The Kafka client's own, text to a plain value."""
     secrets: Free = field(default_factory=dict)
@@ -95,7 +107,8 @@ class JournalSettings(_Part, frozen=True):
     """The place where the order of journalled sources is kept: a folder or a topic."""
 
     folder: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
-    """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's ZooKeeper."""
+    """A folder; in a cluster on a volume that a lost node cannot take, or zookeeper:// for the cluster's
+    ZooKeeper."""
     kafka: JournalTopic | None = None
     """Instead of a folder: a topic, which the brokers keep as safely as its replicas say."""
     fsync: bool = True
@@ -103,7 +116,8 @@ class JournalSettings(_Part, frozen=True):
     keep: bool = False
     """Keep everything, so that `audit` can read the input again."""
     shared: bool = False
-    """You promise that the folder is one and the same on every node though its volume does not say so (NFS mounted by the hosts)."""
+    """You promise that the folder is one and the same on every node though its volume does not say so (NFS
+    mounted by the hosts)."""
 
 
 class DeadLetter(_Part, frozen=True):
@@ -117,16 +131,19 @@ class SparkSettings(_Part, frozen=True):
     """Spark's own settings."""
 
     master: str | None = None
-    """Spark's master URL; left out: local, as wide as the job has workers and standbys. A cluster does not look at it."""
+    """Spark's master URL; left out: local, as wide as the job has workers and standbys. A cluster does not
+    look at it."""
     conf: Annotated[dict[str, str], Meta(max_length=64)] = field(default_factory=dict)
     """Spark settings, text to text."""
 
 
 class Limits(_Part, frozen=True):
-    """Bounds of each source's input that has entered and is not delivered yet. Less means shorter recoveries under a backlog."""
+    """Bounds of each source's input that has entered and is not delivered yet. Less means shorter recoveries
+    under a backlog."""
 
     runs: Annotated[int, Meta(ge=1, le=1_000_000)] = 1024
-    """Runs, which are what a source has read at once: at this many the source is asked for no more until results have left."""
+    """Runs, which are what a source has read at once: at this many the source is asked for no more until
+    results have left."""
     bytes: Annotated[int, Meta(ge=1)] = 8 << 20
     """Bytes of input: at this many the source is asked for no more until results have left."""
 
@@ -145,9 +162,11 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     checkpoint: Checkpoint
     """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
-    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none; on one machine also micro-batch."""
+    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none; on one machine also
+    micro-batch."""
     journal: JournalSettings | None = None
-    """The place where the order of journalled sources is kept; needed for sources that can be read in one order only."""
+    """The place where the order of journalled sources is kept; needed for sources that can be read in one
+    order only."""
     on_error: Literal["fail"] | DeadLetter = "fail"
     """fail: stop at an epoch and name the record; {deadLetter: SINK}: error items go to that sink."""
     limits: Limits = field(default_factory=Limits)
@@ -201,7 +220,8 @@ class Job(Struct, frozen=True):
         return [self.place(written) for written in self.spec.application.py_files]
 
     def source(self, name: str) -> dict[str, Any]:
-        """The spec of a source, with absolute paths: files are where the manifest is, whatever the working folder of a worker."""
+        """The spec of a source, with absolute paths: files are where the manifest is, whatever the working
+        folder of a worker."""
         return sources.placed(self.spec.sources[name], self.folder)
 
     def sink(self, name: str) -> dict[str, Any]:
@@ -221,7 +241,9 @@ def read(file: Path) -> Job:
     except OSError as error:
         raise ManifestError(f"{file}: cannot read the manifest: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ManifestError(f"{file}: the manifest is not UTF-8 (byte {error.start}): save it as UTF-8") from error
+        raise ManifestError(
+            f"{file}: the manifest is not UTF-8 (byte {error.start}): save it as UTF-8"
+        ) from error
     return parse_job(text, str(file))
 
 
@@ -252,23 +274,38 @@ def _check(job: Job, parsed: _File) -> None:
     if parsed.kind != "FlameStreamJob":
         raise job.error(("kind",), f"{parsed.kind!r} is unknown: write FlameStreamJob")
     if not _NAME.fullmatch(job.name):
-        message = f"{job.name!r} is not a DNS label: use up to 63 lower-case letters, digits and '-', not at an end"
+        message = (
+            f"{job.name!r} is not a DNS label: use up to 63 lower-case letters, digits and '-', not at an end"
+        )
         raise job.error(("metadata", "name"), message)
     _check_guarantee(job, job.spec.guarantee)
     journal = job.spec.journal
     if journal is not None and (journal.folder is None) == (journal.kafka is None):
-        raise job.error(("spec", "journal"), "it needs either a folder or a topic, like {folder: journal} or {kafka: {topic: NAME}}")
+        raise job.error(
+            ("spec", "journal"),
+            "it needs either a folder or a topic, like {folder: journal} or {kafka: {topic: NAME}}",
+        )
     for part, settings in (("sources", job.spec.sources), ("sinks", job.spec.sinks)):
         for name, setting in settings.items():
-            if not (isinstance(setting, dict) and len(setting) == 1 and all(isinstance(kind, str) for kind in setting)):
-                raise job.error(("spec", part, name), "it needs exactly one kind with its settings, like {files: {path: data}}")
+            if not (
+                isinstance(setting, dict)
+                and len(setting) == 1
+                and all(isinstance(kind, str) for kind in setting)
+            ):
+                raise job.error(
+                    ("spec", part, name),
+                    "it needs exactly one kind with its settings, like {files: {path: data}}",
+                )
     for place, message in idle_settings(job.spec, Limits()):
         raise job.error(place, message)
 
 
 def _check_guarantee(job: Job, guarantee: str) -> None:
     if guarantee in LATER:
-        raise job.error(("spec", "guarantee"), f"{guarantee!r} is not yet in this version: choose one of {', '.join(GUARANTEES)}")
+        raise job.error(
+            ("spec", "guarantee"),
+            f"{guarantee!r} is not yet in this version: choose one of {', '.join(GUARANTEES)}",
+        )
     if guarantee not in GUARANTEES:
         unknown = f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}"
         raise job.error(("spec", "guarantee"), f"{unknown}: choose one of {', '.join(GUARANTEES)}")
@@ -287,7 +324,9 @@ def _located(document: Document, message: str) -> ManifestError:
         return ManifestError(f"{document.where(path)}: the required field {name!r} is missing")
     known = _fields_at(path)
     there = document.where((*path, name))
-    return ManifestError(f"{there}: unknown field{_suggestion(name, known)} (fields of {dotted(path)}: {', '.join(known)})")
+    return ManifestError(
+        f"{there}: unknown field{_suggestion(name, known)} (fields of {dotted(path)}: {', '.join(known)})"
+    )
 
 
 def _fields_at(path: FieldPath) -> tuple[str, ...]:

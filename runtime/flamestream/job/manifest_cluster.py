@@ -27,7 +27,11 @@ class Resources(Part, frozen=True):
 class Driver(Part, frozen=True):
     """The Spark driver, which starts the workers' executors and is idle otherwise."""
 
-    resources: Resources = field(default_factory=lambda: Resources(requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "1Gi"}))
+    resources: Resources = field(
+        default_factory=lambda: Resources(
+            requests={"cpu": "100m", "memory": "512Mi"}, limits={"memory": "1Gi"}
+        )
+    )
     """Its container's requests and limits."""
 
 
@@ -57,15 +61,17 @@ class PodSettings(Part, frozen=True):
     priority_class_name: ObjectName | None = None
     """An existing priority class."""
     clients: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)
-    """Who may connect to the ports that sources and sinks listen on, as `from` of a NetworkPolicy; left out, anybody."""
+    """Who may connect to the ports that sources and sinks listen on, as `from` of a NetworkPolicy; left out,
+    anybody."""
 
 
 class Upgrade(Part, frozen=True):
-    """The fate of the state at a change of code or image. Without it, state is restored; a change of graph name or file is refused."""
+    """The fate of the state at a change of code or image. Without it, state is restored; a change of graph
+    name or file is refused."""
 
     strategy: Literal["Restore", "Fresh"]
-    """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the last stable spec if that
-    fails. Fresh: drop the state and begin anew."""
+    """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the
+    last stable spec if that fails. Fresh: drop the state and begin anew."""
 
 
 class Backoff(Part, frozen=True):
@@ -110,7 +116,8 @@ class ClusterSpec(Part, frozen=True):
     image: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
     """Image of driver and workers; left out, the operator's own."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When nodes pull the image; left out: IfNotPresent, and for the operator's own image as the operator was told."""
+    """When nodes pull the image; left out: IfNotPresent, and for the operator's own image as the operator was
+    told."""
     zookeeper: ZooKeeper | None = None
     """The ZooKeeper of the job record; left out, the operator's."""
     driver: Driver = field(default_factory=Driver)
@@ -118,7 +125,8 @@ class ClusterSpec(Part, frozen=True):
     pods: PodSettings = field(default_factory=PodSettings)
     """Settings of all pods of the job."""
     high_availability: bool = False
-    """Run as two Spark applications on different nodes, so that losing a driver is losing some workers only. Needs two workers."""
+    """Run as two Spark applications on different nodes, so that losing a driver is losing some workers only.
+    Needs two workers."""
     suspend: bool = False
     """Stop at a committed epoch, and stay stopped until this is false again."""
     upgrade: Upgrade | None = None
@@ -126,8 +134,9 @@ class ClusterSpec(Part, frozen=True):
     restore_from: RestoreFrom | None = None
     """A savepoint to begin with, looked at only while the job has no state."""
     restart_policy: Literal["Always", "OnFailure", "Never"] = "OnFailure"
-    """Whether a job that failed is started again: after every failure (Always: those of the application itself too, with the pauses of
-    backoff), after those that may pass, or never. A job that completed is not."""
+    """Whether a job that failed is started again: after every failure (Always: those of the application
+    itself too, with the pauses of backoff), after those that may pass, or never. A job that completed is
+    not."""
     backoff: Backoff = field(default_factory=Backoff)
     """Pauses between tries after failures."""
     deadline: Seconds | None = None
@@ -135,6 +144,7 @@ class ClusterSpec(Part, frozen=True):
     ttl_after_finished: Seconds | None = None
     """A job that completed or failed for good is deleted after so long; left out, never."""
     deletion_policy: Literal["Keep", "Delete"] = "Keep"
-    """The fate of snapshots and the job record when the job is deleted. Kept ones are adopted by a job of the same name."""
+    """The fate of snapshots and the job record when the job is deleted. Kept ones are adopted by a job of the
+    same name."""
     savepoints: Savepoints | None = None
     """Savepoints taken by the clock."""

@@ -1,6 +1,7 @@
 """Settings that would do nothing beside others: refused, with what to do instead.
 
-Keeps: what no part of the engine would look at is an error. Does not: know sources and sinks (each spec checks itself; validation.py).
+Keeps: what no part of the engine would look at is an error. Does not: know sources and sinks (each spec
+checks itself; validation.py).
 """
 
 from collections.abc import Iterator
@@ -16,17 +17,26 @@ _JOURNAL: Final = ("spec", "journal")
 
 
 def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
-    """Each by its place, with the sentence that refuses it. `usual`: what limits are where nobody has written any."""
+    """Each by its place, with the sentence that refuses it. `usual`: what limits are where nobody has written
+    any."""
     if spec.journal is not None:
         yield from _of_journal(spec.journal, spec.guarantee)
     if spec.guarantee == "micro-batch":
         if spec.workers.standby:
             yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
         if spec.limits.bytes != usual.bytes:
-            yield ("spec", "limits", "bytes"), "a micro-batch is bounded by limits.runs alone: remove the line"
+            yield (
+                ("spec", "limits", "bytes"),
+                "a micro-batch is bounded by limits.runs alone: remove the line",
+            )
     resources = spec.workers.resources
-    if "memory" in resources.requests and resources.requests["memory"] != resources.limits.get("memory", resources.requests["memory"]):
-        message = "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, limits.memory counts"
+    if "memory" in resources.requests and resources.requests["memory"] != resources.limits.get(
+        "memory", resources.requests["memory"]
+    ):
+        message = (
+            "Spark gives a worker one amount of memory, as request and limit: remove requests.memory, "
+            "limits.memory counts"
+        )
         yield ("spec", "workers", "resources", "requests", "memory"), message
 
 

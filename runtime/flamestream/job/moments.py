@@ -32,7 +32,8 @@ def moment(text: str) -> float:
 def passed(now: float, stamp: str, seconds: float) -> bool:
     """Whether `seconds` have passed since a stamp in an object, which outlives processes and so is wall time.
 
-    One that is far in the future says that a clock was set back since: nobody waits until it comes round again.
+    One that is far in the future says that a clock was set back since: nobody waits until it comes round
+    again.
 
     >>> passed(100.0, written(40), 60), passed(100.0, written(41), 60), passed(100.0, written(4000), 60)
     (True, False, True)
@@ -51,7 +52,8 @@ def precise(seconds: float) -> str:
 
 
 def event_moment(micros: int | None) -> str:
-    """How far event time has come: a moment, seconds where it does not count from 1970, `unknown`, or `ended`.
+    """How far event time has come: a moment, seconds where it does not count from 1970, `unknown`, or
+    `ended`.
 
     >>> event_moment(1_700_000_000_500_000), event_moment(90_500_000), event_moment(None), event_moment(END_OF_TIME)
     ('2023-11-14T22:13:20.500Z', '90.5 s', 'unknown', 'ended')

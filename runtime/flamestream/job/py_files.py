@@ -1,16 +1,18 @@
-"""What the manifest lists as `application.pyFiles`: archives and modules for the path of every process that loads the application.
+"""What the manifest lists as `application.pyFiles`: archives and modules for the path of every process that
+loads the application.
 
-| written                                               | is                                                       |
+| written                                               | is |
 |-------------------------------------------------------|----------------------------------------------------------|
-| `shop.zip`, `/shared/shop-1.0-py3-none-any.whl`, `prices.py` | a file                                            |
-| `s3://bucket/shop.zip?endpoint=http://host:port`      | an object; keys and region as for the checkpoint store   |
-| any of these with `#sha256=HEX` behind it             | the same with this content, and with no other            |
+| `shop.zip`, `/shared/shop-1.0-py3-none-any.whl`, `prices.py` | a file |
+| `s3://bucket/shop.zip?endpoint=http://host:port`      | an object; keys and region as for the checkpoint store |
+| any of these with `#sha256=HEX` behind it             | the same with this content, and with no other |
 
-A file is known by its content. It is unpacked once a machine into a folder of the user's own that is named by its SHA-256, so a process
-that starts again, a hundred workers beside each other, and a file that is replaced while the job runs all read the same bytes.
+A file is known by its content. It is unpacked once a machine into a folder of the user's own that is named by
+its SHA-256, so a process that starts again, a hundred workers beside each other, and a file that is replaced
+while the job runs all read the same bytes.
 
-Keeps: what is put on the path is whole, pure Python, and takes the place of no module of Python's or of FlameStream's. Does not: say where
-on the path (application.py).
+Keeps: what is put on the path is whole, pure Python, and takes the place of no module of Python's or of
+FlameStream's. Does not: say where on the path (application.py).
 """
 
 import hashlib
@@ -60,10 +62,13 @@ def split(written: str) -> tuple[str, str]:
     place, pin = match[1], match[2] or ""
     if not place.partition("?")[0].endswith((".zip", ".whl", ".py")):
         raise ManifestError(
-            f"{written!r} is no archive (.zip, .whl) and no module (.py), perhaps with #sha256= and 64 hex digits behind it"
+            f"{written!r} is no archive (.zip, .whl) and no module (.py), perhaps with #sha256= and 64 hex "
+            "digits behind it"
         )
     if "#" in place:
-        raise ManifestError(f"{written!r}: what it is pinned to is written #sha256= and 64 hex digits, behind everything else")
+        raise ManifestError(
+            f"{written!r}: what it is pinned to is written #sha256= and 64 hex digits, behind everything else"
+        )
     if "://" in place and not place.startswith("s3://"):
         raise ManifestError(f"{written!r} has an unknown scheme: write a path, or s3://bucket/name.zip")
     return place, pin
@@ -78,7 +83,8 @@ def found(place: str, pin: str = "") -> PyFile:
     file = PyFile(place, hashlib.sha256(data).hexdigest())
     if pin and file.sha256 != pin:
         raise ManifestError(
-            f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, or write the new one, "
+            f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, or write the "
+            "new one, "
             "which is a change of the application"
         )
     _unpacked(file, data)
@@ -96,14 +102,16 @@ def folder_of(file: PyFile) -> Path:
 
 
 def check_loaded(files: Sequence[PyFile], folders: Sequence[Path], application: Path) -> None:
-    """Refuse what this process has loaded from elsewhere: it would stay, and other processes would get another. Raises ManifestError."""
+    """Refuse what this process has loaded from elsewhere: it would stay, and other processes would get
+    another. Raises ManifestError."""
     ours = [*folders, application]
     for file, folder in zip(files, folders, strict=True):
         for module in sorted(_modules([path.name for path in folder.iterdir()])):
             where = getattr(sys.modules.get(module), "__file__", None)
             if where is not None and not any(Path(where).is_relative_to(each) for each in ours):
                 raise ManifestError(
-                    f"{file.place} holds a module {module!r}, and this process has loaded another one ({where}): leave it out, or build "
+                    f"{file.place} holds a module {module!r}, and this process has loaded another one "
+                    f"({where}): leave it out, or build "
                     "the version that you need into the image"
                 )
 
@@ -113,7 +121,7 @@ def _key(file: PyFile) -> str:
     return file.sha256 + (f"-{file.name.removesuffix('.py')}" if file.name.endswith(".py") else "")
 
 
-# --- reading -------------------------------------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------------
 
 
 def _read(place: str) -> bytes:
@@ -127,7 +135,9 @@ def _read(place: str) -> bytes:
             raise ManifestError(f"{place} is not there: {error}") from error
     try:
         if os.path.getsize(place) > MOST_BYTES:
-            raise ManifestError(f"{place} has more than {MOST_BYTES >> 20} MiB: build what it holds into the image")
+            raise ManifestError(
+                f"{place} has more than {MOST_BYTES >> 20} MiB: build what it holds into the image"
+            )
         return Path(place).read_bytes()
     except OSError as error:
         raise ManifestError(f"{place} cannot be read: {error.strerror}") from error
@@ -137,18 +147,27 @@ def _unpacked(file: PyFile, data: bytes) -> None:
     """Into its folder, if it is not there yet; what cannot be used is refused before."""
     contents = Contents(file.place, file.name, data)
     if file.name.endswith(".whl") and not file.name.endswith("-none-any.whl"):
-        raise ManifestError(f"{file.place} is built for one platform: only pure Python can be added, so build it into the image")
+        raise ManifestError(
+            f"{file.place} is built for one platform: only pure Python can be added, so build it into the "
+            "image"
+        )
     for name in contents.names:
         if name.endswith((".so", ".pyd", ".dylib", ".dll")):
             raise ManifestError(f"{file.place} is not pure Python, it holds {name}: build it into the image")
     for module in sorted(_modules(contents.names)):
         if module in sys.stdlib_module_names or module in _OURS:
             whose = "FlameStream's" if module in _OURS else "Python's"
-            raise ManifestError(f"{file.place} holds a module {module!r}, which would take the place of {whose} own: rename it")
+            raise ManifestError(
+                f"{file.place} holds a module {module!r}, which would take the place of {whose} own: rename "
+                "it"
+            )
     unpacked.make(_key(file), contents)
 
 
 def _modules(names: list[str]) -> set[str]:
     """The modules that can be imported from an archive's top."""
     tops = {PurePosixPath(name).parts[0] for name in names}
-    return {top.removesuffix(".py") for top in tops if top.removesuffix(".py").isidentifier()} - {"__pycache__", "__main__"}
+    return {top.removesuffix(".py") for top in tops if top.removesuffix(".py").isidentifier()} - {
+        "__pycache__",
+        "__main__",
+    }

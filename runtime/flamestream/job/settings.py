@@ -1,7 +1,8 @@
-"""From a checked manifest to what the cores of workers and coordinator must know: the one place that decides it.
+"""From a checked manifest to what the cores of workers and coordinator must know: the one place that decides
+it.
 
-Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not: say where a process finds
-what it needs (node/worker_config.py).
+Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not:
+say where a process finds what it needs (node/worker_config.py).
 """
 
 import sys
@@ -24,7 +25,9 @@ PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
     """A front for each source, or as many as share it, in the graph's order."""
-    names = [vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)]
+    names = [
+        vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)
+    ]
     return tuple(
         FrontSettings(FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable)
         for number, name in enumerate(names)
@@ -38,26 +41,32 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
     interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(
         job=checked.job.name, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
-        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc", durable=spec.guarantee != "none",
-        remembered=all(sink.fences for sink in checked.sinks.values()),
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
+        durable=spec.guarantee != "none", remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
-        credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval), debug=spec.debug,
+        credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
+        debug=spec.debug,
     )  # fmt: skip
 
 
 def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings:
-    """The settings of the launcher's coordinator. `changed`: the application may be another than that of the last run."""
+    """The settings of the launcher's coordinator. `changed`: the application may be another than that of the
+    last run."""
     settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
-    return replace(settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed)
+    return replace(
+        settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed
+    )
 
 
 def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
     """The settings of core.coordinator, on one machine and in a cluster. `job` is the job's identity.
 
-    Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of them from the first worker.
+    Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of
+    them from the first worker.
     """
     return Settings(
-        job=job, graph="", python="", workers=spec.workers.replicas, fronts=sum(source.fronts for source in sources),
-        slots=spec.workers.slots, interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
+        job=job, graph="", python="", workers=spec.workers.replicas,
+        fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
+        interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""A job's state, as its coordinator reports it: what `flamestream status` shows, and what the operator decides by.
+"""A job's state, as its coordinator reports it: what `flamestream status` shows, and what the operator
+decides by.
 
 Does not: write a file (node/status_file.py).
 """
@@ -31,7 +32,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     invalidated: int = 0
     """Results that were taken back before their release."""
     latencies: list[int] = []
-    """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All counts are since it began."""
+    """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All
+    counts are since it began."""
     latencies_us: int = 0
     """The same, summed up."""
     releases: list[int] = []
@@ -54,7 +56,8 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Latencies of the last minute in milliseconds, from a run's stamp to its release or to its consumer's acknowledgment."""
+    """Latencies of the last minute in milliseconds, from a run's stamp to its release or to its consumer's
+    acknowledgment."""
 
     p50_ms: float = 0
     p99_ms: float = 0
@@ -84,15 +87,18 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     cut_time: int = 0
     """The same in microseconds."""
     unsaved_since: int = 0
-    """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream, everything is saved."""
+    """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream,
+    everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
     items_in: int = 0
-    """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery reads again counts once."""
+    """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery
+    reads again counts once."""
     items_out: int = 0
     """The same of results; what is computed again counts again."""
     event_times: dict[SourceName, int | None] = {}
-    """Microseconds that each source with event time has come to, the last of its fronts; None: one has told nothing yet."""
+    """Microseconds that each source with event time has come to, the last of its fronts; None: one has told
+    nothing yet."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
     snapshot_size: int = 0
@@ -109,10 +115,11 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds that all these took, summed up."""
     first_output: int = 0
     last_output: int = 0
-    """Microseconds since 1970: when a consumer acknowledged something first and last, as far as it was reported to this coordinator."""
+    """Microseconds since 1970: when a consumer acknowledged something first and last, as far as it was
+    reported to this coordinator."""
     gaps: list[tuple[int, int]] = []
-    """(end, length) in microseconds of the longest stretches without an acknowledgment: the first that ended after a moment is the longest
-    since."""
+    """(end, length) in microseconds of the longest stretches without an acknowledgment: the first that ended
+    after a moment is the longest since."""
     problems: list[str] = []
     dropped_connections: int = 0
     """On the coordinator's port: that did not prove the job's token, or did not keep to the protocol."""

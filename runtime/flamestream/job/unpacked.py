@@ -3,11 +3,11 @@
     ROOM/KEY/            whole, or not there: it is made beside and renamed
     ROOM/.KEY.pid.new    being made
 
-A process holds a shared lock on each folder that it uses, as long as it lives. At most MOST folders stay: the oldest that nobody holds goes
-when a new one is made.
+A process holds a shared lock on each folder that it uses, as long as it lives. At most MOST folders stay: the
+oldest that nobody holds goes when a new one is made.
 
-Keeps: a folder never changes; its members are whole (their checksums), below it, and bounded. Does not: know what is in them
-(py_files.py).
+Keeps: a folder never changes; its members are whole (their checksums), below it, and bounded. Does not: know
+what is in them (py_files.py).
 """
 
 import fcntl
@@ -30,12 +30,15 @@ _held: dict[Path, int] = {}
 
 
 class Contents:
-    """The files of an archive, or the one module that it is. Raises ManifestError if it is torn or leads out of its folder."""
+    """The files of an archive, or the one module that it is. Raises ManifestError if it is torn or leads out
+    of its folder."""
 
     def __init__(self, place: str, name: str, data: bytes) -> None:
         self._place, self._data = place, data
         self._archive = None if name.endswith(".py") else self._opened()
-        self.names: list[str] = [name] if self._archive is None else [info.filename for info in self._files(self._archive)]
+        self.names: list[str] = (
+            [name] if self._archive is None else [info.filename for info in self._files(self._archive)]
+        )
         """Their paths, with slashes."""
         if self._archive is None:
             self._compile(name)
@@ -63,10 +66,16 @@ class Contents:
         files = [info for info in archive.infolist() if not info.is_dir()]
         for info in files:
             path = PurePosixPath(info.filename)
-            if path.is_absolute() or ".." in path.parts or "\\" in info.filename:  # (!) or it writes where it likes
-                raise ManifestError(f"{self._place} holds {info.filename!r}, which leads out of its folder: make the archive anew")
+            # (!) or it writes where it likes
+            if path.is_absolute() or ".." in path.parts or "\\" in info.filename:
+                raise ManifestError(
+                    f"{self._place} holds {info.filename!r}, which leads out of its folder: make the archive "
+                    "anew"
+                )
         if sum(info.file_size for info in files) > MOST_BYTES:
-            raise ManifestError(f"{self._place} holds more than {MOST_BYTES >> 20} MiB: build what it holds into the image")
+            raise ManifestError(
+                f"{self._place} holds more than {MOST_BYTES >> 20} MiB: build what it holds into the image"
+            )
         return files
 
     def _compile(self, name: str) -> None:
@@ -120,8 +129,15 @@ def _room() -> None:
     for folder in (ROOM.parent, ROOM):
         folder.mkdir(mode=0o700, exist_ok=True)
         found = os.lstat(folder)
-        if found.st_uid != os.getuid() or found.st_mode & 0o077 or not os.path.isdir(folder) or os.path.islink(folder):
-            raise UserError(f"{folder} belongs to somebody else, or others may write there: remove it, or set TMPDIR")
+        if (
+            found.st_uid != os.getuid()
+            or found.st_mode & 0o077
+            or not os.path.isdir(folder)
+            or os.path.islink(folder)
+        ):
+            raise UserError(
+                f"{folder} belongs to somebody else, or others may write there: remove it, or set TMPDIR"
+            )
 
 
 def _make_room() -> None:

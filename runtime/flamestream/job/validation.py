@@ -1,4 +1,5 @@
-"""Whether a manifest, its graph and what the outside can do fit together. Opens nothing; reads the application's file only.
+"""Whether a manifest, its graph and what the outside can do fit together. Opens nothing; reads the
+application's file only.
 
 Keeps: what passes here starts. Does not: look into folders or servers (the run says so if they are missing).
 """
@@ -55,7 +56,8 @@ class CheckedJob:
 
 
 def checked(manifest: Path, debug: bool = False) -> CheckedJob:
-    """The job of `manifest`, in debug mode if either says so. Raises ManifestError, GraphError or UserError."""
+    """The job of `manifest`, in debug mode if either says so. Raises ManifestError, GraphError or
+    UserError."""
     job = read(manifest)
     return checked_job(replace(job, spec=replace(job.spec, debug=True)) if debug else job)
 
@@ -67,16 +69,26 @@ def checked_job(job: Job) -> CheckedJob:
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)  # before the names: its message is the clearer one
     _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
-    of_sources = {name: described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources}
-    of_sinks = {name: described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks}
-    for part, names, check in (("sources", of_sources, sources.check_classes), ("sinks", of_sinks, sinks.check_classes)):
+    of_sources = {
+        name: described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources
+    }
+    of_sinks = {
+        name: described(job, "sinks", name, job.sink(name), sinks.describe) for name in job.spec.sinks
+    }
+    for part, names, check in (
+        ("sources", of_sources, sources.check_classes),
+        ("sinks", of_sinks, sinks.check_classes),
+    ):
         for name in names:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)
     journal_of(job)
-    gives = {name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives() for name in job.spec.sources}
+    gives = {
+        name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives()
+        for name in job.spec.sources
+    }
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
     return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
 
@@ -85,7 +97,10 @@ def _with_clocks(job: Job, graph: Graph) -> Job:
     """The job, with the graph's clocks as sources: nobody has to write what the graph says already."""
     for name, spec in job.spec.sources.items():
         if name in graph.clocks or CLOCK.kind in spec:
-            raise job.error(("spec", "sources", name), "a clock is said by the graph alone, as graph.clock(...): remove it here")
+            raise job.error(
+                ("spec", "sources", name),
+                "a clock is said by the graph alone, as graph.clock(...): remove it here",
+            )
     clocks = {name: {CLOCK.kind: {"every": every}} for name, every in graph.clocks.items()}
     return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks}))
 
@@ -110,23 +125,31 @@ def _same_names(job: Job, part: str, wanted: set[str], graph: Graph) -> None:
     for name in sorted(wanted - given):
         close = get_close_matches(name, given - wanted, n=1)
         hint = f"is {close[0]!r} meant to be it?" if close else f"add spec.{part}.{name}"
-        raise job.error(("spec", part), f"graph {graph.name!r} has a {part[:-1]} {name!r}, which is missing here: {hint}")
+        raise job.error(
+            ("spec", part), f"graph {graph.name!r} has a {part[:-1]} {name!r}, which is missing here: {hint}"
+        )
     for name in sorted(given - wanted):
         has = ", ".join(sorted(wanted))
-        raise job.error(("spec", part, name), f"graph {graph.name!r} has no {part[:-1]} {name!r} (it has {has}): remove it, or rename it")
+        raise job.error(
+            ("spec", part, name),
+            f"graph {graph.name!r} has no {part[:-1]} {name!r} (it has {has}): remove it, or rename it",
+        )
 
 
 def _dead_letter_fits(job: Job, graph: Graph) -> None:
     for name in _dead_letters(job) & {vertex.name for vertex in graph.sinks}:
         place = ("spec", "onError", "deadLetter")
-        raise job.error(place, f"sink {name!r} gets results of the graph already: error items need a sink of their own")
+        raise job.error(
+            place, f"sink {name!r} gets results of the graph already: error items need a sink of their own"
+        )
 
 
 def _idle_has_effect(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:
     for vertex in graph.sources:
         if vertex.timing is not None and vertex.timing.idle is not None and of_sources[vertex.name].timed:
             text = (
-                f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its own: all others wait for its next "
+                f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its "
+                "own: all others wait for its next "
                 "record anyway, and its end closes every window. Remove idle="
             )
             raise job.error(("spec", "sources", vertex.name), text)
@@ -136,8 +159,10 @@ def _arrivals_are_journalled(job: Job, graph: Graph, of_sources: dict[str, Sourc
     for vertex in graph.sources:
         if vertex.timing is not None and vertex.timing.by_arrival and of_sources[vertex.name].timed:
             text = (
-                f'{vertex.place} says clock="arrival" for source {vertex.name!r}, which is read in an order of its own, again so after '
-                "a failure: when a record arrived is written nowhere. Say at= with a time that its records have, or read it as it "
+                f'{vertex.place} says clock="arrival" for source {vertex.name!r}, which is read in an order '
+                "of its own, again so after "
+                "a failure: when a record arrived is written nowhere. Say at= with a time that its records "
+                "have, or read it as it "
                 "grows (files: follow: true)"
             )
             raise job.error(("spec", "sources", vertex.name), text)
@@ -158,7 +183,9 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
     guarantee = job.spec.guarantee
     for name, sink in of_sinks.items():
         if guarantee in EXACT and not sink.fences:
-            raise job.error(("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence")
+            raise job.error(
+                ("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence"
+            )
     for name, source in of_sources.items():
         if guarantee == "none" and source.answers:
             what = "this source answers when a record is in the journal, and under none there is no journal"
@@ -166,7 +193,8 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
         if guarantee != "none" and not source.timed and job.spec.journal is None:
             raise job.error(
                 ("spec", "sources", name),
-                f"this source needs a journal under {guarantee}: the order in which its records enter is written nowhere else. "
+                f"this source needs a journal under {guarantee}: the order in which its records enter is "
+                "written nowhere else. "
                 "Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )
     if job.spec.journal is not None and all(source.timed for source in of_sources.values()):

@@ -1,1 +1,2 @@
-"""The journal: order decisions of fronts, and the places where it is kept: a folder, ZooKeeper, a compacted topic."""
+"""The journal: order decisions of fronts, and the places where it is kept: a folder, ZooKeeper, a compacted
+topic."""

@@ -1,10 +1,11 @@
 """A journal on a server: entries go there in batches, one batch of a front under way at a time.
 
-Entries of one turn of the loop make a batch, and what arrives while it is under way makes the next. A batch that the server could not take
-is sent again until it does; the worker is told once. What may wait meanwhile is bounded by the fronts' credit.
+Entries of one turn of the loop make a batch, and what arrives while it is under way makes the next. A batch
+that the server could not take is sent again until it does; the worker is told once. What may wait meanwhile
+is bounded by the fronts' credit.
 
-Keeps: JournalAppended only for a batch that its writer says is durable and counts. Does not: know a server (journal/zookeeper.py,
-journal/kafka.py).
+Keeps: JournalAppended only for a batch that its writer says is durable and counts. Does not: know a server
+(journal/zookeeper.py, journal/kafka.py).
 """
 
 from collections.abc import Callable, Iterable
@@ -46,7 +47,9 @@ _decode: Final = msgpack_decoder(list[_Row])
 
 def encoded(entries: Iterable[Entry]) -> bytes:
     """A batch as it stands on the server."""
-    return _encode([_Row(each.time, each.partition, each.first, each.count, each.payloads, each.end) for each in entries])
+    return _encode(
+        [_Row(each.time, each.partition, each.first, each.count, each.payloads, each.end) for each in entries]
+    )
 
 
 def decoded(data: bytes, name: str) -> list[Entry]:
@@ -54,7 +57,9 @@ def decoded(data: bytes, name: str) -> list[Entry]:
     try:
         return [_entry(row) for row in _decode(data)]
     except msgspec.DecodeError as error:
-        raise Corrupt(f"journal batch {name} is damaged: {error}; restore it from a backup, or reset the job") from error
+        raise Corrupt(
+            f"journal batch {name} is damaged: {error}; restore it from a backup, or reset the job"
+        ) from error
 
 
 def _entry(row: _Row) -> Entry:
@@ -85,11 +90,13 @@ class Writer(Protocol):
     """Advice for whoever has an entry that is larger."""
 
     def send(self, batch: Batch, done: Done) -> None:
-        """Write the batch. `done`, in the loop: None if it is durable and every later seal gives it back; one of AWAY to send it again."""
+        """Write the batch. `done`, in the loop: None if it is durable and every later seal gives it back; one
+        of AWAY to send it again."""
         ...
 
     def trim(self, before: Time) -> None:
-        """Delete batches with nothing at or above `before`. What cannot be deleted now is tried at the next trim."""
+        """Delete batches with nothing at or above `before`. What cannot be deleted now is tried at the next
+        trim."""
         ...
 
 
@@ -113,14 +120,24 @@ class Place(Protocol):
         ...
 
     def seal(self, front: FrontId, attempt: Attempt, cut: Time) -> Sealed:
-        """Fix what counts of older attempts. Blocks. Raises one of AWAY to be called again, Fenced if a newer attempt has sealed."""
+        """Fix what counts of older attempts. Blocks. Raises one of AWAY to be called again, Fenced if a newer
+        attempt has sealed."""
         ...
 
 
 class BatchJournal(SealedFronts["_Log", Sealed]):
-    """`ports.Journal` for all fronts of a worker. `place.seal` is called in one of `threads`, or of the reactor's."""
+    """`ports.Journal` for all fronts of a worker. `place.seal` is called in one of `threads`, or of the
+    reactor's."""
 
-    def __init__(self, place: Place, reactor: Reactor, post: Post, *, threads: Background | None = None, keep: bool = False) -> None:
+    def __init__(
+        self,
+        place: Place,
+        reactor: Reactor,
+        post: Post,
+        *,
+        threads: Background | None = None,
+        keep: bool = False,
+    ) -> None:
         super().__init__(reactor, post, threads or reactor)
         self._place, self._keep = place, keep
         self._dirty: dict[FrontId, _Log] = {}
@@ -167,7 +184,9 @@ class BatchJournal(SealedFronts["_Log", Sealed]):
 class _Log:
     """The writing of one attempt for one front. Only in the loop's thread."""
 
-    def __init__(self, fence: Fence, sealed: Sealed, reactor: Reactor, told: "Callable[[_Log, Time | Exception], None]") -> None:
+    def __init__(
+        self, fence: Fence, sealed: Sealed, reactor: Reactor, told: "Callable[[_Log, Time | Exception], None]"
+    ) -> None:
         self.fence, self.writer = fence, sealed.writer
         self.waiting: list[Entry] = []
         self._reactor, self._told = reactor, told
@@ -192,7 +211,8 @@ class _Log:
             self._send()
 
     def _take(self) -> list[Entry]:
-        """Take as many entries as a batch may hold; none if the first one is too large already, which is told."""
+        """Take as many entries as a batch may hold; none if the first one is too large already, which is
+        told."""
         size, most, full = 0, self.writer.largest, self.writer.full
         for place, entry in enumerate(self.waiting):
             size += len(entry.payloads) + len(entry.partition.encode()) + AROUND_AN_ENTRY
@@ -200,7 +220,10 @@ class _Log:
                 taken, self.waiting = self.waiting[:place], self.waiting[place:]
                 return taken
             if size > most:
-                message = f"an entry of {len(entry.payloads)} bytes is more than the journal takes ({most}): {self.writer.way_out}"
+                message = (
+                    f"an entry of {len(entry.payloads)} bytes is more than the journal takes ({most}): "
+                    f"{self.writer.way_out}"
+                )
                 self._give_up(PayloadError(message))
                 return []
         taken, self.waiting = self.waiting, []
@@ -208,7 +231,9 @@ class _Log:
 
     def _send(self) -> None:
         if self._batch is not None and not self._abandoned:
-            self._late = self._reactor.later(PATIENCE, lambda: self._trouble(TimeoutError("it has not answered yet")))
+            self._late = self._reactor.later(
+                PATIENCE, lambda: self._trouble(TimeoutError("it has not answered yet"))
+            )
             self.writer.send(self._batch, self._answered)
 
     def _answered(self, error: Exception | None) -> None:

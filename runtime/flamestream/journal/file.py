@@ -1,8 +1,9 @@
 """One file of a front's journal: entries one after another, each with its length, time and checksums.
 
-A writer that dies leaves at most a torn tail: part of its last write, or zeros where a crash of the machine lost it. A torn tail is
-cut at the last whole record. Anything else that is not a whole record is damage. To tell the two apart a record's head has a checksum
-of its own (a torn record's length can be trusted, a damaged one's cannot) and every record ends in a byte that is not zero.
+A writer that dies leaves at most a torn tail: part of its last write, or zeros where a crash of the machine
+lost it. A torn tail is cut at the last whole record. Anything else that is not a whole record is damage. To
+tell the two apart a record's head has a checksum of its own (a torn record's length can be trusted, a damaged
+one's cannot) and every record ends in a byte that is not zero.
 
 >>> data = head(after=START) + record(Entry(Time(5), Partition("p"), Offset(0), 2))
 >>> scan(data + b"torn", "doc").length == len(data)
@@ -52,7 +53,8 @@ _decode: Final = msgpack_decoder(_Body)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A file's content: entries at or above the cut, and of all its whole records the end and the last time."""
+    """A file's content: entries at or above the cut, and of all its whole records the end and the last
+    time."""
 
     entries: list[Entry]
     length: int
@@ -76,7 +78,8 @@ def record(entry: Entry) -> bytes:
 
 
 def scan(data: bytes, name: str, cut: Time = START, *, sealed: bool = False) -> Scan:
-    """Read the file `name`. `sealed`: all of `data` counts, so a torn tail is damage as well. Raises Corrupt naming file and offset."""
+    """Read the file `name`. `sealed`: all of `data` counts, so a torn tail is damage as well. Raises Corrupt
+    naming file and offset."""
     position, after, last = _file_head(data, name, sealed)
     entries: list[Entry] = []
     while position and position < len(data):
@@ -122,7 +125,8 @@ def _is_torn(data: bytes, position: int) -> bool:
         return True
     length, _, _ = _HEAD.unpack_from(rest)
     (head_check,) = _HEAD_CHECK.unpack_from(rest, _HEAD.size)
-    # (!) a length is believed only if the head's own checksum is right: a damaged one must not pass for the end of a torn record
+    # (!) a length is believed only if the head's own checksum is right: a damaged one must not pass for the
+    # end of a torn record
     return crc32(rest[: _HEAD.size]) == int(head_check) and len(rest) < _HEAD_SIZE + int(length) + 1
 
 
@@ -137,5 +141,6 @@ def _entry(data: bytes, position: int, end: int, time: Time, name: str) -> Entry
 
 def _damaged(name: str, position: int, why: str = "its checksum or length is wrong") -> Corrupt:
     return Corrupt(
-        f"journal {name} is damaged at byte {position}: {why}; restore the file from a backup, or give the data up and reset the job"
+        f"journal {name} is damaged at byte {position}: {why}; restore the file from a backup, or give the "
+        "data up and reset the job"
     )

@@ -1,18 +1,19 @@
 """The journal on a local folder: every front's order decisions, in files that only grow.
 
-Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and the sync run beside the
-loop (disk.py; in a helper thread without the kernel, and for the first batch of a file), and what arrives meanwhile makes the next
-batch; the journal then survives the machine, without it the processes only. Without it the write is in the loop, behind the next
-pass: other workers wait for what that pass does, and nobody for the write.
-A full or broken disk fails the batch: the worker is told once, and the batch is tried again until it succeeds, in a new file if a part
-of it was written (files are never shortened; a reader takes the first of two equal entries). What may wait meanwhile is bounded by the
-fronts' credit.
+Entries of one turn of the loop are written with one `write` and reported together. With `fsync` the write and
+the sync run beside the loop (disk.py; in a helper thread without the kernel, and for the first batch of a
+file), and what arrives meanwhile makes the next batch; the journal then survives the machine, without it the
+processes only. Without it the write is in the loop, behind the next pass: other workers wait for what that
+pass does, and nobody for the write. A full or broken disk fails the batch: the worker is told once, and the
+batch is tried again until it succeeds, in a new file if a part of it was written (files are never shortened;
+a reader takes the first of two equal entries). What may wait meanwhile is bounded by the fronts' credit.
 
-Files are small (`rotate`), because a recovery reads what a trim has left; a trim deletes whole files. `keep` never trims, for audits.
+Files are small (`rotate`), because a recovery reads what a trim has left; a trim deletes whole files. `keep`
+never trims, for audits.
 
-Keeps: JournalAppended only for entries that the next seal will count (journal/seal.py says why). Does not: merge fronts, or order
-them. Which failures it survives is stated as above: a job whose guarantee needs more is refused by whoever reads its manifest.
-Format: docs/reference/formats.md.
+Keeps: JournalAppended only for entries that the next seal will count (journal/seal.py says why). Does not:
+merge fronts, or order them. Which failures it survives is stated as above: a job whose guarantee needs more
+is refused by whoever reads its manifest. Format: docs/reference/formats.md.
 """
 
 import os
@@ -40,7 +41,16 @@ ROTATE: Final = 4 << 20
 class FolderJournal(SealedFronts["_Log", Counted]):
     """`ports.Journal` on the folder `root`, for all fronts of a worker."""
 
-    def __init__(self, root: Path, reactor: Reactor, post: Post, *, fsync: bool = False, rotate: int = ROTATE, keep: bool = False) -> None:
+    def __init__(
+        self,
+        root: Path,
+        reactor: Reactor,
+        post: Post,
+        *,
+        fsync: bool = False,
+        rotate: int = ROTATE,
+        keep: bool = False,
+    ) -> None:
         super().__init__(reactor, post, reactor)
         self._store = LocalStore(root, create=True, durable=fsync)
         self._fsync = fsync
@@ -49,7 +59,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         self._dirty: dict[FrontId, _Log] = {}
         self._disk = Disk(reactor) if fsync and Disk.here() else None
 
-    # --- seal -----------------------------------------------------------------------------------------------------------------------
+    # --- seal -----------------------------------------------------------------------------------------------
 
     def _name(self, front: FrontId) -> str:
         return f"journal {FrontFolder(self._store, front).path}"
@@ -61,7 +71,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         folder = FrontFolder(self._store, action.front)
         return _Log(folder, action.fence, sealed, fsync=self._fsync, rotate=self._rotate), sealed.entries
 
-    # --- append ---------------------------------------------------------------------------------------------------------------------
+    # --- append ---------------------------------------------------------------------------------------------
 
     def append(self, action: Append) -> None:
         """Make an entry durable. Answer: JournalAppended, from a later turn."""
@@ -69,7 +79,8 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         if log is None:
             return
         if not self._dirty:
-            # Without fsync the write is in the loop: a turn later, so that other workers have what this pass sends before it.
+            # Without fsync the write is in the loop: a turn later, so that other workers have what this pass
+            # sends before it.
             self._reactor.soon(self._flush if self._fsync else partial(self._reactor.soon, self._flush))
         self._dirty[action.front] = log
         log.add(action.entry)
@@ -99,7 +110,11 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         if isinstance(result, AWAY):
             if log.failures == 1:
                 self._post(
-                    JournalFailed(log.fence, front, f"cannot write journal {log.path}: {result}; it is tried again until it succeeds")
+                    JournalFailed(
+                        log.fence,
+                        front,
+                        f"cannot write journal {log.path}: {result}; it is tried again until it succeeds",
+                    )
                 )
             self._reactor.later(AGAIN.after(log.failures), partial(self._begin, front, log))
         elif isinstance(result, Exception):
@@ -109,10 +124,11 @@ class FolderJournal(SealedFronts["_Log", Counted]):
             self._post(JournalAppended(log.fence, front, result))
             self._begin(front, log)
 
-    # --- trim -----------------------------------------------------------------------------------------------------------------------
+    # --- trim -----------------------------------------------------------------------------------------------
 
     def trim(self, action: TrimJournal) -> None:
-        """Delete whole files with nothing at or above `before`. What cannot be deleted now is tried at the next trim."""
+        """Delete whole files with nothing at or above `before`. What cannot be deleted now is tried at the
+        next trim."""
         log = self._logs.get(action.front)
         if log is None or log.fence != action.fence or self._keep:
             return
@@ -127,16 +143,21 @@ class FolderJournal(SealedFronts["_Log", Counted]):
 
 
 class _Log:
-    """The writing of one attempt for one front. `write` may run in a helper thread, everything else in the loop's; never both at once."""
+    """The writing of one attempt for one front. `write` may run in a helper thread, everything else in the
+    loop's; never both at once."""
 
-    def __init__(self, folder: FrontFolder, fence: Fence, counted: Counted, *, fsync: bool, rotate: int) -> None:
+    def __init__(
+        self, folder: FrontFolder, fence: Fence, counted: Counted, *, fsync: bool, rotate: int
+    ) -> None:
         self.folder = folder
         self.fence = fence
         self.path = folder.path
         self.failures = 0
         self._fsync = fsync
         self._rotate = rotate
-        self._older: dict[str, Time] = {file.name: file.last for file in counted.files} | dict.fromkeys(counted.strays, START)
+        self._older: dict[str, Time] = {file.name: file.last for file in counted.files} | dict.fromkeys(
+            counted.strays, START
+        )
         """Files that this attempt does not write to (any more), and the last entry that counts in each."""
         self._last = counted.last
         self._newest = counted.last
@@ -150,7 +171,7 @@ class _Log:
         self._size = 0
         """Bytes of the file that are durable."""
 
-    # --- in the loop ----------------------------------------------------------------------------------------------------------------
+    # --- in the loop ----------------------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
         """Add an entry to the next batch. Raises Bug unless it follows those before."""
@@ -160,7 +181,8 @@ class _Log:
         self._waiting.append(record(entry))
 
     def begin(self) -> bool:
-        """Take what waits as a batch; a batch that failed comes first. False if there is nothing to do now."""
+        """Take what waits as a batch; a batch that failed comes first. False if there is nothing to do
+        now."""
         if self._busy or self._abandoned or not (self._batch or self._waiting):
             return False
         if not self._batch:
@@ -199,10 +221,11 @@ class _Log:
             os.close(self.fd)
             self.fd = -1
 
-    # --- in a helper thread, or in the loop -----------------------------------------------------------------------------------------
+    # --- in a helper thread, or in the loop -----------------------------------------------------------------
 
     def write(self) -> Time:
-        """Write the batch. Returns the time up to which everything is durable and will be counted by the next seal."""
+        """Write the batch. Returns the time up to which everything is durable and will be counted by the next
+        seal."""
         if self.needs_file:
             self._open_next()
         left = memoryview(self.bytes_of_batch())
@@ -219,7 +242,8 @@ class _Log:
 
     @property
     def _spoiled(self) -> bool:
-        """Whether the file has bytes of a batch that failed. It stays as it is: a sealer may have counted some of them already."""
+        """Whether the file has bytes of a batch that failed. It stays as it is: a sealer may have counted
+        some of them already."""
         return os.fstat(self.fd).st_size != self._size
 
     def bytes_of_batch(self) -> bytes:
@@ -227,7 +251,8 @@ class _Log:
         return self._batch if self._size else head(self._last) + self._batch
 
     def confirm(self) -> Time:
-        """The batch is written: only an attempt that nobody has fenced since may say so (!). The time up to which all is durable."""
+        """The batch is written: only an attempt that nobody has fenced since may say so (!). The time up to
+        which all is durable."""
         self.folder.check(self.fence.attempt)
         self._size = os.fstat(self.fd).st_size
         self._last = self._batch_last
@@ -235,7 +260,9 @@ class _Log:
 
     def _open_next(self) -> None:
         name = self.folder.next_log(self.fence.attempt)
-        fd = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        fd = os.open(
+            self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666
+        )
         if self.fd >= 0:
             self._older[self._name] = self._batch_last if self._spoiled else self._last
             os.close(self.fd)
@@ -252,5 +279,6 @@ def _outcome(work: Callable[[], Time]) -> Time | Exception:
 
 
 def everything(root: Path, front: FrontId) -> list[Entry]:
-    """All entries of `front` that count, oldest first, for audits. Raises Corrupt if some were trimmed (`keep` was not set)."""
+    """All entries of `front` that count, oldest first, for audits. Raises Corrupt if some were trimmed
+    (`keep` was not set)."""
     return FrontFolder(LocalStore(root), front).everything()

@@ -1,9 +1,11 @@
-"""What every journal does alike: a front is sealed before anything is appended to it, and a newer fence replaces the older one.
+"""What every journal does alike: a front is sealed before anything is appended to it, and a newer fence
+replaces the older one.
 
-A seal that fails because the outside is away is told once and tried again until it succeeds; one that is refused (a newer attempt, a
-fault of the user's, damage) is told and given up.
+A seal that fails because the outside is away is told once and tried again until it succeeds; one that is
+refused (a newer attempt, a fault of the user's, damage) is told and given up.
 
-Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal/folder.py, journal/batches.py).
+Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal/folder.py,
+journal/batches.py).
 """
 
 from collections.abc import Callable
@@ -48,7 +50,8 @@ class SealedFronts(Generic[L, R]):
         self._logs: dict[FrontId, L] = {}
 
     def seal(self, action: SealJournal) -> None:
-        """Fix what counts. Answer: JournalSealed. What older fences still wanted to write is dropped: it was never reported as durable."""
+        """Fix what counts. Answer: JournalSealed. What older fences still wanted to write is dropped: it was
+        never reported as durable."""
         if self._sealing.get(action.front, action.fence) > action.fence:
             return
         self._sealing[action.front] = action.fence
@@ -84,7 +87,8 @@ class SealedFronts(Generic[L, R]):
             raise error
 
     def _log_of(self, action: Append) -> L | None:
-        """The log that takes this entry; None if a newer fence has come. Raises Bug before the front is sealed."""
+        """The log that takes this entry; None if a newer fence has come. Raises Bug before the front is
+        sealed."""
         log = self._logs.get(action.front)
         if log is not None and log.fence == action.fence:
             return log
@@ -92,7 +96,7 @@ class SealedFronts(Generic[L, R]):
             return None
         raise Bug(f"front {action.front} appends under {action.fence} before its journal is sealed")
 
-    # --- of each kind ---------------------------------------------------------------------------------------------------------------
+    # --- of each kind ---------------------------------------------------------------------------------------
 
     def _name(self, front: FrontId) -> str:
         """The journal of `front` in messages."""

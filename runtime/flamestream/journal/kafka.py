@@ -1,27 +1,33 @@
-"""The journal in a compacted topic: a partition for each front, and the partition's own order decides what counts.
+"""The journal in a compacted topic: a partition for each front, and the partition's own order decides what
+counts.
 
     JOB/3/seal/00000007/NONCE-1       attempt 7 has sealed front 3
     JOB/3/batch/00000007/NONCE-2      a batch of entries of attempt 7; with no value: it was trimmed
 
-**What counts.** Going through a partition by offset, a batch of attempt f counts if no seal of an attempt above f precedes it. So a seal
-decides for ever, by its place, which batches of older attempts count; compaction keeps the order, and the newest record of a key.
+**What counts.** Going through a partition by offset, a batch of attempt f counts if no seal of an attempt
+above f precedes it. So a seal decides for ever, by its place, which batches of older attempts count;
+compaction keeps the order, and the newest record of a key.
 
-**A zombie** is not refused by Kafka: its batch is written behind the seal, where it does not count. It learns that by the offset in its
-delivery report. Without transactions a partition's offsets have no gaps when they are written, and what was acknowledged stays where
-it is. So if the offset is one above the last one that it knows, nobody has written in between, and the batch counts. If it is higher, the
-writer reads from there to the partition's end: a seal of a newer attempt means that it was replaced, and it reports nothing. It reads
-to the end, not the gap alone, because the seal in the gap may have been removed when a still newer one followed.
+**A zombie** is not refused by Kafka: its batch is written behind the seal, where it does not count. It learns
+that by the offset in its delivery report. Without transactions a partition's offsets have no gaps when they
+are written, and what was acknowledged stays where it is. So if the offset is one above the last one that it
+knows, nobody has written in between, and the batch counts. If it is higher, the writer reads from there to
+the partition's end: a seal of a newer attempt means that it was replaced, and it reports nothing. It reads to
+the end, not the gap alone, because the seal in the gap may have been removed when a still newer one followed.
 
-**Keys are never used twice.** A record whose answer was lost may be there, and a seal behind it. Written again under the same key,
-compaction would keep the later copy only, which does not count, of a batch that others have counted; and of two seals the later one,
-so that what lay between them would begin to count. So each try has a key of its own; equal entries are taken once. (Within one try
-librdkafka repeats under a number by which brokers drop a second copy.)
+**Keys are never used twice.** A record whose answer was lost may be there, and a seal behind it. Written
+again under the same key, compaction would keep the later copy only, which does not count, of a batch that
+others have counted; and of two seals the later one, so that what lay between them would begin to count. So
+each try has a key of its own; equal entries are taken once. (Within one try librdkafka repeats under a number
+by which brokers drop a second copy.)
 
-**Trimming** is a record without a value for each key below the cut: never the newest batch that counts, which says what the next one
-follows (a batch that is missing is Corrupt). What an older seal keeps from counting is trimmed too, and when that is gone for certain the
-older seals go. The newest one stays, for zombies that are still to come. A reader sees a trimmed batch or not, as the cleaner came by.
+**Trimming** is a record without a value for each key below the cut: never the newest batch that counts, which
+says what the next one follows (a batch that is missing is Corrupt). What an older seal keeps from counting is
+trimmed too, and when that is gone for certain the older seals go. The newest one stays, for zombies that are
+still to come. A reader sees a trimmed batch or not, as the cleaner came by.
 
-Keeps: JournalAppended only for what every later reader counts. Does not: talk to Kafka (journal/kafka_partitions.py).
+Keeps: JournalAppended only for what every later reader counts. Does not: talk to Kafka
+(journal/kafka_partitions.py).
 """
 
 from collections.abc import Callable, Iterable
@@ -67,11 +73,13 @@ class Partitions(Protocol):
         ...
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
-        """Append; any thread. In some thread `told` gets the offset (-1: not known) when it is durable, or an error: it may be there."""
+        """Append; any thread. In some thread `told` gets the offset (-1: not known) when it is durable, or an
+        error: it may be there."""
         ...
 
     def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
-        """Records from `start` (None: the first) to the end that the partition has when this returns; that end, above `beyond`. Blocks."""
+        """Records from `start` (None: the first) to the end that the partition has when this returns; that
+        end, above `beyond`. Blocks."""
         ...
 
 
@@ -116,7 +124,8 @@ class Found:
 
 
 def judged(rows: Iterable[Row], job: str, front: FrontId, topic: str, cut: Time) -> Found:
-    """Judge `rows`, which are a partition from its beginning. Raises Corrupt if something is missing that must be there."""
+    """Judge `rows`, which are a partition from its beginning. Raises Corrupt if something is missing that
+    must be there."""
     found = Found()
     values: dict[bytes, bytes] = {}
     for row in rows:
@@ -141,17 +150,25 @@ def _count(found: Found, key: bytes, data: bytes, where: str, cut: Time) -> None
     try:
         value = _decode(data)
     except msgspec.DecodeError as error:
-        raise Corrupt(f"journal {where}: record {key.decode()} is not a batch ({error}): give the data up and reset the job") from error
+        raise Corrupt(
+            f"journal {where}: record {key.decode()} is not a batch ({error}): give the data up and reset "
+            "the job"
+        ) from error
     if value.version != FORMAT:
         raise Corrupt(f"journal {where} was written by another version ({value.version})")
     if value.after >= cut and value.after > found.last:
         raise Corrupt(
-            f"journal {where}: what came before {key.decode()} is missing, with entries after {found.last} up to {value.after} "
+            f"journal {where}: what came before {key.decode()} is missing, with entries after {found.last} "
+            f"up to {value.after} "
             "(if it was trimmed, the reader asked for more than is kept: set journal.keep)"
         )
     if value.last >= cut:
         entries = decoded(value.entries, key.decode())
-        found.entries += [each for each in entries if each.time >= cut and (not found.entries or each.time > found.entries[-1].time)]
+        found.entries += [
+            each
+            for each in entries
+            if each.time >= cut and (not found.entries or each.time > found.entries[-1].time)
+        ]
     found.batches[key] = Time(value.last)
     found.last = max(found.last, Time(value.last))
 
@@ -164,7 +181,10 @@ def _parsed(row: Row, job: str, front: FrontId, topic: str) -> tuple[str, int]:
             return kind, int(attempt)
     except ValueError:
         of = "something else"
-    raise UserError(f"topic {topic!r} holds records of {of}, in partition {front}: a journal's topic is one job's alone: name another")
+    raise UserError(
+        f"topic {topic!r} holds records of {of}, in partition {front}: a journal's topic is one job's alone: "
+        "name another"
+    )
 
 
 class TopicPlace:
@@ -188,10 +208,15 @@ class TopicPlace:
         if key not in found.seals:
             raise ConnectionError(f"the seal {key.decode()} is not there")
         found.seals.remove(key)
-        return Sealed(found.entries, found.last, TopicWriter(partitions, keys, end - 1, found, self._reactor, self._threads))
+        return Sealed(
+            found.entries,
+            found.last,
+            TopicWriter(partitions, keys, end - 1, found, self._reactor, self._threads),
+        )
 
     def _written(self, front: FrontId, key: bytes) -> int:
-        """Write a seal; its offset. Whether it is there if this raises is not known: the next try has another key (!)."""
+        """Write a seal; its offset. Whether it is there if this raises is not known: the next try has another
+        key (!)."""
         answers: list[int | Exception] = []
         answered = Event()
 
@@ -212,7 +237,8 @@ class TopicWriter:
     way_out = "raise max.message.bytes of the journal's topic, and start the job again"
 
     def __init__(
-        self, partitions: Partitions, keys: _Keys, position: int, found: Found, reactor: Reactor, threads: Background
+        self, partitions: Partitions, keys: _Keys, position: int, found: Found, reactor: Reactor,
+        threads: Background
     ) -> None:  # fmt: skip
         self.largest = self.full = partitions.largest
         self._partitions, self._keys, self._reactor, self._threads = partitions, keys, reactor, threads
@@ -233,7 +259,11 @@ class TopicWriter:
         self._write(key, value, lambda answer: self._reported(answer, key, batch.last, done))
 
     def trim(self, before: Time) -> None:
-        for key in [key for key, last in self._batches.items() if last < before and (last == START or last != self._newest)]:
+        for key in [
+            key
+            for key, last in self._batches.items()
+            if last < before and (last == START or last != self._newest)
+        ]:
             last = self._batches.pop(key)
             self._write(key, None, partial(self._trimmed, key, last))
         if not self._strays:
@@ -242,7 +272,9 @@ class TopicWriter:
                 self._write(key, None, self._gone)
 
     def _write(self, key: bytes, value: bytes | None, told: Told) -> None:
-        self._partitions.write(self._keys.front, key, value, lambda answer: self._reactor.soon(partial(told, answer)))
+        self._partitions.write(
+            self._keys.front, key, value, lambda answer: self._reactor.soon(partial(told, answer))
+        )
 
     def _gone(self, answer: int | Exception) -> None:
         """A seal is gone. If it is not, who seals next meets it again."""
@@ -255,10 +287,11 @@ class TopicWriter:
         else:
             self._strays.discard(key)
 
-    # --- does it count? -------------------------------------------------------------------------------------------------------------
+    # --- does it count? -------------------------------------------------------------------------------------
 
     def _follows(self, answer: int | Exception) -> bool:
-        """Whether nobody has written between this record and the last one (!): offsets have no gaps when they are written."""
+        """Whether nobody has written between this record and the last one (!): offsets have no gaps when they
+        are written."""
         if answer != self._position + 1:
             return False
         self._position += 1
@@ -270,12 +303,17 @@ class TopicWriter:
         elif self._follows(answer):
             self._counts(last, done)
         else:
-            self._threads.background(partial(self._look, self._position + 1, key, answer), partial(self._looked, last, done))
+            self._threads.background(
+                partial(self._look, self._position + 1, key, answer), partial(self._looked, last, done)
+            )
 
     def _look(self, start: int, key: bytes, at: int) -> int:
         """The partition's end, if this record counts. Blocks. Raises Fenced if a newer attempt has sealed."""
         if 0 <= at < start:
-            raise Corrupt(f"{self._where}: a record got offset {at} behind one at {start - 1}: the brokers have lost acknowledged records")
+            raise Corrupt(
+                f"{self._where}: a record got offset {at} behind one at {start - 1}: the brokers have lost "
+                "acknowledged records"
+            )
         keys, topic = self._keys, self._partitions.name
         rows, end = self._partitions.read(keys.front, start, at)
         newest = max((_parsed(row, keys.job, keys.front, topic)[1] for row in rows), default=0)
@@ -298,9 +336,13 @@ class TopicWriter:
 
 
 def _replaced(topic: str, front: FrontId, newest: int, attempt: Attempt) -> Fenced:
-    return Fenced(f"journal {topic}/{front}: a newer attempt {newest} has sealed it; this worker of attempt {attempt} was replaced")
+    return Fenced(
+        f"journal {topic}/{front}: a newer attempt {newest} has sealed it; this worker of attempt {attempt} "
+        "was replaced"
+    )
 
 
 def everything(partitions: Partitions, job: str, front: FrontId) -> list[Entry]:
-    """All entries of `front` that count now, oldest first, for audits. Blocks. Raises Corrupt if some were trimmed."""
+    """All entries of `front` that count now, oldest first, for audits. Blocks. Raises Corrupt if some were
+    trimmed."""
     return judged(partitions.read(front, None, -1)[0], job, front, partitions.name, START).entries

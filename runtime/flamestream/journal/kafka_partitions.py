@@ -1,12 +1,15 @@
-"""A compacted topic of one job's own, a partition for each writer: records are written one by one, and read from an offset to the end.
+"""A compacted topic of one job's own, a partition for each writer: records are written one by one, and read
+from an offset to the end.
 
-Records are written by an idempotent producer without transactions, so offsets have no gaps but those of compaction. What it could not
-deliver within `DELIVERY_SECONDS` is told as not known, and a new producer takes over: an old one may be in a state it cannot leave.
+Records are written by an idempotent producer without transactions, so offsets have no gaps but those of
+compaction. What it could not deliver within `DELIVERY_SECONDS` is told as not known, and a new producer takes
+over: an old one may be in a state it cannot leave.
 
-A read ends where the partition ends, and begins anew if anything was written meanwhile: so nothing that is removed *because* of a newer
-record can be missed together with that record.
+A read ends where the partition ends, and begins anew if anything was written meanwhile: so nothing that is
+removed *because* of a newer record can be missed together with that record.
 
-Keeps: a topic that would lose records is refused before it is written to. Does not: know what is in the records (journal/kafka.py).
+Keeps: a topic that would lose records is refused before it is written to. Does not: know what is in the
+records (journal/kafka.py).
 """
 
 import threading
@@ -62,14 +65,19 @@ class KafkaPartitions:
         admin = self._clients.admin()
         found = self._replicas(admin) or self._created(admin)
         try:
-            settings = settings_of(admin, self.name, f"{self._where}: reading its settings, which a journal must know")
+            settings = settings_of(
+                admin, self.name, f"{self._where}: reading its settings, which a journal must know"
+            )
         except NoSuchTopic as error:
             raise BrokersAway(f"{self._where} is not known to all brokers yet") from error
         with failure_of(self._where):
             brokers = len(admin.list_topics(timeout=ANSWER_SECONDS).brokers)
         if problem := weakness(found, settings, self._partitions, brokers):
             wanted = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
-            raise UserError(f"{self._where} cannot be a journal: {problem}. Correct it, or name another that is created with {wanted}")
+            raise UserError(
+                f"{self._where} cannot be a journal: {problem}. Correct it, or name another that is created "
+                f"with {wanted}"
+            )
         self.largest, self._checked = int(settings["max.message.bytes"]) - ENVELOPE, time.monotonic()
 
     def _replicas(self, admin: "AdminClient") -> list[int]:
@@ -80,7 +88,8 @@ class KafkaPartitions:
             return []
 
     def _created(self, admin: "AdminClient") -> list[int]:
-        """Create the topic; its replicas, once it is known. The brokers of a cluster learn of it one after the other."""
+        """Create the topic; its replicas, once it is known. The brokers of a cluster learn of it one after
+        the other."""
         self._create(admin)
         deadline = time.monotonic() + ANSWER_SECONDS
         while not (found := self._replicas(admin)):
@@ -96,7 +105,7 @@ class KafkaPartitions:
         settings = {**SETTINGS, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
         create(admin, self.name, self._partitions, replicas, settings, where)
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
         """Append a record; `told` is called by the thread that hears of deliveries."""
@@ -114,31 +123,49 @@ class KafkaPartitions:
             if self._sender is None or self._sender.failed:
                 if self._sender is not None:
                     self._sender.retire()
-                more = {"linger.ms": 0, "message.timeout.ms": int(DELIVERY_SECONDS * 1000), "message.max.bytes": self.largest + ENVELOPE}
+                more = {
+                    "linger.ms": 0,
+                    "message.timeout.ms": int(DELIVERY_SECONDS * 1000),
+                    "message.max.bytes": self.largest + ENVELOPE,
+                }
                 self._sender = _Sender(self._clients.producer(**more))
             return self._sender
 
     def _delivered(self, told: Told, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             failure = judged(error, self._where)
-            told(BrokersAway(f"{failure} {self._clients.problem}".strip()) if isinstance(failure, BrokersAway) else failure)
+            told(
+                BrokersAway(f"{failure} {self._clients.problem}".strip())
+                if isinstance(failure, BrokersAway)
+                else failure
+            )
             return
         self._clients.works()
         offset = message.offset()
         told(-1 if offset is None else max(offset, -1))
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def read(self, partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
-        """Records from `start` to the end, and that end. One call at a time. Raises BrokersAway to be called again."""
+        """Records from `start` to the end, and that end. One call at a time. Raises BrokersAway to be called
+        again."""
         if self._reader is None:
             self._reader = self._clients.reader("read_uncommitted", **{"check.crcs": True})
         low, high = self._bounds(partition)
         for _ in range(READS):
             if start is not None and low > start:
-                raise Corrupt(f"{self._where}: partition {partition} begins at offset {low} now: somebody has deleted records before")
+                raise Corrupt(
+                    f"{self._where}: partition {partition} begins at offset {low} now: somebody has deleted "
+                    "records before"
+                )
             end = max(high, beyond + 1)
-            messages = read_to(self._reader, self.name, {partition: low if start is None else start}, {partition: end}, self._where)
+            messages = read_to(
+                self._reader,
+                self.name,
+                {partition: low if start is None else start},
+                {partition: end},
+                self._where,
+            )
             rows = [Row(message.offset() or 0, message.key() or b"", message.value()) for message in messages]
             low, high = self._bounds(partition)
             if high == end:
@@ -186,13 +213,22 @@ class _Sender:
 
 
 def weakness(replicas: list[int], settings: Mapping[str, str], partitions: int, brokers: int) -> str:
-    """The reason why a topic may not hold a journal; "": it may. `replicas` are those of each of its partitions."""
+    """The reason why a topic may not hold a journal; "": it may. `replicas` are those of each of its
+    partitions."""
     if len(replicas) < partitions:
-        return f"it has {len(replicas)} partitions, and the job's sources have {partitions} readers, each of which needs one"
+        return (
+            f"it has {len(replicas)} partitions, and the job's sources have {partitions} readers, each of "
+            "which needs one"
+        )
     if (policy := settings.get("cleanup.policy", "unknown")) != "compact":
         return f"cleanup.policy is {policy}, so entries expire that are still needed: it must be compact"
     if settings.get("unclean.leader.election.enable") == "true":
-        return "unclean.leader.election.enable is true, so what was acknowledged may be lost: it must be false"
+        return (
+            "unclean.leader.election.enable is true, so what was acknowledged may be lost: it must be false"
+        )
     if min(replicas) < 2 <= brokers:
-        return f"a partition has one replica, though the cluster has {brokers} brokers, which a lost one would take along"
+        return (
+            f"a partition has one replica, though the cluster has {brokers} brokers, which a lost one would "
+            "take along"
+        )
     return ""

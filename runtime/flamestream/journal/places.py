@@ -54,7 +54,8 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         from flamestream.journal.zookeeper import zookeeper_journal  # lazily: not every worker needs kazoo
         from flamestream.store.zookeeper import ClusterState
 
-        connect = partial(ClusterState, config.zookeeper, refused=ClusterStateUnavailable)  # a login may be replaced under a running job
+        # a login may be replaced under a running job
+        connect = partial(ClusterState, config.zookeeper, refused=ClusterStateUnavailable)
         return zookeeper_journal(connect, job, reactor, post, keep=config.keep)
     return FolderJournal(Path(config.folder), reactor, post, fsync=config.fsync, keep=config.keep)
 

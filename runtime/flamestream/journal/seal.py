@@ -4,13 +4,14 @@
     front-3/seal-00000007            what counts of all older attempts, created once
     front-3/fences/00000007          attempt 7 is about to seal, or has
 
-Which of them counts is decided as in every folder that attempts write to (fenced/decisions.py): a seal is an attempt's decision. It
-names a length for every file of the older attempts; files that it does not name do not count. A batch that failed half-way is written
-again to a new file: entries repeat, and the first one is taken.
+Which of them counts is decided as in every folder that attempts write to (fenced/decisions.py): a seal is an
+attempt's decision. It names a length for every file of the older attempts; files that it does not name do not
+count. A batch that failed half-way is written again to a new file: entries repeat, and the first one is
+taken.
 
-Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt (each file's head names
-the last entry before it). Does not: write entries (journal/folder.py).
-Format: docs/reference/formats.md.
+Keeps: what counted once counts for ever, in every later attempt; a file that is needed and missing is Corrupt
+(each file's head names the last entry before it). Does not: write entries (journal/folder.py). Format:
+docs/reference/formats.md.
 """
 
 import os
@@ -71,7 +72,8 @@ class FrontFolder(Decisions[Attempt, Files]):
         self._fences = self.path / "fences"
 
     def seal(self, attempt: Attempt, cut: Time) -> Counted:
-        """Fix what counts of older attempts, and read what lies at or above `cut`. Raises Fenced if a newer attempt has begun to."""
+        """Fix what counts of older attempts, and read what lies at or above `cut`. Raises Fenced if a newer
+        attempt has begun to."""
         scans: dict[str, Scan] = {}
         files = self.decide(attempt, lambda before: self._lengths(before, cut, scans))
         return Counted(files, self._entries(files, cut, scans), self._strays(attempt, files))
@@ -91,16 +93,21 @@ class FrontFolder(Decisions[Attempt, Files]):
         for name in names:
             self._store.delete(f"{self.name}/{name}")
 
-    # --- lengths --------------------------------------------------------------------------------------------------------------------
+    # --- lengths --------------------------------------------------------------------------------------------
 
     def _lengths(self, before: tuple[Attempt, Files] | None, cut: Time, scans: dict[str, Scan]) -> Files:
-        """Lengths that the seal before fixed, and those of its attempt's files now. Trimmed files are left out, but for the newest."""
+        """Lengths that the seal before fixed, and those of its attempt's files now. Trimmed files are left
+        out, but for the newest."""
         if before is None:
             return ()
         attempt, fixed = before
         last = max((file.last for file in fixed), default=START)
         kept = [file for file in fixed if file.last >= min(cut, last) or (self.path / file.name).exists()]
-        scans |= {name: scan(self._read(name), f"{self.path}/{name}", cut) for of, _, name in self._logs() if of == attempt}
+        scans |= {
+            name: scan(self._read(name), f"{self.path}/{name}", cut)
+            for of, _, name in self._logs()
+            if of == attempt
+        }
         return (*kept, *(SealedFile(name, found.length, found.last) for name, found in scans.items()))
 
     def _entries(self, files: Iterable[SealedFile], cut: Time, scans: dict[str, Scan]) -> list[Entry]:
@@ -118,23 +125,29 @@ class FrontFolder(Decisions[Attempt, Files]):
         return entries
 
     def _check_chain(self, name: str, after: Time, before: Time, cut: Time) -> None:
-        """Raises Corrupt if a file before `name` is missing. `after`: the last entry that was durable when it was begun."""
-        if after >= cut and after > before:  # a batch that failed may have left more before it than `after`, never less
+        """Raises Corrupt if a file before `name` is missing. `after`: the last entry that was durable when it
+        was begun."""
+        # a batch that failed may have left more before it than `after`, never less
+        if after >= cut and after > before:
             raise Corrupt(
-                f"journal {self.path}: a file before {name} is missing, with entries after {before} up to {after}; restore it "
+                f"journal {self.path}: a file before {name} is missing, with entries after {before} up to "
+                f"{after}; restore it "
                 "from a backup (if it was trimmed, the reader asked for more than is kept: set journal.keep)"
             )
 
     def _scan_sealed(self, file: SealedFile, cut: Time) -> Scan:
         data = self._read(file.name)
         if len(data) < file.length:
-            raise Corrupt(f"journal {self.path}/{file.name} has {len(data)} bytes, sealed were {file.length}; restore it from a backup")
+            raise Corrupt(
+                f"journal {self.path}/{file.name} has {len(data)} bytes, sealed were {file.length}; restore "
+                "it from a backup"
+            )
         return scan(data[: file.length], f"{self.path}/{file.name}", cut, sealed=True)
 
     def _read(self, name: str) -> bytes:
         return self._store.get(f"{self.name}/{name}")
 
-    # --- names ----------------------------------------------------------------------------------------------------------------------
+    # --- names ----------------------------------------------------------------------------------------------
 
     def _names(self) -> list[str]:
         try:
@@ -156,7 +169,7 @@ class FrontFolder(Decisions[Attempt, Files]):
         fences = [f"fences/{name}" for name in os.listdir(self._fences) if int(name) < attempt]
         return (*logs, *map(_seal_name, seals), *fences)
 
-    # --- fenced.decisions.Decisions -------------------------------------------------------------------------------------------------
+    # --- fenced.decisions.Decisions -------------------------------------------------------------------------
 
     @property
     def _where(self) -> str:
@@ -184,7 +197,9 @@ class FrontFolder(Decisions[Attempt, Files]):
         self._store.put_new(f"{self.name}/{_seal_name(fence)}", _encode(decision))
 
     def _replaced(self, newest: Attempt, fence: Attempt) -> str:
-        return f"{self._where}: attempt {newest} has sealed it; this worker of attempt {fence} has been replaced"
+        return (
+            f"{self._where}: attempt {newest} has sealed it; this worker of attempt {fence} has been replaced"
+        )
 
 
 def _seal_name(attempt: Attempt) -> str:

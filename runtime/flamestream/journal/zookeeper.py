@@ -1,26 +1,39 @@
 """The journal in ZooKeeper: every front's order decisions where a lost node cannot take them.
 
-    /flamestream/JOB/journal/front-3/fence                            the newest attempt that has sealed, or is about to
-    /flamestream/JOB/journal/front-3/entries/ATTEMPT-NUMBER-LAST      a batch of entries; LAST is the time of the last one
+    /flamestream/JOB/journal/front-3/fence                            the newest attempt that has sealed, or
+                                                                      is about to
+    /flamestream/JOB/journal/front-3/entries/ATTEMPT-NUMBER-LAST      a batch of entries; LAST is the time of
+                                                                      the last one
 
-A batch is one transaction: "the fence is still at the version that I sealed, and create this node". So a seal is one compare-and-set of
-the fence: what exists then counts for ever, and nothing of an older attempt can follow (a zombie's transaction fails as a whole). A batch
-whose answer was lost is sent again under the same name: if it is there already, it was ours.
+A batch is one transaction: "the fence is still at the version that I sealed, and create this node". So a seal
+is one compare-and-set of the fence: what exists then counts for ever, and nothing of an older attempt can
+follow (a zombie's transaction fails as a whole). A batch whose answer was lost is sent again under the same
+name: if it is there already, it was ours.
 
-What is made below `journal` gets the rights of `journal`: so whoever else has one there keeps it (the operator, zookeeper_rights.py).
+What is made below `journal` gets the rights of `journal`: so whoever else has one there keeps it (the
+operator, zookeeper_rights.py).
 
-Entries of one turn of the loop make a batch, one batch a front is under way, and what arrives meanwhile makes the next. For small entries:
-a server takes a megabyte at most, and has everything in memory; a trim at every commit keeps it small.
+Entries of one turn of the loop make a batch, one batch a front is under way, and what arrives meanwhile makes
+the next. For small entries: a server takes a megabyte at most, and has everything in memory; a trim at every
+commit keeps it small.
 
-Keeps: JournalAppended only for entries that every later seal gives back. Does not: go on while ZooKeeper is away (releases wait then, as
-with any journal that is lost); say whether it is replicated (who runs ZooKeeper does).
+Keeps: JournalAppended only for entries that every later seal gives back. Does not: go on while ZooKeeper is
+away (releases wait then, as with any journal that is lost); say whether it is replicated (who runs ZooKeeper
+does).
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError, QuotaExceededError
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    QuotaExceededError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL
 
@@ -35,10 +48,13 @@ from flamestream.store.zookeeper import ClusterState
 LARGEST: Final = 900_000
 """Bytes that a batch may have: ZooKeeper refuses a request of a megabyte (jute.maxbuffer)."""
 FULL: Final = 65_536
-"""Bytes: a server keeps the last 500 transactions in its heap for followers, of whatever size and whether it has followers or not."""
+"""Bytes: a server keeps the last 500 transactions in its heap for followers, of whatever size and whether it
+has followers or not."""
 
 
-def zookeeper_journal(connect: Callable[[], ClusterState], job: str, reactor: Reactor, post: Post, *, keep: bool = False) -> BatchJournal:
+def zookeeper_journal(
+    connect: Callable[[], ClusterState], job: str, reactor: Reactor, post: Post, *, keep: bool = False
+) -> BatchJournal:
     """`ports.Journal`. `connect` blocks, and is called in a helper thread, once."""
     return BatchJournal(_ZooKeeper(connect, f"/flamestream/{job}/journal", reactor), reactor, post, keep=keep)
 
@@ -70,10 +86,11 @@ class _Writer:
     way_out = "name a folder on a shared volume in spec.journal.folder"
 
     def __init__(
-        self, state: ClusterState, reactor: Reactor, folder: str, attempt: Attempt, version: int, batches: dict[str, Time],
-        acl: list[ACL] | None,
+        self, state: ClusterState, reactor: Reactor, folder: str, attempt: Attempt, version: int,
+        batches: dict[str, Time], acl: list[ACL] | None,
     ) -> None:  # fmt: skip
-        """`version` of the fence; `batches`: name and last time of everything that is there; `acl` of what is made."""
+        """`version` of the fence; `batches`: name and last time of everything that is there; `acl` of what is
+        made."""
         self._state, self._reactor, self._folder = state, reactor, folder
         self._attempt, self._version, self._batches, self._acl = attempt, version, batches, acl
 
@@ -102,10 +119,15 @@ class _Writer:
             return ClusterStateUnavailable(type(answer.exception).__name__)
         checked, created = answer.get()
         if isinstance(checked, (BadVersionError, NoNodeError)):
-            message = f"journal {self._folder}: a newer attempt has sealed it; this worker of attempt {self._attempt} was replaced"
+            message = (
+                f"journal {self._folder}: a newer attempt has sealed it; this worker of attempt "
+                f"{self._attempt} was replaced"
+            )
             return Fenced(message)
         if isinstance(checked, NoAuthError) or isinstance(created, NoAuthError):
-            return ClusterStateUnavailable("it refuses the login of this pod, which was replaced: so will the pod be, or resume the job")
+            return ClusterStateUnavailable(
+                "it refuses the login of this pod, which was replaced: so will the pod be, or resume the job"
+            )
         if isinstance(created, QuotaExceededError):
             way_out = "raise zookeeper.journalRoom of the chart, and commit more often (checkpoint.interval)"
             return ClusterStateUnavailable(f"the journal is full: {way_out}")
@@ -131,7 +153,8 @@ def _acl_of(state: ClusterState, root: str) -> list[ACL] | None:
 
 
 def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None) -> int:
-    """Make `attempt` the newest one that may write; the fence's version. Raises Fenced if a newer one has come."""
+    """Make `attempt` the newest one that may write; the fence's version. Raises Fenced if a newer one has
+    come."""
     path, client, mine = f"{folder}/fence", state.client, b"%d" % attempt
     while True:
         try:
@@ -141,11 +164,18 @@ def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None
             _create(state, path, b"0", acl)
             continue
         if int(data) > attempt:
-            raise Fenced(f"journal {folder}: attempt {int(data)} has sealed it; this worker of attempt {attempt} has been replaced")
+            raise Fenced(
+                f"journal {folder}: attempt {int(data)} has sealed it; this worker of attempt {attempt} has "
+                "been replaced"
+            )
         if int(data) == attempt:
             return int(stat.version)
         try:
-            return int(state.ask(f"writing {path}", partial(client.set_async, path, mine, version=stat.version)).version)
+            return int(
+                state.ask(
+                    f"writing {path}", partial(client.set_async, path, mine, version=stat.version)
+                ).version
+            )
         except BadVersionError:
             continue
 
@@ -165,13 +195,17 @@ def _read(state: ClusterState, folder: str, cut: Time) -> tuple[list[Entry], dic
     names = sorted(state.ask(f"listing {folder}", lambda: client.get_children_async(f"{folder}/entries")))
     batches = {name: Time(int(name.rpartition("-")[2])) for name in names}
     entries: list[Entry] = []
-    asked = [(name, client.get_async(f"{folder}/entries/{name}")) for name, last in batches.items() if last >= cut]
+    asked = [
+        (name, client.get_async(f"{folder}/entries/{name}")) for name, last in batches.items() if last >= cut
+    ]
     for name, answer in asked:
         try:
             data, _ = answer.get(timeout=5.0)
         except NoNodeError:
             continue  # trimmed by the predecessor just now, so below its committed cut
         except (KazooException, KazooTimeoutError) as error:
-            raise ClusterStateUnavailable(f"ZooKeeper at {state.hosts}: reading {folder} got no answer ({type(error).__name__})") from error
+            raise ClusterStateUnavailable(
+                f"ZooKeeper at {state.hosts}: reading {folder} got no answer ({type(error).__name__})"
+            ) from error
         entries += [entry for entry in decoded(data, f"{folder}/entries/{name}") if entry.time >= cut]
     return sorted(entries, key=lambda entry: entry.time), batches

@@ -1,11 +1,12 @@
 """The launcher: everything that one machine needs to run a job, started, watched and ended together.
 
-It starts an embedded ZooKeeper, claims the job there, keeps the socket that the coordinator listens on, and starts the coordinator and the
-workers. What dies is started again: the coordinator on the same socket, so nobody has to be told; workers by Spark. The job's end is
-what the coordinator has written in status.json, the end of the launcher is the job's.
+It starts an embedded ZooKeeper, claims the job there, keeps the socket that the coordinator listens on, and
+starts the coordinator and the workers. What dies is started again: the coordinator on the same socket, so
+nobody has to be told; workers by Spark. The job's end is what the coordinator has written in status.json, the
+end of the launcher is the job's.
 
-Keeps: what it started ends with it, however it ends. Does not: decide anything about the job (core/coordinator/coordinator.py does), or
-see its data.
+Keeps: what it started ends with it, however it ends. Does not: decide anything about the job
+(core/coordinator/coordinator.py does), or see its data.
 """
 
 import os
@@ -60,16 +61,23 @@ class Outcome:
 
 
 class Launcher:
-    """A run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know. Only in the main thread.
+    """A run of a job. `look` is called every LOOK seconds, for progress; `say` gets what people should know.
+    Only in the main thread.
 
     `changed`: the application may be another than that of the last run.
     """
 
     def __init__(
-        self, checked: CheckedJob, folder: RunFolder, *, say: Callable[[str], None], look: Callable[[], None], spark: bool = True,
-        changed: bool = False,
+        self, checked: CheckedJob, folder: RunFolder, *, say: Callable[[str], None], look: Callable[[], None],
+        spark: bool = True, changed: bool = False,
     ) -> None:  # fmt: skip
-        self._checked, self._folder, self._spark, self._look, self._say = checked, folder.made(), spark, look, say
+        self._checked, self._folder, self._spark, self._look, self._say = (
+            checked,
+            folder.made(),
+            spark,
+            look,
+            say,
+        )
         self._changed, self._claimed_store = changed, False
         self._reactor = EpollReactor()
         self._token = secrets.token_hex(32)
@@ -84,7 +92,8 @@ class Launcher:
         """The pids in run.json that change without our doing: ZooKeeper's and Spark's."""
 
     def run(self) -> Outcome:
-        """Run until the job ends. Raises AlreadyRunning, UserError if it may not start, ClusterStateUnavailable without ZooKeeper."""
+        """Run until the job ends. Raises AlreadyRunning, UserError if it may not start,
+        ClusterStateUnavailable without ZooKeeper."""
         with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
             claim = _claimed(state, self._checked.job.name)
             self._zookeeper = zookeeper
@@ -105,23 +114,28 @@ class Launcher:
         return self._outcome
 
     def request(self, what: Request) -> None:
-        """End the job: at once, or at an epoch. Asked for a second time: without waiting for anybody. Safe in a signal handler."""
+        """End the job: at once, or at an epoch. Asked for a second time: without waiting for anybody. Safe in
+        a signal handler."""
         self._reactor.soon(lambda: self._requested(what))
 
-    # --- begin and end --------------------------------------------------------------------------------------------------------------
+    # --- begin and end --------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._create_store(self._checked.job.store)
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
-        told = worker_config(self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.access)
+        told = worker_config(
+            self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.access
+        )
         config = self._folder.write("worker.json", told)
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
         path = (self._checked.application.parent, *folders_of(self._checked.py_files))
         if self._spark:
             data = config.read_bytes()
-            self._workers = SparkWorkers(self._reactor, spec.spark, count, data, self._folder.path, path, self._workers_ended)
+            self._workers = SparkWorkers(
+                self._reactor, spec.spark, count, data, self._folder.path, path, self._workers_ended
+            )
         else:
             self._workers = PlainWorkers(self._reactor, count, config, self._folder.path, self._workers_ended)
         self._write_info()
@@ -145,7 +159,7 @@ class Launcher:
         self._look()
         self._reactor.later(LOOK, self._regularly)
 
-    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+    # --- the coordinator ------------------------------------------------------------------------------------
 
     def _start_coordinator(self) -> None:
         config = CoordinatorProcessConfig(
@@ -156,9 +170,17 @@ class Launcher:
             status=str(self._folder.status_file),
         )
         file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
-        command: list[str | Path] = [sys.executable, "-m", "flamestream.node.coordinator_process", file, "--fd", str(fd)]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "flamestream.node.coordinator_process",
+            file,
+            "--fd",
+            str(fd),
+        ]
         output = self._folder.logs / f"coordinator-{self._starts % LOGS_KEPT}.log"
-        # The socket is ours and outlives it: its successor listens at the same address, and nobody has to be told.
+        # The socket is ours and outlives it: its successor listens at the same address, and nobody has to be
+        # told.
         self._coordinator = process = start_child(command, output, os.environ, pass_fds=(fd,))
         self._starts += 1
         watch_process(self._reactor, process, lambda code: self._coordinator_ended(process.pid, code))
@@ -175,9 +197,15 @@ class Launcher:
     def _coordinator_ended(self, pid: int, code: int) -> None:
         status = self._folder.status()
         if status is not None and status.pid == pid and status.outcome not in ("", "fenced"):
-            self._finish(Outcome(status.outcome, status.category, status.message), anyone_told=bool(status.workers or status.standbys))
+            self._finish(
+                Outcome(status.outcome, status.category, status.message),
+                anyone_told=bool(status.workers or status.standbys),
+            )
             return
-        self._say(f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on meanwhile")
+        self._say(
+            f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on "
+            "meanwhile"
+        )
         self._deaths += 1
         self._reactor.later(AGAIN.after(self._deaths), self._start_coordinator)
 
@@ -190,8 +218,14 @@ class Launcher:
             self._reactor.stop()
 
     def _pass_request_on(self) -> None:
-        """Pass a request on to the coordinator, once it has shown that it listens; the successor of one that dies is told again."""
-        if self._request is None or self._outcome is not None or self._coordinator is None or self._coordinator.poll() is not None:
+        """Pass a request on to the coordinator, once it has shown that it listens; the successor of one that
+        dies is told again."""
+        if (
+            self._request is None
+            or self._outcome is not None
+            or self._coordinator is None
+            or self._coordinator.poll() is not None
+        ):
             return
         status, pid = self._folder.status(), self._coordinator.pid
         if status is not None and status.pid == pid:
@@ -199,7 +233,7 @@ class Launcher:
         else:
             self._reactor.later(AGAIN.first, self._pass_request_on)
 
-    # --- the workers, and the end ---------------------------------------------------------------------------------------------------
+    # --- the workers, and the end ---------------------------------------------------------------------------
 
     def _workers_ended(self, problem: FlameStreamError | None) -> None:
         if self._outcome is not None:
@@ -232,17 +266,21 @@ class Launcher:
         self._told = (info.zookeeper, info.driver)
 
     def _create_store(self, url: str) -> None:
-        """Claim the store. A folder that is missing is made; a store that belongs to another run folder is refused.
+        """Claim the store. A folder that is missing is made; a store that belongs to another run folder is
+        refused.
 
         A store that is away now may come back: the stream goes on without epochs until then.
         """
         try:
-            self._claimed_store = lineage.claim(store_from(url, create=True), self._folder, self._checked.job.name, url)
+            self._claimed_store = lineage.claim(
+                store_from(url, create=True), self._folder, self._checked.job.name, url
+            )
         except StoreUnavailable as error:
             self._say(f"no epochs for now: {error}")
 
     def _let_go_of_the_store(self, records: ZooKeeperJobRecords) -> None:
-        """Give up the claim of a first run that failed before it had saved anything: its author may choose another name or store."""
+        """Give up the claim of a first run that failed before it had saved anything: its author may choose
+        another name or store."""
         assert self._outcome is not None, "asked at the end"
         if self._claimed_store and self._outcome.outcome == "failed":
             with suppress(StoreUnavailable, ClusterStateUnavailable):

@@ -1,10 +1,12 @@
 """Lineage: which run folder a checkpoint store belongs to.
 
-The cluster state of a job on one machine lives in its run folder. A start from another run folder would begin again at attempt 1, beside
-or on top of what the first one has written, and no fence could tell the two apart. So the first start leaves the run folder's lineage in
-the store, create-if-absent, and a start with another lineage is refused.
+The cluster state of a job on one machine lives in its run folder. A start from another run folder would begin
+again at attempt 1, beside or on top of what the first one has written, and no fence could tell the two apart.
+So the first start leaves the run folder's lineage in the store, create-if-absent, and a start with another
+lineage is refused.
 
-Keeps: one store, one cluster state. Does not: protect a sink's folder that two jobs with different stores name.
+Keeps: one store, one cluster state. Does not: protect a sink's folder that two jobs with different stores
+name.
 """
 
 import secrets
@@ -33,7 +35,8 @@ class Lineage(msgspec.Struct, frozen=True):
 
 
 def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
-    """See that the store is this run folder's, or nobody's, without claiming it. Raises AlreadyRunning or UserError: whose it is."""
+    """See that the store is this run folder's, or nobody's, without claiming it. Raises AlreadyRunning or
+    UserError: whose it is."""
     theirs = of_store(store, url)
     if theirs is not None and theirs.id != of_folder(folder):
         raise _refusal(theirs, job, url)
@@ -41,7 +44,8 @@ def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
 
 def claim(store: ObjectStore, folder: RunFolder, job: str, url: str) -> bool:
     """Make the store this run folder's, or see that it is; whether it was nobody's. Raises as `look` does."""
-    if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):  # create-if-absent: of two starts one has it
+    # create-if-absent: of two starts one has it
+    if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):
         return True
     look(store, folder, job, url)
     return False
@@ -66,12 +70,16 @@ def of_folder(folder: RunFolder) -> str:
 def _refusal(theirs: Lineage, job: str, url: str) -> UserError:
     if theirs.job and theirs.job != job:
         return UserError(
-            f"the checkpoint store {url} belongs to job {theirs.job!r} (run folder {theirs.run_folder}): give job {job!r} a store of its "
-            f"own in spec.checkpoint.store, or remove the other job's with `flamestream reset {theirs.run_folder}`"
+            f"the checkpoint store {url} belongs to job {theirs.job!r} (run folder {theirs.run_folder}): "
+            f"give job {job!r} a store of its "
+            "own in spec.checkpoint.store, or remove the other job's with `flamestream reset "
+            f"{theirs.run_folder}`"
         )
     return AlreadyRunning(
-        f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: go on with it by --run-folder "
-        f"{theirs.run_folder}; to begin anew, `flamestream reset {theirs.run_folder}` removes what it has left"
+        f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: go on with it by "
+        "--run-folder "
+        f"{theirs.run_folder}; to begin anew, `flamestream reset {theirs.run_folder}` removes what it has "
+        "left"
     )
 
 

@@ -1,9 +1,10 @@
-"""What a start looks at before it changes anything outside its run folder: the job record of the runs before, and whose the places are.
+"""What a start looks at before it changes anything outside its run folder: the job record of the runs before,
+and whose the places are.
 
 Where the job had completed: what its sources have got since, which nobody will read.
 
-Keeps: a start that is refused here has claimed neither store nor sinks. Does not: ask servers whose a table or a topic is (their sinks
-do), or what it holds: only the sources of this machine are read.
+Keeps: a start that is refused here has claimed neither store nor sinks. Does not: ask servers whose a table
+or a topic is (their sinks do), or what it holds: only the sources of this machine are read.
 """
 
 from collections.abc import Iterator
@@ -24,8 +25,11 @@ from flamestream.store.places import store_from
 from flamestream.store.snapshot_index import read_manifest
 
 
-def may_start(checked: CheckedJob, folder: RunFolder, records: JobRecords, *, changed: bool) -> JobRecord | None:
-    """The record of the runs before, if there were any. Raises UserError if the job's code was edited and nobody said so (`changed`)."""
+def may_start(
+    checked: CheckedJob, folder: RunFolder, records: JobRecords, *, changed: bool
+) -> JobRecord | None:
+    """The record of the runs before, if there were any. Raises UserError if the job's code was edited and
+    nobody said so (`changed`)."""
     found = records.read()
     record = None if found is None else found[0]
     settle(folder, record)
@@ -45,25 +49,32 @@ def _look_at_places(job: Job, folder: RunFolder) -> None:
         if there is not None and (there.job, there.sink) != (job.name, name):
             raise job.error(
                 ("spec", "sinks", name),
-                f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place of its own, or "
+                f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place "
+                "of its own, or "
                 "remove that output with its job (`flamestream reset`)",
             )
 
 
 def unread(checked: CheckedJob, record: JobRecord) -> str:
-    """The message for the user of a job whose record says that it has completed; "" if its input is as it was."""
+    """The message for the user of a job whose record says that it has completed; "" if its input is as it
+    was."""
     grown = [f"{count:,} new records of source {name!r}" for name, count in _grown(checked, record)]
     if not grown:
         return ""
     return (
-        f"it had completed; {', '.join(grown)} not read. Set `follow: true` on a source that goes on, in a new run: `flamestream reset` "
+        f"it had completed; {', '.join(grown)} not read. Set `follow: true` on a source that goes on, in a "
+        "new run: `flamestream reset` "
         "makes this a job that never ran"
     )
 
 
 def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
     try:
-        positions = read_manifest(store_from(checked.job.store), record.manifest, record.manifest_hash).fronts if record.manifest else ()
+        positions = (
+            read_manifest(store_from(checked.job.store), record.manifest, record.manifest_hash).fronts
+            if record.manifest
+            else ()
+        )
     except FlameStreamError:
         return  # the store is away, or was removed: nobody knows how far was read
     known: dict[int, FrontPosition] = {position.front: position for position in positions}

@@ -1,10 +1,11 @@
-"""How the launcher keeps a job's workers alive: as tasks of a Spark that it starts, or as plain processes for tests.
+"""How the launcher keeps a job's workers alive: as tasks of a Spark that it starts, or as plain processes for
+tests.
 
-Spark starts a lost task again by itself. If Spark itself is lost, with its JVM, a new one is started, with a growing pause: the
-coordinator sees workers go and others come, and decides what that means.
+Spark starts a lost task again by itself. If Spark itself is lost, with its JVM, a new one is started, with a
+growing pause: the coordinator sees workers go and others come, and decides what that means.
 
-Keeps: `ended` is called once, when every worker was told to stop, or with the error that nothing can be done about. Does not: know
-what workers do, or tell them to stop.
+Keeps: `ended` is called once, when every worker was told to stop, or with the error that nothing can be done
+about. Does not: know what workers do, or tell them to stop.
 """
 
 import os
@@ -46,10 +47,18 @@ class SparkWorkers:
     """Workers as tasks of our own Spark."""
 
     def __init__(
-        self, reactor: EpollReactor, asked: Asked, count: int, config: bytes, folder: Path, python_path: tuple[Path, ...], ended: Ended
+        self,
+        reactor: EpollReactor,
+        asked: Asked,
+        count: int,
+        config: bytes,
+        folder: Path,
+        python_path: tuple[Path, ...],
+        ended: Ended,
     ) -> None:
         """Start Spark and its tasks. Only in the main thread."""
-        from flamestream.spark.streaming.session import SparkSettings  # lazily: PySpark takes a while to import
+        # lazily: PySpark takes a while to import
+        from flamestream.spark.streaming.session import SparkSettings
 
         self._reactor, self._count, self._ended = reactor, count, ended
         self._settings = SparkSettings(
@@ -83,7 +92,12 @@ class SparkWorkers:
     def _run_tasks(self) -> None:
         from flamestream.spark.streaming.streaming import run_workers
 
-        run_workers(self._spark.context, self._count, self._main, lambda problem: self._reactor.soon(lambda: self._over(problem)))
+        run_workers(
+            self._spark.context,
+            self._count,
+            self._main,
+            lambda problem: self._reactor.soon(lambda: self._over(problem)),
+        )
 
     def _begun(self, result: Exception | None) -> None:
         if isinstance(result, Retryable):
@@ -127,7 +141,15 @@ class PlainWorkers:
 
     def _start(self, index: int) -> None:
         ordinal, self._lives[index] = self._lives[index], self._lives[index] + 1
-        command: list[str | Path] = [sys.executable, "-m", _MODULE, self._config, self._folder, str(index), str(ordinal)]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            _MODULE,
+            self._config,
+            self._folder,
+            str(index),
+            str(ordinal),
+        ]
         environment = {**os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         process = start_child(command, self._folder / "logs" / f"worker-{index}.out", environment)
         self._processes[index] = process
@@ -142,7 +164,9 @@ class PlainWorkers:
             self._start(index)
 
 
-def watch_process(reactor: EpollReactor, process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
+def watch_process(
+    reactor: EpollReactor, process: subprocess.Popen[bytes], ended: Callable[[int], None]
+) -> None:
     """Call `ended` with a process's exit code, in the loop, as soon as it has ended."""
     fd = os.pidfd_open(process.pid)
 

@@ -1,1 +1,2 @@
-"""The one loop of a process, and the threads beside it: the reactor, blocking calls in order, the collector, the watchdog."""
+"""The one loop of a process, and the threads beside it: the reactor, blocking calls in order, the collector,
+the watchdog."""

@@ -1,14 +1,17 @@
 """Blocking calls beside the loop: `Threads` make them, and a `Queue` in front of threads keeps their order.
 
-Most of a process share its reactor's few threads. Who asks a server that may not answer has a thread of its own, `Threads(1, ...)`:
-there a call that hangs holds up only what talks to that server, and neither the journal nor the snapshots.
+Most of a process share its reactor's few threads. Who asks a server that may not answer has a thread of its
+own, `Threads(1, ...)`: there a call that hangs holds up only what talks to that server, and neither the
+journal nor the snapshots.
 
-A Queue that is given a reactor tries again: a call that raises OSError (disk full, a stale mount, a server away) is made again after a
-growing pause, until it succeeds or the queue closes. The stream holds meanwhile, and `problem` says why, so nothing is lost and
-`status` can show it. So it does of a call that is not answered.
+A Queue that is given a reactor tries again: a call that raises OSError (disk full, a stale mount, a server
+away) is made again after a growing pause, until it succeeds or the queue closes. The stream holds meanwhile,
+and `problem` says why, so nothing is lost and `status` can show it. So it does of a call that is not
+answered.
 
-Keeps: threads and what waits for them are bounded; of a queue one call at a time is under way, in the order asked. Does not: end a call
-that hangs (threads are daemons, and end with the process), or bound a queue (whoever asks has few calls in flight).
+Keeps: threads and what waits for them are bounded; of a queue one call at a time is under way, in the order
+asked. Does not: end a call that hangs (threads are daemons, and end with the process), or bound a queue
+(whoever asks has few calls in flight).
 """
 
 import queue
@@ -47,15 +50,20 @@ class Threads:
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` in a thread, then `done` in the loop. Called in the loop's thread."""
         if self._pending >= MAX_BACKGROUND:
-            raise Bug(f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the earlier ones")
+            raise Bug(
+                f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the "
+                "earlier ones"
+            )
         self._pending += 1
-        if self._pending > self._started < self._limit:  # every thread may be busy: another one, while there may be more
+        # every thread may be busy: another one, while there may be more
+        if self._pending > self._started < self._limit:
             self._started += 1
             threading.Thread(target=self._serve, name=f"helper-{self._started}", daemon=True).start()
         self._work.put(lambda: self._run(work, done))
 
     def close(self, last: Callable[[], object] | None = None) -> None:
-        """Every thread ends after what it is at. `last` is called before that, in one of them; nobody waits for it."""
+        """Every thread ends after what it is at. `last` is called before that, in one of them; nobody waits
+        for it."""
         if last is not None:
             self.background(last, lambda _: None)
         for _ in range(self._started):
@@ -86,7 +94,9 @@ class Threads:
 class Queue:
     """Blocking calls, one at a time, in order."""
 
-    def __init__(self, threads: Background, again: Reactor | None = None, slow_seconds: float = SLOW_SECONDS) -> None:
+    def __init__(
+        self, threads: Background, again: Reactor | None = None, slow_seconds: float = SLOW_SECONDS
+    ) -> None:
         """`again`: by whose clock a call that raised OSError is made again; without it that is its answer."""
         self._threads, self._again = threads, again
         self._calls: deque[tuple[Callable[[], object], Callable[[Any], None]]] = deque()
@@ -120,7 +130,8 @@ class Queue:
             self._call()
 
     def _call(self) -> None:
-        """Make the first call, for the first time or again: it stays in its place until it has an answer, so the order holds."""
+        """Make the first call, for the first time or again: it stays in its place until it has an answer, so
+        the order holds."""
         self._silence.begin()
         self._threads.background(self._calls[0][0], self._done)
 

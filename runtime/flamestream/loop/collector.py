@@ -1,17 +1,20 @@
-"""The garbage collector under our rule: it runs between passes only, and never looks at more than a bounded number of objects.
+"""The garbage collector under our rule: it runs between passes only, and never looks at more than a bounded
+number of objects.
 
-Left alone, a full collection over large state stops the loop for up to seconds, and even a young one shows in the 99th percentile. So
-it is disabled; what start-up and a restore have made is frozen (never looked at again); and young objects are collected when the loop
-is idle. Survivors are collected once more, together, before they too are left alone: that catches the cycles of a call to an object
-store, which outlive a pass.
+Left alone, a full collection over large state stops the loop for up to seconds, and even a young one shows in
+the 99th percentile. So it is disabled; what start-up and a restore have made is frozen (never looked at
+again); and young objects are collected when the loop is idle. Survivors are collected once more, together,
+before they too are left alone: that catches the cycles of a call to an object store, which outlive a pass.
 
-In a loop that is never idle, young objects are frozen unseen whenever `LIMIT` of them have come together, and looked at only every
-`SELDOM`th time: while state grows by 50,000 records a second, looking at all of it would cost a quarter of all time. `LIMIT` is what
-one look costs: at ten times as many a look held the loop up for 0.2 s.
+In a loop that is never idle, young objects are frozen unseen whenever `LIMIT` of them have come together, and
+looked at only every `SELDOM`th time: while state grows by 50,000 records a second, looking at all of it would
+cost a quarter of all time. `LIMIT` is what one look costs: at ten times as many a look held the loop up for
+0.2 s.
 
-Keeps: a collection meets about 2 x `SURVIVORS` objects in an idle loop, a few milliseconds, and about `LIMIT` in one that is never
-idle. Does not: free a cycle that outlives its collections, or most of those that die in a loop that is never idle: the calls to an
-object store make some each epoch. State is acyclic by contract, and what is acyclic needs no collector at all.
+Keeps: a collection meets about 2 x `SURVIVORS` objects in an idle loop, a few milliseconds, and about `LIMIT`
+in one that is never idle. Does not: free a cycle that outlives its collections, or most of those that die in
+a loop that is never idle: the calls to an object store make some each epoch. State is acyclic by contract,
+and what is acyclic needs no collector at all.
 """
 
 import gc
@@ -34,13 +37,15 @@ class Collector:
         self._frozen = 0
 
     def start(self) -> None:
-        """Take the collector over: what is alive is never looked at again, and from now on it runs in `turn` alone."""
+        """Take the collector over: what is alive is never looked at again, and from now on it runs in `turn`
+        alone."""
         gc.disable()
         gc.collect()
         gc.freeze()
 
     def settle(self) -> None:
-        """Leave alone what is alive now, for it will stay (a restored state). Costs nothing, whatever its size."""
+        """Leave alone what is alive now, for it will stay (a restored state). Costs nothing, whatever its
+        size."""
         self._survivors = 0
         gc.freeze()
 

@@ -1,15 +1,18 @@
 """The one loop of a process, on epoll: sockets, timers, and the way back from helper threads.
 
-A turn is: wait until something is ready or due, run every callback that is, then call the pass hook once. So everything that arrived
-together is handled together (natural batching), and nothing waits for a timer on the data path. A callback may be called without
-need (its fd was closed and its number used again in the same turn), so callbacks of sockets must bear "would block".
+A turn is: wait until something is ready or due, run every callback that is, then call the pass hook once. So
+everything that arrived together is handled together (natural batching), and nothing waits for a timer on the
+data path. A callback may be called without need (its fd was closed and its number used again in the same
+turn), so callbacks of sockets must bear "would block".
 
-`soon` may be called from helper threads and from signal handlers. It need not wake the loop while the loop is awake: `_awake` is
-cleared before the queue is looked at for the last time, so a call that sees it set has been queued early enough to be seen.
+`soon` may be called from helper threads and from signal handlers. It need not wake the loop while the loop is
+awake: `_awake` is cleared before the queue is looked at for the last time, so a call that sees it set has
+been queued early enough to be seen.
 
-Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); timers that are due run in the order
-of their deadlines. Does not: know what the callbacks are about.
-Source: ours. `select.epoll` itself: `selectors` on top of it doubles the cost of a poll (1.2 against 0.65 us), and we are Linux only.
+Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); timers that
+are due run in the order of their deadlines. Does not: know what the callbacks are about. Source: ours.
+`select.epoll` itself: `selectors` on top of it doubles the cost of a poll (1.2 against 0.65 us), and we are
+Linux only.
 """
 
 import heapq
@@ -63,7 +66,7 @@ class EpollReactor:
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wakeup, readable=self._woken)
 
-    # --- ports.Reactor --------------------------------------------------------------------------------------------------------------
+    # --- ports.Reactor --------------------------------------------------------------------------------------
 
     def now(self) -> Timestamp:
         """Microseconds since 1970."""
@@ -74,7 +77,8 @@ class EpollReactor:
         return Instant(time.monotonic_ns() // 1000)
 
     def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
-        """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is unwatched."""
+        """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is
+        unwatched."""
         if readable is None and writable is None:
             self.unwatch(fd)
             return
@@ -107,7 +111,7 @@ class EpollReactor:
         """Run `work` in a helper thread, then `done` in this loop."""
         self._helpers.background(work, done)
 
-    # --- the loop -------------------------------------------------------------------------------------------------------------------
+    # --- the loop -------------------------------------------------------------------------------------------
 
     def run(self, pass_: Call) -> None:
         """Turn until `stop` is called. Whatever a callback or `pass_` raises is raised here."""
@@ -116,12 +120,15 @@ class EpollReactor:
             pass_()
 
     def turn(self) -> None:
-        """Wait for what is next and call it: calls of `soon` first, then timers, then files that are ready."""
-        self._awake = False  # (!) before the queue is looked at: a call that comes behind that look finds it cleared, and wakes us
+        """Wait for what is next and call it: calls of `soon` first, then timers, then files that are
+        ready."""
+        # (!) before the queue is looked at: a call that comes behind that look finds it cleared, and wakes us
+        self._awake = False
         timeout = self._timeout()
         ready = self._epoll.poll(timeout)
         self._awake = True
-        for _ in range(len(self._calls)):  # those that are there now: calls that make calls must not starve sockets
+        # those that are there now: calls that make calls must not starve sockets
+        for _ in range(len(self._calls)):
             self._calls.popleft()()
         if self._timers:
             self._run_due_timers()
@@ -134,17 +141,20 @@ class EpollReactor:
         self.soon(lambda: None)  # wakes the loop
 
     def close(self) -> None:
-        """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging one holds up nobody."""
+        """Let go of the kernel's objects. Helper threads end by themselves; they are daemons, so a hanging
+        one holds up nobody."""
         self._helpers.close()
         self._awake = True
         self._epoll.close()
 
     def __del__(self) -> None:
-        """Closes the wake-up; `close` does not, for a helper that is late may write to it, and its number could be another file's then."""
+        """Closes the wake-up; `close` does not, for a helper that is late may write to it, and its number
+        could be another file's then."""
         os.close(self._wakeup)
 
     def timer_cancelled(self) -> None:
-        """Count it, and rebuild the heap once most of it is dead: cancelled timers must not pile up until they are due."""
+        """Count it, and rebuild the heap once most of it is dead: cancelled timers must not pile up until
+        they are due."""
         self._timers_cancelled += 1
         if self._timers_cancelled > 64 and self._timers_cancelled * 2 > len(self._timers):
             self._timers = [entry for entry in self._timers if entry[2].call is not None]

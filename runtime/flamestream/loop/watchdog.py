@@ -1,14 +1,15 @@
 """Watchdog: ends a worker's process whose loop does not turn, since a function of the user's does not return.
 
-The coordinator drops a worker that is silent for a few seconds, and others take its slots. But the process would go on in its function,
-eat memory, and never be there again. So it ends itself: Python's fault handler waits in a thread of its own that needs no interpreter
-(a function in native code may hold that), writes down where each thread stands, and ends the process. Whoever starts the worker starts it
-again; the next life reads what was written, and tells the coordinator, which names it if the job fails for it.
+The coordinator drops a worker that is silent for a few seconds, and others take its slots. But the process
+would go on in its function, eat memory, and never be there again. So it ends itself: Python's fault handler
+waits in a thread of its own that needs no interpreter (a function in native code may hold that), writes down
+where each thread stands, and ends the process. Whoever starts the worker starts it again; the next life reads
+what was written, and tells the coordinator, which names it if the job fails for it.
 
 Before the loop there is the application's file, which may take long to load, and has `LOADING` for that.
 
-Keeps: `SECONDS` are more than the coordinator's patience, so nobody is ended who was not dropped before. Does not: watch batches, which
-nobody waits for.
+Keeps: `SECONDS` are more than the coordinator's patience, so nobody is ended who was not dropped before. Does
+not: watch batches, which nobody waits for.
 """
 
 import faulthandler
@@ -24,7 +25,8 @@ from flamestream.ports import Reactor, Timer
 SECONDS: Final = 12.0
 """How long the loop may stand still: more than a drill pauses a worker for."""
 LOADING: Final = 600.0
-"""How long the application's file may load, while nobody waits for this worker: enough for a great model from a slow store."""
+"""How long the application's file may load, while nobody waits for this worker: enough for a great model from
+a slow store."""
 AGAIN: Final = 1.0
 """Seconds between renewals; each costs a thread's start, some 50 us."""
 STDERR: Final = 2
@@ -70,7 +72,9 @@ def limited(seconds: float, words: str) -> Iterator[None]:
 
 def _opened(words: str) -> int:
     try:
-        return os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
+        return (
+            os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
+        )
     except OSError:
         return STDERR
 
@@ -82,7 +86,8 @@ def _closed(file: int, words: str) -> None:
 
 
 def last_words(words: str) -> str:
-    """The words that the life before left if its watchdog ended it, in a sentence; "" otherwise. They are read once."""
+    """The words that the life before left if its watchdog ended it, in a sentence; "" otherwise. They are
+    read once."""
     try:
         with open(words, encoding="utf-8", errors="replace") as file:
             dump = file.read(MAX_READ)
@@ -104,4 +109,7 @@ def explained(dump: str) -> str:
         users.append(f"{file.name}:{line} in {name}")
     ours = [f"{file.name}:{line} in {name}" for file, line, name in calls]
     where = ", called from ".join((users or ours)[:SHOWN])
-    return f"a worker's watchdog ended it: {'a function did not return' if users else 'its loop stood still'}: {where}"
+    return (
+        f"a worker's watchdog ended it: {'a function did not return' if users else 'its loop stood still'}: "
+        f"{where}"
+    )

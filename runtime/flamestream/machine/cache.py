@@ -1,7 +1,7 @@
 """Where things live that can be made again at any time: Java launchers, class-data archives.
 
-`FLAMESTREAM_CACHE` if set; else inside the Python environment, so that it goes with it; else, where that is read-only, in the user's
-cache folder. Nothing here is ever needed for a result.
+`FLAMESTREAM_CACHE` if set; else inside the Python environment, so that it goes with it; else, where that is
+read-only, in the user's cache folder. Nothing here is ever needed for a result.
 """
 
 import hashlib

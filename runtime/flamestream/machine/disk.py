@@ -1,9 +1,11 @@
 """Durable writes whose caller goes on: one thread in native code, which never waits for the interpreter.
 
-A helper thread of Python's takes the interpreter before a write and behind it, and waits for that as long as a pass of the loop lasts:
-a millisecond of each result's way, for a disk that takes a third of it. Without the kernel there is no other way: see `Disk.here`.
+A helper thread of Python's takes the interpreter before a write and behind it, and waits for that as long as
+a pass of the loop lasts: a millisecond of each result's way, for a disk that takes a third of it. Without the
+kernel there is no other way: see `Disk.here`.
 
-Keeps: writes in the order given, one at a time; an answer for each, in the loop. Does not: open, or tidy up behind a write that failed.
+Keeps: writes in the order given, one at a time; an answer for each, in the loop. Does not: open, or tidy up
+behind a write that failed.
 """
 
 import os
@@ -34,7 +36,8 @@ class Disk:
         return kernel is not None
 
     def write(self, fd: int, data: bytes, done: Done) -> None:
-        """Write all of `data`, then fdatasync; `done` is told in a later turn what went wrong. `fd` stays open until then."""
+        """Write all of `data`, then fdatasync; `done` is told in a later turn what went wrong. `fd` stays
+        open until then."""
         self._waiting.append(done)
         self._native.write(fd, data)
 

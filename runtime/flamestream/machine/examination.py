@@ -1,9 +1,10 @@
 """Examination: what this machine gives a job, and what of it makes jobs slow. `flamestream doctor` shows it.
 
-A finding is `good`; `slow`: jobs run, and it costs them; or `missing`: no job runs without it. Each that is not good says what to do.
+A finding is `good`; `slow`: jobs run, and it costs them; or `missing`: no job runs without it. Each that is
+not good says what to do.
 
-Keeps: files of the system that are not there or not readable (another kernel, a sandbox) are no finding, and never an error. Does not:
-start Java or Spark, or look at any job.
+Keeps: files of the system that are not there or not readable (another kernel, a sandbox) are no finding, and
+never an error. Does not: start Java or Spark, or look at any job.
 """
 
 import os
@@ -46,7 +47,8 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def examined(folder: Path, root: Path = Path("/")) -> list[Finding]:
-    """All findings; `folder` is on the disk that a job would write to, `root` is where the system's own files are."""
+    """All findings; `folder` is on the disk that a job would write to, `root` is where the system's own files
+    are."""
     return [
         _python(),
         _kernel(Path(flamestream.__file__).parent),
@@ -68,8 +70,12 @@ def _kernel(package: Path) -> Finding:
     if kernel is not None:
         return Finding("kernel", f"native {kernel.VERSION}")
     advice = "install the wheel, or a Rust compiler (rustup.rs) and then FlameStream again"
-    foreign = [file.name for file in package.glob("_kernel*.so") if not file.name.endswith(tuple(EXTENSION_SUFFIXES))]
-    return Finding("kernel", f"Python: {f'{foreign[0]} is of another Python' if foreign else WHY_NOT}", "slow", advice)
+    foreign = [
+        file.name for file in package.glob("_kernel*.so") if not file.name.endswith(tuple(EXTENSION_SUFFIXES))
+    ]
+    return Finding(
+        "kernel", f"Python: {f'{foreign[0]} is of another Python' if foreign else WHY_NOT}", "slow", advice
+    )
 
 
 def _spark() -> Finding:
@@ -96,14 +102,23 @@ def processors(root: Path) -> Iterator[Finding]:
         count = min(count, int(quota) / int(period))
     advice = "a job needs one for its workers and one for Spark and the coordinator: give it more"
     yield Finding("processors", f"{count:g}", "slow" if count < 2 else "good", advice if count < 2 else "")
-    throttled = dict(line.split() for line in (_said(_group(root) / "cpu.stat") or "").splitlines()).get("nr_throttled", "0")
+    throttled = dict(line.split() for line in (_said(_group(root) / "cpu.stat") or "").splitlines()).get(
+        "nr_throttled", "0"
+    )
     if throttled != "0":
-        yield Finding("throttled", f"{throttled} times", "slow", "the group's cpu quota stops processes: latency has its pauses; raise it")
+        yield Finding(
+            "throttled",
+            f"{throttled} times",
+            "slow",
+            "the group's cpu quota stops processes: latency has its pauses; raise it",
+        )
 
 
 def memory(root: Path) -> Iterator[Finding]:
     """The memory that this process may use: the machine's, or its group's limit."""
-    said = dict(line.split(":", 1) for line in (_said(root / "proc/meminfo") or "").splitlines() if ":" in line)
+    said = dict(
+        line.split(":", 1) for line in (_said(root / "proc/meminfo") or "").splitlines() if ":" in line
+    )
     total = [int(said["MemTotal"].split()[0]) << 10] if "MemTotal" in said else []
     limit = _said(_group(root) / "memory.max") or "max"
     sizes = [*total, *([int(limit)] if limit.isdigit() else [])]
@@ -126,7 +141,12 @@ def huge_pages(root: Path) -> Iterator[Finding]:
 def _limits() -> Iterator[Finding]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = 0 <= soft < FEW_FILES
-    yield Finding("open files", _limit(soft), "slow" if few else "good", f"ulimit -n {FEW_FILES} (at most {_limit(hard)})" if few else "")
+    yield Finding(
+        "open files",
+        _limit(soft),
+        "slow" if few else "good",
+        f"ulimit -n {FEW_FILES} (at most {_limit(hard)})" if few else "",
+    )
     yield Finding("processes", _limit(resource.getrlimit(resource.RLIMIT_NPROC)[0]))
 
 
@@ -140,10 +160,18 @@ def disk(folder: Path) -> Finding:
         took = _synced(folder)
     except OSError as error:
         return Finding(
-            "disk", f"{folder}: {error.strerror}", "missing", "a job keeps its run folder there: choose another, or make it writable"
+            "disk",
+            f"{folder}: {error.strerror}",
+            "missing",
+            "a job keeps its run folder there: choose another, or make it writable",
         )
     slow = took > SLOW_SYNC
-    advice = f"above {SLOW_SYNC:g} ms: results of journalled sources wait for it; put the run folder on a faster disk" if slow else ""
+    advice = (
+        f"above {SLOW_SYNC:g} ms: results of journalled sources wait for it; put the run folder on a faster "
+        "disk"
+        if slow
+        else ""
+    )
     return Finding("disk", f"{took:.2f} ms a sync in {folder}", "slow" if slow else "good", advice)
 
 

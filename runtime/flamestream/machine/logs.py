@@ -30,7 +30,12 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = {name: value for name, value in vars(record).items() if name not in _NO_FIELDS}
-        line: dict[str, object] = {"at": when, "level": record.levelname.lower(), "logger": record.name, "event": record.getMessage()}
+        line: dict[str, object] = {
+            "at": when,
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
         line |= {**self._who, **fields}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

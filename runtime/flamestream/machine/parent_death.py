@@ -1,7 +1,8 @@
 """Processes that end when their parent does.
 
-Linux sends a process a signal of its choice when the thread that forked it ends (prctl PR_SET_PDEATHSIG). The choice survives `exec`,
-so it works for a JVM too. A parent that died before the choice was made shows as a changed parent pid.
+Linux sends a process a signal of its choice when the thread that forked it ends (prctl PR_SET_PDEATHSIG). The
+choice survives `exec`, so it works for a JVM too. A parent that died before the choice was made shows as a
+changed parent pid.
 
 Does not: help against a parent that hangs (heartbeats do), or on a system that is not Linux.
 """
@@ -24,7 +25,8 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def die_with_parent(parent: int, sign: signal.Signals = signal.SIGKILL) -> None:
-    """Have this process get `sign` when `parent`, which must be its parent, ends; at once if it has ended already."""
+    """Have this process get `sign` when `parent`, which must be its parent, ends; at once if it has ended
+    already."""
     if _prctl(_PR_SET_PDEATHSIG, sign, 0, 0, 0) != 0:
         code = ctypes.get_errno()
         raise OSError(code, f"prctl(PR_SET_PDEATHSIG): {os.strerror(code)}")
@@ -40,11 +42,11 @@ def start_child(
     stdin: int = subprocess.DEVNULL,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `command` as a process that ends with this one. What it prints goes to the file `output`, which begins empty;
-    None: to our own standard error.
+    """Start `command` as a process that ends with this one. What it prints goes to the file `output`, which
+    begins empty; None: to our own standard error.
 
-    It is in a session of its own, so Ctrl-C reaches only us. Only from the main thread: the kernel counts the end of the forking thread as
-    the parent's death.
+    It is in a session of its own, so Ctrl-C reaches only us. Only from the main thread: the kernel counts the
+    end of the forking thread as the parent's death.
     """
     if threading.current_thread() is not threading.main_thread():
         raise Bug("start_child called outside the main thread: the child would end with the calling thread")

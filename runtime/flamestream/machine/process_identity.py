@@ -1,7 +1,7 @@
 """Which process something belongs to, told apart from any other that ever had its pid.
 
-A pid alone is not enough: pids are used again, and mean something else on another machine or in another container. So it comes with the
-machine's boot, the pid namespace, and the process's start time.
+A pid alone is not enough: pids are used again, and mean something else on another machine or in another
+container. So it comes with the machine's boot, the pid namespace, and the process's start time.
 """
 
 import os
@@ -16,7 +16,8 @@ _PAGE: Final = os.sysconf("SC_PAGESIZE")
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
-    """A process, from its start to its end. `host` and `started` are for people, `place` and `ticks` for comparing."""
+    """A process, from its start to its end. `host` and `started` are for people, `place` and `ticks` for
+    comparing."""
 
     host: str
     pid: int
@@ -47,9 +48,11 @@ def _place() -> str:
 
 
 def start_ticks(pid: int) -> int:
-    """The start of a process, in clock ticks since boot; 0 if there is none, or only its remains that nobody waited for."""
+    """The start of a process, in clock ticks since boot; 0 if there is none, or only its remains that nobody
+    waited for."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # behind the name, which may hold anything
+        # behind the name, which may hold anything
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return 0 if fields[0] in "ZX" else int(fields[19])

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def keep_private() -> None:
-    """Files made from now on are for this process's owner alone, and none is a dump of its memory: both hold users' data, and tokens."""
+    """Files made from now on are for this process's owner alone, and none is a dump of its memory: both hold
+    users' data, and tokens."""
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
@@ -48,7 +49,8 @@ def read_config(kind: type[C], file: str) -> C:
 
 
 def read_secret(file: Path, what: str) -> str:
-    """The text of a mounted file, without white space around it. Raises ManifestError, which says `what` it is."""
+    """The text of a mounted file, without white space around it. Raises ManifestError, which says `what` it
+    is."""
     try:
         return file.read_text().strip()
     except OSError as error:
@@ -57,7 +59,9 @@ def read_secret(file: Path, what: str) -> str:
 
 def last_lines(error: BaseException, count: int = 6) -> str:
     """The last lines of a traceback, enough to find the place."""
-    return " | ".join(line.strip() for line in "".join(traceback.format_exception(error)).strip().splitlines()[-count:])
+    return " | ".join(
+        line.strip() for line in "".join(traceback.format_exception(error)).strip().splitlines()[-count:]
+    )
 
 
 def place_of(error: BaseException) -> str:

@@ -4,8 +4,8 @@
 >>> [again.after(failures) for failures in range(5)]
 [0.0, 0.5, 1.0, 2.0, 3.0]
 
-Keeps: whole numbers (microseconds) stay whole. Does not: wait, count the tries, or draw: where many must not come at the same moment,
-the retries are tenacity's (store/s3_answers.py, store/zookeeper.py).
+Keeps: whole numbers (microseconds) stay whole. Does not: wait, count the tries, or draw: where many must not
+come at the same moment, the retries are tenacity's (store/s3_answers.py, store/zookeeper.py).
 """
 
 from dataclasses import dataclass

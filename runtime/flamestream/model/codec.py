@@ -1,7 +1,7 @@
 """Codec: the functions of payload_codec.py, from the native kernel where there is one.
 
-The kernel does what succeeds; whatever is refused, or of a kind that it does not know, it hands to the functions of payload_codec.py,
-so results, refusals and their messages are the same.
+The kernel does what succeeds; whatever is refused, or of a kind that it does not know, it hands to the
+functions of payload_codec.py, so results, refusals and their messages are the same.
 """
 
 from flamestream.model.kernel import kernel

@@ -1,10 +1,12 @@
-"""Bytes from outside, as JSON or msgpack: what comes is a value of the type that was asked for, or `DecodeError`, and nothing else.
+"""Bytes from outside, as JSON or msgpack: what comes is a value of the type that was asked for, or
+`DecodeError`, and nothing else.
 
-msgspec lets other errors through where text is not UTF-8, or nested deeper than Python's stack; they would be taken for bugs, and
-one job's bytes would end a loop that all jobs share.
+msgspec lets other errors through where text is not UTF-8, or nested deeper than Python's stack; they would be
+taken for bugs, and one job's bytes would end a loop that all jobs share.
 
-Keeps: one error type; a test looks that nothing else decodes (tests/unit/model/test_decoding.py). Does not: say whose fault the bytes
-are (the caller does, as Corrupt or UserError), or decode payloads (payload_codec.py, which has its own).
+Keeps: one error type; a test looks that nothing else decodes (tests/unit/model/test_decoding.py). Does not:
+say whose fault the bytes are (the caller does, as Corrupt or UserError), or decode payloads
+(payload_codec.py, which has its own).
 """
 
 from collections.abc import Callable

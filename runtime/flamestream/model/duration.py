@@ -12,7 +12,14 @@ from flamestream.model.errors import GraphError
 
 Micros = NewType("Micros", int)
 """A duration in microseconds."""
-UNITS: Final = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+UNITS: Final = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
 Duration = str | timedelta
 _WRITTEN: Final = re.compile(r"(-?)(\d+)(?:\.(\d+))?\s*(us|ms|s|m|h|d)")
 
@@ -28,7 +35,10 @@ def micros(duration: Duration, what: str, *, least: int = 0) -> Micros:
             raise GraphError(f"{what}={duration!r}: the shortest duration is 1us")
         found = -size if sign else size
     else:
-        raise GraphError(f'{what}={duration!r}: a duration is a timedelta, or a number and a unit as in "500ms", "30s", "1m", "1h", "1d"')
+        raise GraphError(
+            f'{what}={duration!r}: a duration is a timedelta, or a number and a unit as in "500ms", "30s", '
+            '"1m", "1h", "1d"'
+        )
     if found < least:
         raise GraphError(f"{what}={duration!r}: it must be at least {least} us")
     return Micros(found)

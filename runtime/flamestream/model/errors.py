@@ -1,12 +1,12 @@
 """Errors, split by who must act.
 
-| category    | who acts                                   | what the engine does                                   |
+| category    | who acts                                   | what the engine does |
 |-------------|--------------------------------------------|--------------------------------------------------------|
-| user        | the author of the job or of its data       | stops at an epoch (or dead-letters) and says where     |
-| retryable   | nobody: the outside is away for now        | tries again, bounded, and shows it in `status`         |
-| fenced      | nobody: a newer attempt has taken over     | this process gives up                                  |
-| corrupt     | the operator of the storage                | stops, names the part; never starts from empty state   |
-| bug         | the authors of FlameStream                 | stops with everything that is needed for a report      |
+| user        | the author of the job or of its data       | stops at an epoch (or dead-letters) and says where |
+| retryable   | nobody: the outside is away for now        | tries again, bounded, and shows it in `status` |
+| fenced      | nobody: a newer attempt has taken over     | this process gives up |
+| corrupt     | the operator of the storage                | stops, names the part; never starts from empty state |
+| bug         | the authors of FlameStream                 | stops with everything that is needed for a report |
 """
 
 from typing import ClassVar
@@ -41,7 +41,8 @@ class PayloadError(UserError):
 
 
 class RecordError(UserError):
-    """A record that is not of the class which the graph says. The message names the field, what is wanted and what was given."""
+    """A record that is not of the class which the graph says. The message names the field, what is wanted and
+    what was given."""
 
 
 class Retryable(FlameStreamError):
@@ -89,9 +90,12 @@ def too_big_results(most: int) -> ResultLimit:
 
 
 def unmatched(where: str, meta: bytes) -> UserError:
-    """A tombstone whose item is not there: a function gave one payload for the item and another for its tombstone."""
+    """A tombstone whose item is not there: a function gave one payload for the item and another for its
+    tombstone."""
     return UserError(
-        f"{where} got a tombstone at {meta.hex()} without its item: a function before it gave two results for one input. Functions must "
-        "not depend on clock, randomness, dict order of foreign data or outside state, nor change their input; `flamestream run --debug` "
+        f"{where} got a tombstone at {meta.hex()} without its item: a function before it gave two results "
+        "for one input. Functions must "
+        "not depend on clock, randomness, dict order of foreign data or outside state, nor change their "
+        "input; `flamestream run --debug` "
         "names the one that does"
     )

@@ -1,12 +1,12 @@
 """Decoder: from what a source gives to an instance of the class that a graph says it is.
 
-| a source gives                           | the instance is made of                                                            |
+| a source gives                           | the instance is made of |
 |------------------------------------------|------------------------------------------------------------------------------------|
-| a line of text, bytes                    | JSON, strictly: "12" is no number; times are ISO 8601                              |
-| fs.Map, a row of Parquet, Avro or JSON   | its fields, strictly; a number is taken for a time as microseconds since 1970 UTC  |
+| a line of text, bytes                    | JSON, strictly: "12" is no number; times are ISO 8601 |
+| fs.Map, a row of Parquet, Avro or JSON   | its fields, strictly; a number is taken for a time as microseconds since 1970 UTC |
 | fs.Map of texts alone, a row of CSV      | its fields; texts may be numbers, an empty one is None where the field may be None |
-| KafkaRecord                              | its value                                                                          |
-| an instance already                      | itself                                                                             |
+| KafkaRecord                              | its value |
+| an instance already                      | itself |
 
 >>> from flamestream.model.payload import event
 >>> @event
@@ -20,9 +20,9 @@ Traceback (most recent call last):
     ...
 flamestream.model.errors.RecordError: a str is no Click: field `cents`: Expected `int`, got `str`
 
-Keeps: fields that the class does not have are passed over; nothing but RecordError for a record, and at most 200 characters of it.
-Does not: read files or topics, or say which record it was (model/failure.py).
-"""
+Keeps: fields that the class does not have are passed over; nothing but RecordError for a record, and at most
+200 characters of it. Does not: read files or topics, or say which record it was (model/failure.py).
+"""  # noqa: E501
 
 import typing
 from collections.abc import Callable, Hashable, Mapping
@@ -50,8 +50,8 @@ WRONG: Final = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, Recu
 
 
 class Decoder(Generic[T]):
-    """A function from a source's record to an instance of `makes_class`. Raises RecordError, which names the field, what is wanted and
-    what was given."""
+    """A function from a source's record to an instance of `makes_class`. Raises RecordError, which names the
+    field, what is wanted and what was given."""
 
     def __init__(self, cls: type[T]) -> None:
         if cls not in HEIGHTS:
@@ -61,7 +61,9 @@ class Decoder(Generic[T]):
         self._fields = _fields(cast(Any, cls))
         self._model: Any = cls if is_model(cls) else None
         self.of_json: Callable[[bytes | str], T] = (
-            cls.model_validate_json if is_model(cls) else msgspec.json.Decoder(cls, dec_hook=collection).decode
+            cls.model_validate_json
+            if is_model(cls)
+            else msgspec.json.Decoder(cls, dec_hook=collection).decode
         )
 
     @property
@@ -84,18 +86,32 @@ class Decoder(Generic[T]):
                 texts = all(type(value) is str for value in record.values())
                 return self.of_texts(dict(record)) if texts else self.of_values(record)
         except WRONG as error:
-            raise RecordError(f"a {type(record).__name__} is no {self.makes_class.__name__}: {_told(error)}") from None
-        raise RecordError(f"a {type(record).__name__} is no {self.makes_class.__name__}: a source gives text, bytes, rows or KafkaRecord")
+            raise RecordError(
+                f"a {type(record).__name__} is no {self.makes_class.__name__}: {_told(error)}"
+            ) from None
+        raise RecordError(
+            f"a {type(record).__name__} is no {self.makes_class.__name__}: a source gives text, bytes, rows "
+            "or KafkaRecord"
+        )
 
     def of_values(self, row: Row) -> T:
         """The instance of a row whose values have types. Raises `ValueError` or msgspec's errors."""
         values = _plain_row(row, self.makes_class)
-        return self._model.model_validate(values) if self._model else msgspec.convert(values, self.makes_class, dec_hook=collection)
+        return (
+            self._model.model_validate(values)
+            if self._model
+            else msgspec.convert(values, self.makes_class, dec_hook=collection)
+        )
 
     def of_texts(self, row: Mapping[str, str]) -> T:
-        """The instance of a row of texts, as CSV has them. An empty one of a field that is no text counts as none."""
+        """The instance of a row of texts, as CSV has them. An empty one of a field that is no text counts as
+        none."""
         fields = self._fields
-        values = {name: value for name, value in row.items() if value or name not in fields or fields[name] == (str, False)}
+        values = {
+            name: value
+            for name, value in row.items()
+            if value or name not in fields or fields[name] == (str, False)
+        }
         empty = dict.fromkeys(name for name in row.keys() - values.keys() if fields[name][1])
         if self._model:
             return self._model.model_validate(values | empty)  # type: ignore[no-any-return]
@@ -103,8 +119,8 @@ class Decoder(Generic[T]):
 
 
 def decoder(cls: type[T]) -> Decoder[T]:
-    """A function for `map`: instances of `cls` from JSON lines, rows and Kafka's records. Raises PayloadError if `cls` or one of its
-    fields is no payload."""
+    """A function for `map`: instances of `cls` from JSON lines, rows and Kafka's records. Raises PayloadError
+    if `cls` or one of its fields is no payload."""
     return Decoder(cls)
 
 
@@ -122,7 +138,8 @@ def collection(wanted: Any, value: Any) -> Any:
         return kind(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
     if kind is Map:
         pairs = value.items() if isinstance(value, dict) else value
-        return Map(_converted([list(pair) for pair in pairs], list[tuple[inner[0], inner[1]]] if inner else list))  # type: ignore[valid-type]
+        entries = list[tuple[inner[0], inner[1]]] if inner else list  # type: ignore[valid-type]
+        return Map(_converted([list(pair) for pair in pairs], entries))
     raise NotImplementedError(f"rows cannot become {wanted}")
 
 
@@ -134,7 +151,10 @@ def _told(error: Exception) -> str:
     """The field, and what is wrong with it."""
     if (errors := getattr(error, "errors", None)) is not None:  # pydantic's
         first = errors(include_url=False, include_context=False)[0]
-        place, text = ".".join(map(str, first["loc"])), f"{first['msg']}, got `{type(first['input']).__name__}`"
+        place, text = (
+            ".".join(map(str, first["loc"])),
+            f"{first['msg']}, got `{type(first['input']).__name__}`",
+        )
     else:
         text, _, place = str(error).partition(" - at `$")
         place = place.removeprefix(".").removesuffix("`")
@@ -171,7 +191,9 @@ def _check_annotations(cls: type) -> None:
     try:
         hints = typing.get_type_hints(cls)
     except NameError as error:
-        raise PayloadError(f"{cls.__qualname__} has an annotation that cannot be read where it stands: {error}") from error
+        raise PayloadError(
+            f"{cls.__qualname__} has an annotation that cannot be read where it stands: {error}"
+        ) from error
     for name in _fields(cls):
         _check_annotation(hints[name], f"{cls.__qualname__}.{name}")
 
@@ -181,7 +203,9 @@ def _check_annotation(hint: Any, where: str) -> None:
     if kind is typing.Literal:
         return
     if isinstance(kind, type) and kind not in HEIGHTS and kind not in (object, UnionType):
-        raise PayloadError(f"{where} is annotated {hint if typing.get_args(hint) else kind.__name__}: {refusal(kind)}")
+        raise PayloadError(
+            f"{where} is annotated {hint if typing.get_args(hint) else kind.__name__}: {refusal(kind)}"
+        )
     for inner in typing.get_args(hint):
         if inner is not Ellipsis:
             _check_annotation(inner, where)

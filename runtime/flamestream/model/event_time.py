@@ -1,9 +1,10 @@
 """Event time: when things happened, as their records say, and how far each source has come in it.
 
-An event time is a number of microseconds since 1970 (or since whatever a job's integers count from). A source that knows its event time
-(`graph.source(..., at=...)`) tells progress: for each partition, the
-greatest time seen, less `late`, in whole steps. A record that moves it within its run carries it (of many some), so progress depends on the
-runs alone, and never on a clock or the worker that read it (!): every replay and every runner tells the same.
+An event time is a number of microseconds since 1970 (or since whatever a job's integers count from). A source
+that knows its event time (`graph.source(..., at=...)`) tells progress: for each partition, the greatest time
+seen, less `late`, in whole steps. A record that moves it within its run carries it (of many some), so
+progress depends on the runs alone, and never on a clock or the worker that read it (!): every replay and
+every runner tells the same.
 
     records   10:00:01  10:00:03  10:00:02  10:00:09       late="2s", step="1s"
     progress   9:59:59  10:00:01            10:00:07
@@ -59,13 +60,24 @@ class TimeOf:
         if self.unit:
             if type(value) is int:
                 if abs(time := value * self.unit) >= END_OF_TIME // 2:
-                    raise UserError(f"{name_of(function)} gave the event time {value!r}, which is no time of this world: is unit= right?")
+                    raise UserError(
+                        f"{name_of(function)} gave the event time {value!r}, which is no time of this world: "
+                        "is unit= right?"
+                    )
                 return EventTime(time)
-            raise UserError(f"{name_of(function)} gave the event time {value!r}: with unit= it must be an int")
+            raise UserError(
+                f"{name_of(function)} gave the event time {value!r}: with unit= it must be an int"
+            )
         if not isinstance(value, datetime):
-            raise UserError(f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" for an int')
+            raise UserError(
+                f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" '
+                "for an int"
+            )
         if value.tzinfo is None:
-            raise UserError(f"{name_of(function)} gave the event time {value!r}, which has no zone: which instant is meant is not known")
+            raise UserError(
+                f"{name_of(function)} gave the event time {value!r}, which has no zone: which instant is "
+                "meant is not known"
+            )
         return EventTime((value - EPOCH) // MICROSECOND)
 
     def fits(self, other: "TimeOf | None") -> bool:
@@ -97,7 +109,8 @@ class Arrived:
 
 
 class ArrivalTime(TimeOf):
-    """Dated -> its time: when a record arrived is in its place in the order, so no replay asks a clock again (!)."""
+    """Dated -> its time: when a record arrived is in its place in the order, so no replay asks a clock again
+    (!)."""
 
     __slots__ = ()
 
@@ -128,7 +141,8 @@ class Timing:
     """A partition without records for this long of the clock is not waited for; None: it is, however long."""
 
     every: Micros | None = None
-    """Records are the readings of a clock, one at each multiple of this (`Graph.clock`); None: they come from outside."""
+    """Records are the readings of a clock, one at each multiple of this (`Graph.clock`); None: they come from
+    outside."""
 
     @property
     def by_arrival(self) -> bool:
@@ -147,16 +161,17 @@ class Progress:
     fronts: int
     """Fronts of the source: until each has told something nothing is known of the least."""
     times: tuple[int, ...]
-    """No record that is in time will be older than the greatest of these that counts (`max_ahead`), the greatest first; none: nothing is
-    known yet, or the partition is idle. END_OF_TIME: all partitions of the front have ended."""
+    """No record that is in time will be older than the greatest of these that counts (`max_ahead`), the
+    greatest first; none: nothing is known yet, or the partition is idle. END_OF_TIME: all partitions of the
+    front have ended."""
     idle: bool = False
 
 
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A run without records that says something of its partition, "found" or "idle", or of all of its front: "passed" (its clock has
-    come to the time of the run) or "ended"."""
+    """A run without records that says something of its partition, "found" or "idle", or of all of its front:
+    "passed" (its clock has come to the time of the run) or "ended"."""
 
     says: str
 
@@ -206,11 +221,15 @@ class Entrances:
 
     def __init__(self, graph: Graph, sources: Mapping[FrontId, str]) -> None:
         """`sources`: of all fronts of the job."""
-        self.timings = {SourceName(source.name): source.timing for source in graph.sources if source.timing is not None}
+        self.timings = {
+            SourceName(source.name): source.timing for source in graph.sources if source.timing is not None
+        }
         """Of the sources with event time."""
         fronts = Counter(sources.values())
         timed = ((front, SourceName(name)) for front, name in sources.items() if name in self.timings)
-        self._doors = {front: Entrance(self.timings[name], name, front, fronts[name]) for front, name in timed}
+        self._doors = {
+            front: Entrance(self.timings[name], name, front, fronts[name]) for front, name in timed
+        }
 
     def entering(self, time: Time, partition: str, records: Run) -> Run | list[Any]:
         """The records of the whole run at `time` as they enter."""
@@ -229,7 +248,8 @@ class Entrance:
     def __init__(self, timing: Timing, source: SourceName, front: FrontId, fronts: int) -> None:
         self._timing, self.source, self._front, self._fronts = timing, source, front, fronts
         self.newest: int | None = None
-        """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input has ended."""
+        """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input
+        has ended."""
 
     def entering(self, time: Time, partition: str, records: Sequence[Any]) -> list[Any]:
         """The records of a whole run, in order. A run without any tells that its partition is there."""
@@ -246,16 +266,24 @@ class Entrance:
         for group in _thinned(moves):
             index, told = group[-1][0], self._times(time for _, time in group)
             self.newest = told[0] if self.newest is None else max(told[0], self.newest)
-            entering[index] = Stamped(entering[index], Progress(self.source, self._front, partition, self._fronts, told))
+            entering[index] = Stamped(
+                entering[index], Progress(self.source, self._front, partition, self._fronts, told)
+            )
         return entering
 
     def _arriving(self, time: int, run: list[Any]) -> list[Any]:
         """A run whose first item tells when it arrived: for all of its front, whose times only grow."""
         entering = [item if type(item) in (Marker, ErrorValue) else self._decoded(item) for item in run]
-        if (first := next((index for index, item in enumerate(entering) if type(item) is not ErrorValue), None)) is not None:
+        if (
+            first := next(
+                (index for index, item in enumerate(entering) if type(item) is not ErrorValue), None
+            )
+        ) is not None:
             ended = type(run[first]) is Marker and run[first] == ENDED
             self.newest = END_OF_TIME if ended else time - time % self._timing.step
-            entering[first] = Stamped(entering[first], Progress(self.source, self._front, "", self._fronts, (self.newest,)))
+            entering[first] = Stamped(
+                entering[first], Progress(self.source, self._front, "", self._fronts, (self.newest,))
+            )
         return entering
 
     def _moves(self, time: int, last: int) -> bool:
@@ -268,10 +296,13 @@ class Entrance:
     def _told(self, partition: str, marker: Marker) -> Progress:
         ended = marker == ENDED
         self.newest = END_OF_TIME if ended else self.newest
-        return Progress(self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE)
+        return Progress(
+            self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE
+        )
 
     def _event(self, record: Any) -> tuple[Any, int | None]:
-        """The event, and the progress it is; None if it says no time: then it is an error item where its time is wanted."""
+        """The event, and the progress it is; None if it says no time: then it is an error item where its time
+        is wanted."""
         event = self._decoded(record)
         if type(event) is Undecoded:
             return event, None
@@ -293,7 +324,9 @@ class Entrance:
 
 
 def _thinned(moves: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """(index, time) of the records that move progress, in groups: the last of each tells it. A mark goes to every shard of keys, so a
-    run with a step at every record must not lead to one at each (!)."""
+    """(index, time) of the records that move progress, in groups: the last of each tells it. A mark goes to
+    every shard of keys, so a run with a step at every record must not lead to one at each (!)."""
     groups = min(len(moves), MOST_MARKS)
-    return (moves[len(moves) * number // groups : len(moves) * (number + 1) // groups] for number in range(groups))
+    return (
+        moves[len(moves) * number // groups : len(moves) * (number + 1) // groups] for number in range(groups)
+    )

@@ -1,4 +1,5 @@
-"""Expressions: functions of a payload that are said by operations on its fields, for map, filter, flat_map, keys and fs.record.
+"""Expressions: functions of a payload that are said by operations on its fields, for map, filter, flat_map,
+keys and fs.record.
 
 >>> from types import SimpleNamespace as Bid
 >>> price = field("price") * 908 // 1000
@@ -7,12 +8,14 @@
 >>> when(field("url").str.startswith("/a/")).then(field("url").str.split("/")[2]).otherwise("")(Bid(url="/a/b"))
 'b'
 
-An expression is a tree of frozen nodes. Calling one is its meaning, in plain Python: integers without bound, `/` gives a float, `//` and
-`%` round down, and nothing can be done with None but `==` and `is_none()`. A tree whose root is a field is a `Field`, which the native
-kernel knows. Parts are computed from left to right, each once; only `when` leaves out what it does not need.
+An expression is a tree of frozen nodes. Calling one is its meaning, in plain Python: integers without bound,
+`/` gives a float, `//` and `%` round down, and nothing can be done with None but `==` and `is_none()`. A tree
+whose root is a field is a `Field`, which the native kernel knows. Parts are computed from left to right, each
+once; only `when` leaves out what it does not need.
 
-Keeps: what Python and Arrow do otherwise is refused when it is built (`and`, `or`, `in`, a text cut by nothing), or when it is called
-(`&` of what is no bool, texts of what is no str). Does not: know the fields of a stream (fields.py).
+Keeps: what Python and Arrow do otherwise is refused when it is built (`and`, `or`, `in`, a text cut by
+nothing), or when it is called (`&` of what is no bool, texts of what is no str). Does not: know the fields of
+a stream (fields.py).
 """
 
 import operator
@@ -58,7 +61,10 @@ class Expression:
         return hash(self.written)
 
     def __bool__(self) -> NoReturn:
-        raise GraphError(f"{self.written} is neither true nor false before there is a payload: use &, | and ~ for and, or, not")
+        raise GraphError(
+            f"{self.written} is neither true nor false before there is a payload: use &, | and ~ for and, "
+            "or, not"
+        )
 
     def __add__(self, other: Any) -> "Expression":
         return Binary("+", self, constant(other))
@@ -258,7 +264,9 @@ class Binary(Expression):
 
     @property
     def written(self) -> str:
-        first = self.left.written if _binds(self.left) >= max(BINDS[self.sign], 1) else f"({self.left.written})"
+        first = (
+            self.left.written if _binds(self.left) >= max(BINDS[self.sign], 1) else f"({self.left.written})"
+        )
         second = self.right.written if _binds(self.right) > BINDS[self.sign] else f"({self.right.written})"
         return f"{first} {self.sign} {second}"
 
@@ -277,7 +285,8 @@ class Binary(Expression):
 class Equality(Binary):
     """payload -> whether two values are equal, or not.
 
-    Asked for its own truth it says whether the two expressions are the same, so that expressions can be compared and kept in sets."""
+    Asked for its own truth it says whether the two expressions are the same, so that expressions can be
+    compared and kept in sets."""
 
     __hash__ = Expression.__hash__
 
@@ -367,7 +376,8 @@ class Times:
     of: Expression
 
     def floor(self, every: Duration) -> Expression:
-        """The beginning of the stretch of this length that it is in, counted from 1970 in UTC. Its zone stays."""
+        """The beginning of the stretch of this length that it is in, counted from 1970 in UTC. Its zone
+        stays."""
         return Call(self.of, datetime, "floor", (micros(every, "dt.floor", least=1),), f"dt.floor({every!r})")
 
     def year(self) -> Expression:
@@ -407,7 +417,11 @@ class Conditional(Expression):
 
     @property
     def written(self) -> str:
-        return "fs." + "".join(f"when({case}).then({value})." for case, value in self.cases) + f"otherwise({self.other})"
+        return (
+            "fs."
+            + "".join(f"when({case}).then({value})." for case, value in self.cases)
+            + f"otherwise({self.other})"
+        )
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -444,21 +458,41 @@ class Then:
         return Conditional(self.cases, constant(value))
 
 
-BINDS: Final = {"|": 1, "&": 2, "==": 0, "!=": 0, "<": 0, "<=": 0, ">": 0, ">=": 0, "+": 4, "-": 4, "*": 5, "/": 5, "//": 5, "%": 5}
+BINDS: Final = {
+    "|": 1,
+    "&": 2,
+    "==": 0,
+    "!=": 0,
+    "<": 0,
+    "<=": 0,
+    ">": 0,
+    ">=": 0,
+    "+": 4,
+    "-": 4,
+    "*": 5,
+    "/": 5,
+    "//": 5,
+    "%": 5,
+}
 """How tightly signs bind. Comparisons get parentheses everywhere, for `&` binds tighter than they do."""
 OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-    "&": operator.and_, "|": operator.or_,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge, "&": operator.and_, "|": operator.or_,
 }  # fmt: skip
 CALLS: Final[dict[tuple[type, str], Callable[..., Any]]] = {
-    **{(str, name): getattr(str, name) for name in ("lower", "upper", "strip", "startswith", "endswith", "count", "replace")},
+    **{
+        (str, name): getattr(str, name)
+        for name in ("lower", "upper", "strip", "startswith", "endswith", "count", "replace")
+    },
     (str, "len"): len,
     (str, "contains"): operator.contains,
     (str, "split"): lambda text, separator: tuple(text.split(separator)),
     **{(datetime, name): attrgetter(name) for name in ("year", "month", "day", "hour", "minute", "second")},
     (datetime, "date"): datetime.date,
-    (datetime, "floor"): lambda time, every: (EPOCH + (time - EPOCH) // MICROSECOND // every * every * MICROSECOND).astimezone(time.tzinfo),
+    (datetime, "floor"): lambda time, every: (
+        EPOCH + (time - EPOCH) // MICROSECOND // every * every * MICROSECOND
+    ).astimezone(time.tzinfo),
 }
 
 
@@ -477,7 +511,10 @@ def constant(value: Any) -> Expression:
     if isinstance(value, Expression):
         return value
     if not is_payload(value):
-        raise GraphError(f"an expression with a {type(value).__name__}, which is no payload: use numbers, texts, times and fs.field(...)")
+        raise GraphError(
+            f"an expression with a {type(value).__name__}, which is no payload: use numbers, texts, times "
+            "and fs.field(...)"
+        )
     return Constant(value)
 
 

@@ -1,7 +1,7 @@
 """Failures: what a user's function raised, as the error value that an item becomes.
 
-It must be the same bytes wherever the call is made again (another worker, a replay, the reference interpreter), so it names modules and
-lines but no folder, and leaves out whoever called the function.
+It must be the same bytes wherever the call is made again (another worker, a replay, the reference
+interpreter), so it names modules and lines but no folder, and leaves out whoever called the function.
 
 >>> def halved(n): return n // 0
 >>> try: halved(7)
@@ -29,7 +29,9 @@ MESSAGE: Final = 2_000
 """Characters of an exception's text, which may hold the whole payload."""
 FRAMES: Final = 8
 """Calls of a traceback that are kept, the innermost."""
-WAY_OUT: Final = "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
+WAY_OUT: Final = (
+    "Mend the function or the input; or set onError: {deadLetter: SINK}, and such items go to that sink"
+)
 
 
 class Raised(Exception):
@@ -41,7 +43,8 @@ class Raised(Exception):
 
 
 def called(function: Function, *arguments: Any) -> Any:
-    """The result of a user's function. Raises Raised, so that whatever it raises is blamed on it, whoever calls it."""
+    """The result of a user's function. Raises Raised, so that whatever it raises is blamed on it, whoever
+    calls it."""
     try:
         return function(*arguments)
     except (MemoryError, RecursionError):  # failures of the machine, not of the record
@@ -61,7 +64,8 @@ class _Named:
 
 
 def raised_before(function: str, error: str, message: str) -> Raised:
-    """What a function of this name raised, told by names and text, to be raised where it becomes an error item."""
+    """What a function of this name raised, told by names and text, to be raised where it becomes an error
+    item."""
     return Raised(_Named(function), type(error, (Exception,), {})(message))
 
 
@@ -69,7 +73,13 @@ def failure(function: Function, error: BaseException, payload: Any) -> ErrorValu
     """The error value that a failed call of `function` for `payload` becomes."""
     if type(error) is Raised:
         function, error = error.function, error.error
-    return ErrorValue(name_of(function), type(error).__name__, said(error), payload=shortened(payload), traceback=_frames(error))
+    return ErrorValue(
+        name_of(function),
+        type(error).__name__,
+        said(error),
+        payload=shortened(payload),
+        traceback=_frames(error),
+    )
 
 
 def said(error: BaseException) -> str:
@@ -82,19 +92,24 @@ def said(error: BaseException) -> str:
 
 
 def located(error: ErrorValue, source: str, place: tuple[str, int] | None, operation: int = -1) -> ErrorValue:
-    """The error with where its item came from: `place` is partition and offset of its record, if that is known."""
+    """The error with where its item came from: `place` is partition and offset of its record, if that is
+    known."""
     partition, offset = place or ("", -1)
     return replace(error, source=source, partition=partition, offset=offset, operation=operation)
 
 
 def told(error: ErrorValue, where: str, graph: Graph) -> str:
-    """The message of an error that ends a job, with users' data marked in it. `where` names the record that led to it."""
+    """The message of an error that ends a job, with users' data marked in it. `where` names the record that
+    led to it."""
     ours = error.error == UserError.__name__  # what we say of a function names it already
     said = quoted(error.message)
     text = f"{said} ({where})" if ours else f"{error.function} raised {error.error}: {said} ({where})"
     if error.operation >= 0:
         vertex = graph.vertices[error.operation]
-        text += f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given {quoted(error.payload or 'nothing')}"
+        text += (
+            f"\n  operation {error.operation}, {vertex.kind.value} of {vertex.place}, was given "
+            f"{quoted(error.payload or 'nothing')}"
+        )
     return "\n".join([text, *(f"  {frame}" for frame in error.traceback), WAY_OUT])
 
 
@@ -106,7 +121,11 @@ def shortened(value: Any, room: int = SHOWN) -> str:
 
 def _text(value: Any, room: int) -> str:
     if isinstance(value, str | bytes):
-        more = f"... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})" if len(value) > room else ""
+        more = (
+            f"... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
+            if len(value) > room
+            else ""
+        )
         return f"{value[:room]!r}{more}"
     plan = PLANS.get(type(value))
     if plan is None or plan.members is None or (plan.labels is None and type(value) is not tuple):
@@ -125,7 +144,8 @@ def _text(value: Any, room: int) -> str:
 
 
 def _frames(error: BaseException) -> tuple[str, ...]:
-    """`module.py:line in function` of the calls in the user's code and beyond, the innermost last; our own are left out."""
+    """`module.py:line in function` of the calls in the user's code and beyond, the innermost last; our own
+    are left out."""
     found = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__", "?"))

@@ -1,7 +1,9 @@
-"""Fields: which ones the items of a stream have, as far as the graph says it, and the functions that are said by a field's name.
+"""Fields: which ones the items of a stream have, as far as the graph says it, and the functions that are said
+by a field's name.
 
-What a stream's items are is known from `graph.source(name, Click)`, from the annotated result of a function, and behind what keeps or
-folds items. Behind a function that says nothing it is not known, and nothing is checked.
+What a stream's items are is known from `graph.source(name, Click)`, from the annotated result of a function,
+and behind what keeps or folds items. Behind a function that says nothing it is not known, and nothing is
+checked.
 
 >>> from flamestream.model.payload import event
 >>> @event
@@ -10,9 +12,11 @@ folds items. Behind a function that says nothing it is not known, and nothing is
 >>> key_of(Click, "usr", "job.py:7")
 Traceback (most recent call last):
     ...
-flamestream.model.errors.GraphError: job.py:7: fs.field("usr"): Click has no field 'usr' (it has user): did you mean 'user'?
+flamestream.model.errors.GraphError: job.py:7: fs.field("usr"): Click has no field 'usr' (it has user): did
+you mean 'user'?
 
-Keeps: what is refused here would fail for every item. Does not: know what a manifest says of a source (job/field_types.py).
+Keeps: what is refused here would fail for every item. Does not: know what a manifest says of a source
+(job/field_types.py).
 """
 
 import types
@@ -29,15 +33,17 @@ from flamestream.model.ready import Append, Record, Size, State, Total
 
 
 def key_of(items: Any, key: str | Callable[..., Any], where: str) -> Callable[..., Any]:
-    """The function that a key is: of a text the field of this name. `items`: the type of the stream's items, None if it is not known;
-    `where`: the user's line, for the message. Raises GraphError if such items have no such field."""
+    """The function that a key is: of a text the field of this name. `items`: the type of the stream's items,
+    None if it is not known; `where`: the user's line, for the message. Raises GraphError if such items have
+    no such field."""
     function = Field(key) if isinstance(key, str) else key
     check_function(items, function, where)
     return function
 
 
 def check_function(items: Any, function: Any, where: str, folded: bool = False) -> None:
-    """Raises GraphError if a ready-made function names a field that items of this type do not have. `folded`: it has an accumulator too."""
+    """Raises GraphError if a ready-made function names a field that items of this type do not have. `folded`:
+    it has an accumulator too."""
     match function:
         case Expression():
             for field in fields_of(function):
@@ -51,7 +57,9 @@ def check_function(items: Any, function: Any, where: str, folded: bool = False) 
             for part in parts:
                 check_function(items, part, where, folded)
         case Size() | State() if not folded:
-            raise GraphError(f"{where}: {function.written} is of an accumulator, which only emit= of a fold is given")
+            raise GraphError(
+                f"{where}: {function.written} is of an accumulator, which only emit= of a fold is given"
+            )
 
 
 def check_field(items: Any, name: str, said: str) -> None:
@@ -60,12 +68,17 @@ def check_field(items: Any, name: str, said: str) -> None:
         plan = PLANS.get(cls) if isinstance(cls, type) else None
         labels = None if plan is None else plan.labels
         if labels is None and (cls in SCALARS or plan is not None):
-            raise GraphError(f"{said}: a {plan.name if plan else cls.__name__} has no fields: use a function, or a class with @fs.event")
+            raise GraphError(
+                f"{said}: a {plan.name if plan else cls.__name__} has no fields: use a function, or a class "
+                "with @fs.event"
+            )
         if labels is None or name in labels or hasattr(cls, name):
             continue
         close = get_close_matches(name, labels, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "correct it"
-        raise GraphError(f"{said}: {cls.__qualname__} has no field {name!r} (it has {', '.join(labels)}): {hint}")
+        raise GraphError(
+            f"{said}: {cls.__qualname__} has no field {name!r} (it has {', '.join(labels)}): {hint}"
+        )
 
 
 def result_of(function: Any, items: Any = None) -> Any:
@@ -92,7 +105,8 @@ def results_of(function: Any) -> Any:
 
 
 def kept_by(function: Any, items: Any) -> Any:
-    """The type of the items that a filter lets through: what its TypeGuard says. Which of several types are left is else not known."""
+    """The type of the items that a filter lets through: what its TypeGuard says. Which of several types are
+    left is else not known."""
     said = _annotated(getattr(function, "func", function))
     if typing.get_origin(said) is typing.TypeGuard:
         return _known(typing.get_args(said)[0])
@@ -122,14 +136,17 @@ def _field_of(items: Any, name: str) -> Any:
 
 
 def _annotated(function: Any) -> Any:
-    function = function if isinstance(function, types.FunctionType | types.MethodType) else type(function).__call__
+    function = (
+        function if isinstance(function, types.FunctionType | types.MethodType) else type(function).__call__
+    )
     return _known(_hints(function).get("return"))
 
 
 def _hints(of: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(of)
-    except (NameError, TypeError, AttributeError):  # a name that is not there at run time, or no annotations at all: not known
+    # a name that is not there at run time, or no annotations at all: not known
+    except (NameError, TypeError, AttributeError):
         return {}
 
 

@@ -1,8 +1,8 @@
 """Graph: the logical dataflow that a user writes, and its validation.
 
-A graph is a list of vertices; a vertex's id is its place in the list, and the order of its out-edges is part of the graph's meaning
-(each edge out of a vertex that has several extends the trace). Vertices are plain data: the engine, the reference interpreter and the
-batch runners all execute this same list.
+A graph is a list of vertices; a vertex's id is its place in the list, and the order of its out-edges is part
+of the graph's meaning (each edge out of a vertex that has several extends the trace). Vertices are plain
+data: the engine, the reference interpreter and the batch runners all execute this same list.
 
 >>> graph = Graph("count")
 >>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one", key=lambda n: n)
@@ -37,16 +37,16 @@ MAX_SHARDS = 4096
 class Graph:
     """A dataflow under construction; `validated()` checks it.
 
-    `step`: event time goes in whole steps: what is due within one is done at its end. `shards`: in how many parts keys of windows and
-    joins are worked on, so the most workers that can share them (windows/marks.py).
-    `max_results`: how many results a flat_map may make of one item, and `max_result_bytes`: how many bytes a map or flat_map. More is an
-    error of that item, so a function that never ends costs no more than this. They decide results, so they are part of the graph.
-    Raises GraphError if one is below 1.
+    `step`: event time goes in whole steps: what is due within one is done at its end. `shards`: in how many
+    parts keys of windows and joins are worked on, so the most workers that can share them (windows/marks.py).
+    `max_results`: how many results a flat_map may make of one item, and `max_result_bytes`: how many bytes a
+    map or flat_map. More is an error of that item, so a function that never ends costs no more than this.
+    They decide results, so they are part of the graph. Raises GraphError if one is below 1.
     """
 
     def __init__(
-        self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES, step: Duration = "1s",
-        shards: int = SHARDS,
+        self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES,
+        step: Duration = "1s", shards: int = SHARDS,
     ) -> None:  # fmt: skip
         if min(max_results, max_result_bytes) < 1:
             raise GraphError(f"graph {name!r}: max_results and max_result_bytes must be at least 1")
@@ -61,13 +61,15 @@ class Graph:
 
     @overload
     def source(
-        self, name: str, decode: None = None, *, at: Key[Any] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
+        self, name: str, decode: None = None, *, at: Key[Any] | None = None, unit: str | None = None,
+        late: Duration = "0s", idle: Duration | None = None, max_ahead: Duration | None = None,
+        clock: Clock | None = None,
     ) -> Stream[Any]: ...  # fmt: skip
     @overload
     def source(
-        self, name: str, decode: type[T] | Callable[[Any], T], *, at: Key[T] | None = None, unit: str | None = None, late: Duration = "0s",
-        idle: Duration | None = None, max_ahead: Duration | None = None, clock: Clock | None = None,
+        self, name: str, decode: type[T] | Callable[[Any], T], *, at: Key[T] | None = None,
+        unit: str | None = None, late: Duration = "0s", idle: Duration | None = None,
+        max_ahead: Duration | None = None, clock: Clock | None = None,
     ) -> Stream[T]: ...  # fmt: skip
     def source(
         self,
@@ -83,23 +85,33 @@ class Graph:
     ) -> Stream[Any]:
         """The records of the source `name` of the manifest; `decode` makes an event of each.
 
-        `decode`: a class with @fs.event, whose instances `fs.decoder` makes of text, rows and Kafka's records, or a function. With `str`,
-        `fs.Map` or another class that sources give themselves, records stay what they are.
-        `at`: a field or a function that gives the event time of a record, an aware datetime, or an int of `unit` ("us", "ms", "s").
-        `late`: how far a record may be behind the greatest time of its partition. `idle`: a partition without records for so long is not
-        waited for. `max_ahead`: a record that far ahead of all that has come moves nothing. `clock="arrival"` instead of all these: event
-        time is when a record arrives, as the journal has it. Raises GraphError, and PayloadError if a class or one of its fields is no
-        payload.
+        `decode`: a class with @fs.event, whose instances `fs.decoder` makes of text, rows and Kafka's
+        records, or a function. With `str`, `fs.Map` or another class that sources give themselves, records
+        stay what they are. `at`: a field or a function that gives the event time of a record, an aware
+        datetime, or an int of `unit` ("us", "ms", "s"). `late`: how far a record may be behind the greatest
+        time of its partition. `idle`: a partition without records for so long is not waited for. `max_ahead`:
+        a record that far ahead of all that has come moves nothing. `clock="arrival"` instead of all these:
+        event time is when a record arrives, as the journal has it. Raises GraphError, and PayloadError if a
+        class or one of its fields is no payload.
         """
         self._check_new(name)
         items, decode = fields.result_of(decode), decoding(decode)
         if clock not in (None, "arrival"):
-            raise GraphError(f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or left out')
+            raise GraphError(
+                f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or '
+                "left out"
+            )
         if clock is not None and at is not None:
-            raise GraphError(f"source {name!r} in graph {self.name!r}: its event time is either at= or clock={clock!r}, not both")
+            raise GraphError(
+                f"source {name!r} in graph {self.name!r}: its event time is either at= or clock={clock!r}, "
+                "not both"
+            )
         if at is None:
             if unit or idle or max_ahead or late != "0s":
-                raise GraphError(f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing without at")
+                raise GraphError(
+                    f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing "
+                    "without at"
+                )
             if clock is not None:
                 from flamestream.model.windows.stream import arriving_source
 
@@ -109,18 +121,24 @@ class Graph:
         from flamestream.model.windows.stream import timed_source
 
         at = fields.key_of(items, at, call_site())
-        _check_unit(f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit)
+        _check_unit(
+            f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit
+        )
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
 
     def _check_new(self, name: str) -> None:
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
-            raise GraphError(f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice")
+            raise GraphError(
+                f"graph {self.name!r} has two sources named {name!r}: use the first one's stream twice"
+            )
 
     def clock(self, name: str, *, every: Duration) -> Stream[datetime]:
-        """The moments that are whole multiples of `every` since 1970, in UTC, each as the clock passes it: a stream in event time.
+        """The moments that are whole multiples of `every` since 1970, in UTC, each as the clock passes it: a
+        stream in event time.
 
-        No source of the manifest: what the clock said is in the job's journal, and a replay says it again. Moments that nobody could
-        see, because the job was down, are not made up for. Raises GraphError, also for less than 1ms.
+        No source of the manifest: what the clock said is in the job's journal, and a replay says it again.
+        Moments that nobody could see, because the job was down, are not made up for. Raises GraphError, also
+        for less than 1ms.
         """
         from flamestream.model.windows.stream import ticking_source
 
@@ -129,15 +147,18 @@ class Graph:
         return replace(ticking_source(self, name, ticks), items=datetime)
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
-        """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round `max_iterations` times at most."""
+        """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round
+        `max_iterations` times at most."""
         if max_iterations < 1:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
 
     def run(self, **inputs: Iterable[Any]) -> dict[str, list[Any]]:
-        """What each sink gets if these are all records of the sources, by the reference interpreter: for tests and notebooks.
+        """What each sink gets if these are all records of the sources, by the reference interpreter: for
+        tests and notebooks.
 
-        Sources come one after the other, and then end. Raises UserError for the first error item, GraphError for a source that is none.
+        Sources come one after the other, and then end. Raises UserError for the first error item, GraphError
+        for a source that is none.
         """
         from flamestream.reference import run  # it stands above the model, and is what a graph means
 
@@ -156,13 +177,18 @@ class Graph:
 
     @property
     def sources(self) -> Sequence[Vertex]:
-        """Its sources, in the order they were added: the front of a source has its index here unless the manifest gives it several."""
+        """Its sources, in the order they were added: the front of a source has its index here unless the
+        manifest gives it several."""
         return [v for v in self.vertices if v.kind is Kind.SOURCE]
 
     @property
     def clocks(self) -> dict[str, Micros]:
         """Its clocks, and what is between two moments of each: sources that are in no manifest."""
-        return {v.name: v.timing.every for v in self.sources if v.timing is not None and v.timing.every is not None}
+        return {
+            v.name: v.timing.every
+            for v in self.sources
+            if v.timing is not None and v.timing.every is not None
+        }
 
     @property
     def sinks(self) -> Sequence[Vertex]:
@@ -170,8 +196,8 @@ class Graph:
 
     @property
     def near(self) -> frozenset[int]:
-        """Ids of the vertices that items come to from sources alone: no grouping, reduce or `balance` on any way, so on the worker that
-        read the record and in the pass in which it entered."""
+        """Ids of the vertices that items come to from sources alone: no grouping, reduce or `balance` on any
+        way, so on the worker that read the record and in the pass in which it entered."""
         near = {v.id for v in self.vertices}
         for vertex in self.vertices:
             if vertex.routed:
@@ -180,16 +206,23 @@ class Graph:
 
     @property
     def max_trace(self) -> int:
-        """The most components that a trace can have: longer means that a loop did not end within its `max_iterations`."""
+        """The most components that a trace can have: longer means that a loop did not end within its
+        `max_iterations`."""
         rounds = 1 + sum(v.max_iterations for v in self.vertices)
         return 1 + 2 * len(self.vertices) * rounds
 
     @property
     def identity(self) -> str:
-        """The identity that a snapshot must match: kinds, names of sources and sinks, windows, edges. Function bodies may change."""
+        """The identity that a snapshot must match: kinds, names of sources and sinks, windows, edges.
+        Function bodies may change."""
         named = {Kind.SOURCE, Kind.SINK}
-        shape = (f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}" for v in self.vertices)
-        timed = f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
+        shape = (
+            f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}"
+            for v in self.vertices
+        )
+        timed = (
+            f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
+        )
         clocks = "".join(f"{name} every {every}|" for name, every in self.clocks.items())
         return f"{self.name}|{timed}{clocks}" + "|".join(shape)
 
@@ -217,10 +250,17 @@ def _check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
     wanted = datetime if unit is None else int
     if (made is datetime or made in SCALARS) and made is not wanted:
         hint = (
-            'say unit="us", "ms" or "s"' if made is int else "leave out unit=" if made is datetime else "say at= with a datetime or an int"
+            'say unit="us", "ms" or "s"'
+            if made is int
+            else "leave out unit="
+            if made is datetime
+            else "say at= with a datetime or an int"
         )
         said = "without unit=" if unit is None else f"with unit={unit!r}"
-        raise GraphError(f"{where}: {name_of(at)} is of {made.__name__}, and {said} event times are of {wanted.__name__}: {hint}")
+        raise GraphError(
+            f"{where}: {name_of(at)} is of {made.__name__}, and {said} event times are of {wanted.__name__}: "
+            f"{hint}"
+        )
 
 
 def _check_ends(graph: Graph) -> None:
@@ -228,27 +268,39 @@ def _check_ends(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} has no source: begin with graph.source(name)")
     if not graph.sinks:
         raise GraphError(f"graph {graph.name!r} has no sink: end a stream with .sink(name, key=...)")
-    if len(graph.vertices) > MAX_VERTICES:  # a code generator's mistake; `reachable` walks the graph once a vertex
+    # a code generator's mistake; `reachable` walks the graph once a vertex
+    if len(graph.vertices) > MAX_VERTICES:
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
         used_beside = vertex.beside is not None and len(graph.vertices[vertex.beside].outputs) > 1
         if vertex.kind is not Kind.SINK and not vertex.outputs and not used_beside:
             name = repr(vertex.name) if vertex.beside is None else graph.vertices[vertex.beside].name
             raise GraphError(
-                f"{vertex.place}: {vertex.kind.value} {name} in graph {graph.name!r} leads nowhere: end it with .sink(...), or remove it"
+                f"{vertex.place}: {vertex.kind.value} {name} in graph {graph.name!r} leads nowhere: end it "
+                "with .sink(...), or remove it"
             )
 
 
 def _check_loop(graph: Graph, head: Vertex) -> None:
     if not head.closed:
-        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} is never closed: call .close(stream) with what goes round")
+        raise GraphError(
+            f"loop {head.name!r} in graph {graph.name!r} is never closed: call .close(stream) with what goes "
+            "round"
+        )
     ahead = graph.reachable(head.id)
     if head.id not in ahead:
         raise GraphError(
-            f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the stream that closes it"
+            f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the "
+            "stream that closes it"
         )
     cycle = {v for v in ahead if head.id in graph.reachable(v)}
     if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
-        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} has no way out: nothing that enters it can reach a sink")
+        raise GraphError(
+            f"loop {head.name!r} in graph {graph.name!r} has no way out: nothing that enters it can reach a "
+            "sink"
+        )
     if not any(graph.vertices[v].kind in (Kind.FILTER, Kind.FLAT_MAP, Kind.GROUPING) for v in cycle):
-        raise GraphError(f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, flat_map or group inside")
+        raise GraphError(
+            f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, flat_map or group "
+            "inside"
+        )

@@ -25,7 +25,8 @@ SequenceNumber = NewType("SequenceNumber", int)
 
 
 class Fence(NamedTuple):
-    """Attempt and layout that a message or write carries; whoever has seen a greater fence refuses it (invariant 6)."""
+    """Attempt and layout that a message or write carries; whoever has seen a greater fence refuses it
+    (invariant 6)."""
 
     attempt: Annotated[Attempt, Meta(ge=0, le=MAX_ATTEMPT)]
     layout: Annotated[LayoutVersion, Meta(ge=0, le=MAX_ATTEMPT)]

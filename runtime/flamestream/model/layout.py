@@ -1,4 +1,5 @@
-"""Layout: which worker has which slots and fronts, and which one hosts the acker. It changes only at a recovery."""
+"""Layout: which worker has which slots and fronts, and which one hosts the acker. It changes only at a
+recovery."""
 
 from typing import Annotated
 

@@ -1,9 +1,10 @@
 """Meta: global time and trace in one byte string whose order is the total order of items.
 
-The order of items is the pre-order walk of the derivation tree: a child follows its parent and precedes the next item. A meta is the
-eight bytes of its run's time, then one component a step of the derivation (position in the run, index among siblings, edge taken).
-Components have the lengths of a prefix code that keeps order, as in UTF-8, so comparing two metas is one memcmp, a parent is a
-prefix of its child, and a meta costs the garbage collector nothing.
+The order of items is the pre-order walk of the derivation tree: a child follows its parent and precedes the
+next item. A meta is the eight bytes of its run's time, then one component a step of the derivation (position
+in the run, index among siblings, edge taken). Components have the lengths of a prefix code that keeps order,
+as in UTF-8, so comparing two metas is one memcmp, a parent is a prefix of its child, and a meta costs the
+garbage collector nothing.
 
 >>> first = meta_of(Time(5), 0)
 >>> first < child(first, 0) < child(first, 200) < meta_of(Time(5), 1) < floor(Time(6))
@@ -11,8 +12,9 @@ True
 >>> time_of_meta(child(first, 3))
 5
 
-Keeps: distinct derivations have distinct metas. Does not: bound a trace's length (graph.py and the loop's `max_iterations` do).
-Source: EDBT 2018, section 3.1; pre-order instead of the paper's lexicographic child order is ours.
+Keeps: distinct derivations have distinct metas. Does not: bound a trace's length (graph.py and the loop's
+`max_iterations` do). Source: EDBT 2018, section 3.1; pre-order instead of the paper's lexicographic child
+order is ours.
 """
 
 from typing import Final, NewType

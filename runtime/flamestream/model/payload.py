@@ -1,8 +1,8 @@
 """Payloads: the values that a user's functions take and give, and their one canonical encoding.
 
-A payload is None, a bool, an int (-2**63 to 2**64-1), a float, a str, bytes, a datetime with a zone, a date, a Decimal, a tuple, an
-fs.Vector, fs.Map or fs.Set, or an instance of a class with @fs.event or @fs.payload_type; parts are payloads too. Everything else is
-refused with the way out.
+A payload is None, a bool, an int (-2**63 to 2**64-1), a float, a str, bytes, a datetime with a zone, a date,
+a Decimal, a tuple, an fs.Vector, fs.Map or fs.Set, or an instance of a class with @fs.event or
+@fs.payload_type; parts are payloads too. Everything else is refused with the way out.
 
 >>> encode(1) != encode(True) != encode(1.0)
 True
@@ -11,16 +11,26 @@ Traceback (most recent call last):
     ...
 flamestream.model.errors.PayloadError: a list is not a payload: use a tuple or fs.Vector
 
-This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes; codec.py: natively),
-payload_class.py (users' classes), values.py (datetimes and the like), collections/ (growing state). Importing it registers them all,
-so every process decodes alike.
+This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes; codec.py:
+natively), payload_class.py (users' classes), values.py (datetimes and the like), collections/ (growing
+state). Importing it registers them all, so every process decodes alike.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
-from flamestream.model.codec import check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items, encode_many
+from flamestream.model.codec import (
+    check,
+    checked_size,
+    decode,
+    decode_items,
+    decode_many,
+    encode,
+    encode_item,
+    encode_items,
+    encode_many,
+)
 from flamestream.model.payload_class import event, payload_type
 from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items, split_items
 from flamestream.model.payload_registry import MAX_DEPTH
@@ -50,20 +60,23 @@ __all__ = [
 @payload_type
 @dataclass(frozen=True, slots=True)
 class ErrorValue:
-    """An error as an item: what a user function raised, or a source could not read. It travels, and can be invalidated."""
+    """An error as an item: what a user function raised, or a source could not read. It travels, and can be
+    invalidated."""
 
     ADDED_FIELDS: ClassVar[int] = 4
     """Fields behind `offset`, which error values stored by earlier releases lack."""
 
     function: str
-    """The failed function as messages call it: module.name, or fs.field("shop"); the source of a record that could not be read."""
+    """The failed function as messages call it: module.name, or fs.field("shop"); the source of a record that
+    could not be read."""
     error: str
     """Name of the exception's type."""
     message: str
     source: str = ""
     """Name of the source of the record that led to it."""
     offset: int = -1
-    """The record's offset; -1: not known, for the operation stands behind a grouping, reduce or `balance`, or offsets have gaps."""
+    """The record's offset; -1: not known, for the operation stands behind a grouping, reduce or `balance`, or
+    offsets have gaps."""
     partition: str = ""
     """The record's partition, if its source has several."""
     operation: int = -1
@@ -74,6 +87,7 @@ class ErrorValue:
     """`module.py:line in function` of the user's calls, the innermost last."""
 
     def __post_init__(self) -> None:
-        for name in ("function", "error", "message", "source", "partition", "payload"):  # they may quote what is not encodable
+        # they may quote what is not encodable
+        for name in ("function", "error", "message", "source", "partition", "payload"):
             text = getattr(self, name)
             object.__setattr__(self, name, text.encode("utf-8", "backslashreplace").decode())

@@ -1,4 +1,5 @@
-"""`@event`: a class of payloads, said by its fields. `@payload_type`: the same for a class that is made by other means.
+"""`@event`: a class of payloads, said by its fields. `@payload_type`: the same for a class that is made by
+other means.
 
     @fs.event
     class Posting:
@@ -6,9 +7,10 @@
         document: str
         positions: tuple[int, ...]
 
-Its wire is `[tag, *fields]`. A decoded dataclass gets its fields directly: no `__init__` or `__post_init__` of the user runs, so it is
-what was encoded whatever they do, and foreign bytes run no code. A struct or a pydantic model cannot be made so, and may have no hook
-that runs behind its `__init__`. Of an enum the members are payloads (values.py).
+Its wire is `[tag, *fields]`. A decoded dataclass gets its fields directly: no `__init__` or `__post_init__`
+of the user runs, so it is what was encoded whatever they do, and foreign bytes run no code. A struct or a
+pydantic model cannot be made so, and may have no hook that runs behind its `__init__`. Of an enum the members
+are payloads (values.py).
 
 Does not: check annotations. A field holds any payload.
 """
@@ -33,20 +35,28 @@ T = TypeVar("T")
 Members = Callable[[Any], tuple[Any, ...]]
 Build = Callable[[Any], Any]
 _ROOTS: Final = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, BaseException)
-_WAY_OUT: Final = "a payload type is a class with @fs.event, a frozen dataclass, msgspec.Struct or pydantic model, or an enum"
+_WAY_OUT: Final = (
+    "a payload type is a class with @fs.event, a frozen dataclass, msgspec.Struct or pydantic model, or an "
+    "enum"
+)
 
 
 @dataclass_transform(frozen_default=True)
 def event(cls: type[T]) -> type[T]:
-    """A class decorator: a frozen dataclass with slots, whose instances are payloads. Raises PayloadError if `cls` cannot be one."""
+    """A class decorator: a frozen dataclass with slots, whose instances are payloads. Raises PayloadError if
+    `cls` cannot be one."""
     if isinstance(cls, type) and issubclass(cls, (Enum, msgspec.Struct)):
-        raise PayloadError(f"@fs.event makes a dataclass of a class, which {name_of_type(cls)} cannot become: use @fs.payload_type")
+        raise PayloadError(
+            f"@fs.event makes a dataclass of a class, which {name_of_type(cls)} cannot become: use "
+            "@fs.payload_type"
+        )
     return payload_type(dataclasses.dataclass(frozen=True, slots=True)(cls))
 
 
 def payload_type(cls: C) -> C:
-    """A class decorator, the outermost one, for a frozen dataclass, a frozen msgspec.Struct, a frozen pydantic model or an enum: its
-    instances are payloads. Returns `cls` itself. Raises PayloadError with the way out if it cannot be one."""
+    """A class decorator, the outermost one, for a frozen dataclass, a frozen msgspec.Struct, a frozen
+    pydantic model or an enum: its instances are payloads. Returns `cls` itself. Raises PayloadError with the
+    way out if it cannot be one."""
     if isinstance(cls, type) and issubclass(cls, Enum):
         register_enum(cls)
         return cls
@@ -63,10 +73,26 @@ def payload_type(cls: C) -> C:
     def from_wire(wire: list[Wire], room: int) -> Any:
         missing = 1 + len(fields) - len(wire)
         if missing and not 0 < missing <= len(added):
-            raise Corrupt(f"a {name} has {len(fields)} fields ({', '.join(fields)}), but {len(wire) - 1} are stored: another version of it")
-        return build([*take_values(wire, room), *added[len(added) - missing :]])  # fields that the writer's version did not have
+            raise Corrupt(
+                f"a {name} has {len(fields)} fields ({', '.join(fields)}), but {len(wire) - 1} are stored: "
+                "another version of it"
+            )
+        # fields that the writer's version did not have
+        return build([*take_values(wire, room), *added[len(added) - missing :]])
 
-    register(Plan(cls, tag, name, to_wire, from_wire, lambda value, room: height_of_members(members(value), room), members, fields, build))
+    register(
+        Plan(
+            cls,
+            tag,
+            name,
+            to_wire,
+            from_wire,
+            lambda value, room: height_of_members(members(value), room),
+            members,
+            fields,
+            build,
+        )
+    )
     return cls
 
 
@@ -77,18 +103,31 @@ def _fields_of(cls: type) -> tuple[str, ...]:
     name = name_of_type(cls)
     if issubclass(cls, _ROOTS):
         root = next(root.__name__ for root in _ROOTS if issubclass(cls, root))
-        raise PayloadError(f"{name} cannot be a payload type, because it is a {root} too: {_WAY_OUT} with no other base")
+        raise PayloadError(
+            f"{name} cannot be a payload type, because it is a {root} too: {_WAY_OUT} with no other base"
+        )
     if issubclass(cls, msgspec.Struct):
         if not cls.__struct_config__.frozen:
-            raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(msgspec.Struct, frozen=True)")
+            raise PayloadError(
+                f"{name} is not frozen, and payloads must not change: use class "
+                f"{cls.__name__}(msgspec.Struct, frozen=True)"
+            )
         if hasattr(cls, "__post_init__"):
-            raise PayloadError(f"{name} has a __post_init__, which would run again when a value is decoded: use a frozen dataclass")
+            raise PayloadError(
+                f"{name} has a __post_init__, which would run again when a value is decoded: use a frozen "
+                "dataclass"
+            )
         return cls.__struct_fields__
     if is_model(cls):
         if not cls.model_config.get("frozen"):
-            raise PayloadError(f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(BaseModel, frozen=True)")
+            raise PayloadError(
+                f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(BaseModel, "
+                "frozen=True)"
+            )
         if cls.__pydantic_post_init__ is not None:
-            raise PayloadError(f"{name} has a model_post_init, which would run again when a value is decoded: use @fs.event")
+            raise PayloadError(
+                f"{name} has a model_post_init, which would run again when a value is decoded: use @fs.event"
+            )
         return tuple(cls.model_fields)
     if "__dataclass_params__" not in cls.__dict__:
         raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @fs.event above the class")
@@ -103,7 +142,8 @@ def is_model(cls: Any) -> TypeGuard[Any]:
 
 
 def _added(cls: type) -> list[Any]:
-    """Defaults of the last fields, which earlier versions of one of our own classes did not store: a class says how many."""
+    """Defaults of the last fields, which earlier versions of one of our own classes did not store: a class
+    says how many."""
     count = getattr(cls, "ADDED_FIELDS", 0) if cls.__module__.startswith("flamestream.") else 0
     return [field.default for field in dataclasses.fields(cls)[-count:]] if count else []
 
@@ -130,7 +170,8 @@ def _dataclass_builder(cls: type, fields: tuple[str, ...]) -> Build:
 
 
 def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
-    """Assigns a field past the frozen `__setattr__`, as dataclasses do themselves; a slot's own descriptor is the short way."""
+    """Assigns a field past the frozen `__setattr__`, as dataclasses do themselves; a slot's own descriptor is
+    the short way."""
     slot = inspect.getattr_static(cls, field, None)
     if isinstance(slot, types.MemberDescriptorType):
         return slot.__set__
@@ -140,6 +181,9 @@ def _setter(cls: type, field: str) -> Callable[[Any, Any], None]:
 def _builder(cls: Any, fields: tuple[str, ...]) -> Build:
     """For a struct or a model: a call that checks nothing."""
     make = cls.model_construct if is_model(cls) else cls
-    if make is cls and all(parameter.kind is not parameter.KEYWORD_ONLY for parameter in inspect.signature(cls).parameters.values()):
+    if make is cls and all(
+        parameter.kind is not parameter.KEYWORD_ONLY
+        for parameter in inspect.signature(cls).parameters.values()
+    ):
         return lambda values: cls(*values)
     return lambda values: make(**dict(zip(fields, values, strict=True)))

@@ -1,13 +1,14 @@
 """The canonical encoding of a payload: one encoding for routing keys, hashes, the wire, state and sinks.
 
-msgpack (by msgspec) of the payload's wire. Equal payloads have equal bytes and unequal ones have not, where equal means the same types
-all the way down: 1, True and 1.0 differ, 0.0 and -0.0 differ, and there is one NaN.
+msgpack (by msgspec) of the payload's wire. Equal payloads have equal bytes and unequal ones have not, where
+equal means the same types all the way down: 1, True and 1.0 differ, 0.0 and -0.0 differ, and there is one
+NaN.
 
 >>> decode(encode((1, True, 1.0, "word", b"", None, ((),))))
 (1, True, 1.0, 'word', b'', None, ((),))
 
-Keeps: decode(encode(x)) == x with the same types; foreign bytes give Corrupt and nothing else, in bounded depth, and memory
-proportional to their length. Does not: pickle, or import what a wire names.
+Keeps: decode(encode(x)) == x with the same types; foreign bytes give Corrupt and nothing else, in bounded
+depth, and memory proportional to their length. Does not: pickle, or import what a wire names.
 """
 
 import hashlib
@@ -17,7 +18,17 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_registry import FROM_WIRE, HEIGHTS, MAX_DEPTH, PLANS, TO_WIRE, Plan, Wire, register, too_deep
+from flamestream.model.payload_registry import (
+    FROM_WIRE,
+    HEIGHTS,
+    MAX_DEPTH,
+    PLANS,
+    TO_WIRE,
+    Plan,
+    Wire,
+    register,
+    too_deep,
+)
 
 TUPLE_TAG: Final = 0
 WORD: Final = 8
@@ -38,7 +49,7 @@ _UNENCODABLE: Final = (PayloadError, OverflowError, UnicodeEncodeError)
 _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-# --- wires --------------------------------------------------------------------------------------------------------------------------
+# --- wires --------------------------------------------------------------------------------------------------
 
 
 def wire_of(value: Any, room: int = MAX_DEPTH) -> Wire:
@@ -68,20 +79,23 @@ def fill_wires(tagged: list[Any], room: int) -> list[Wire]:
 
 
 def take_values(tagged: list[Wire], room: int) -> list[Any]:
-    """Turn a container's wire into its values, in place and without the tag. `room` is the container's own."""
+    """Turn a container's wire into its values, in place and without the tag. `room` is the container's
+    own."""
     del tagged[0]
-    if not SCALARS.issuperset(map(type, tagged)):  # most containers are flat: one pass in C, and nothing is left to do
+    # most containers are flat: one pass in C, and nothing is left to do
+    if not SCALARS.issuperset(map(type, tagged)):
         for place, wire in enumerate(tagged):
             if type(wire) not in SCALARS:
                 tagged[place] = value_of(wire, room - 1)
     return tagged
 
 
-# --- heights: is it a payload, and how deep ----------------------------------------------------------------------------------------
+# --- heights: is it a payload, and how deep -----------------------------------------------------------------
 
 
 def height_of(value: Any, room: int = MAX_DEPTH) -> int:
-    """Levels of containers in a payload (0 for a scalar). Raises PayloadError unless it is one and has at most `room`."""
+    """Levels of containers in a payload (0 for a scalar). Raises PayloadError unless it is one and has at
+    most `room`."""
     kind = type(value)
     if kind is str:
         return 0 if value.isascii() else _check_str(value)
@@ -114,19 +128,25 @@ def _check_str(value: str) -> int:
         value.encode()
     except UnicodeEncodeError as error:
         way_out = "decode its bytes with errors='replace', or keep them as bytes"
-        raise PayloadError(f"a str with a lone surrogate at position {error.start} is not a payload: {way_out}") from None
+        raise PayloadError(
+            f"a str with a lone surrogate at position {error.start} is not a payload: {way_out}"
+        ) from None
     return 0
 
 
 def _refuse_int(value: int) -> int:
-    raise PayloadError(f"an int of {value.bit_length()} bits is not a payload: use -2**63 to 2**64-1, or str or bytes for bigger ones")
+    raise PayloadError(
+        f"an int of {value.bit_length()} bits is not a payload: use -2**63 to 2**64-1, or str or bytes for "
+        "bigger ones"
+    )
 
 
-# --- encoding -----------------------------------------------------------------------------------------------------------------------
+# --- encoding -----------------------------------------------------------------------------------------------
 
 
 def encode(value: Any) -> bytes:
-    """The canonical encoding. Raises PayloadError, with the place of the offending part, unless it is a payload."""
+    """The canonical encoding. Raises PayloadError, with the place of the offending part, unless it is a
+    payload."""
     try:
         return _dumps(value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH))
     except _UNENCODABLE as error:
@@ -162,7 +182,12 @@ def join_items(items: Sequence[bytes]) -> bytes:
 def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
     """Items, each its meta and its payload, as one array. Raises PayloadError like `encode`."""
     try:
-        return _dumps([(meta, value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH)) for meta, value in items])
+        return _dumps(
+            [
+                (meta, value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH))
+                for meta, value in items
+            ]
+        )
     except _UNENCODABLE as error:
         raise _explained_first([value for _, value in items], error) from None
 
@@ -178,7 +203,7 @@ def hash_of_payload(value: Any) -> int:
     return int.from_bytes(hashlib.blake2b(encode(value), digest_size=8).digest(), "big")
 
 
-# --- decoding -----------------------------------------------------------------------------------------------------------------------
+# --- decoding -----------------------------------------------------------------------------------------------
 
 
 def decode(data: bytes) -> Any:
@@ -210,7 +235,7 @@ def _loaded(loads: Callable[[bytes], Any], data: bytes) -> Any:
         raise Corrupt(f"{len(data)} bytes are not an encoded payload: {error}") from error
 
 
-# --- checking -----------------------------------------------------------------------------------------------------------------------
+# --- checking -----------------------------------------------------------------------------------------------
 
 
 def check(value: Any) -> None:
@@ -224,8 +249,9 @@ def check(value: Any) -> None:
 def checked_size(value: Any) -> int:
     """About how many bytes a payload takes: the same in every process. Raises PayloadError like `check`.
 
-    Text and bytes count what they are when encoded, anything else `WORD`. Of a collection its members count `WORD` each, whatever they
-    are: they were checked when they were put in, and looking at all of a growing state for each item would cost too much.
+    Text and bytes count what they are when encoded, anything else `WORD`. Of a collection its members count
+    `WORD` each, whatever they are: they were checked when they were put in, and looking at all of a growing
+    state for each item would cost too much.
     """
     check(value)
     return _size_of(value)
@@ -286,7 +312,7 @@ def _refused_member(value: Any, room: int) -> tuple[str, Any] | None:
     return None
 
 
-# --- the built-in types -------------------------------------------------------------------------------------------------------------
+# --- the built-in types -------------------------------------------------------------------------------------
 
 
 def _float_to_wire(value: float, room: int) -> float:
@@ -309,4 +335,16 @@ for _scalar in SCALARS:
 HEIGHTS[int] = lambda value, room: 0 if INT_MIN <= value <= INT_MAX else _refuse_int(value)
 HEIGHTS[str] = lambda value, room: 0 if value.isascii() else _check_str(value)
 TO_WIRE[float] = _float_to_wire
-register(Plan(tuple, TUPLE_TAG, "tuple", _tuple_to_wire, _tuple_from_wire, height_of_members, lambda value: value, None, tuple))
+register(
+    Plan(
+        tuple,
+        TUPLE_TAG,
+        "tuple",
+        _tuple_to_wire,
+        _tuple_from_wire,
+        height_of_members,
+        lambda value: value,
+        None,
+        tuple,
+    )
+)

@@ -1,14 +1,14 @@
 """What can be a payload: for each type its plan, and for every other type the way out.
 
-A plan says how a value of one type becomes its wire form and back, and how deep it nests. A wire is what msgspec encodes as it is:
-None, bool, int, float, str, bytes, or a list `[tag, ...]` of wires. Types are matched exactly: a subclass of str is not a str, because
-it would not come back as what it was.
+A plan says how a value of one type becomes its wire form and back, and how deep it nests. A wire is what
+msgspec encodes as it is: None, bool, int, float, str, bytes, or a list `[tag, ...]` of wires. Types are
+matched exactly: a subclass of str is not a str, because it would not come back as what it was.
 
     tag 0 tuple, 1 Vector, 2 Map, 3 Set, 4 datetime, 5 date, 6 Decimal
     a user's class has a tag of its own, 31 bits of the hash of "module:qualname"
 
-Keeps: one tag a class and one class a tag, in this process. Does not: know any type (payload_codec.py, payload_class.py, values.py,
-collections), and never imports anything that a wire names.
+Keeps: one tag a class and one class a tag, in this process. Does not: know any type (payload_codec.py,
+payload_class.py, values.py, collections), and never imports anything that a wire names.
 """
 
 import hashlib
@@ -29,7 +29,8 @@ FIRST_CLASS_TAG: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The way in which values of `cls` travel. `room`: levels of containers that are still allowed, this one included."""
+    """The way in which values of `cls` travel. `room`: levels of containers that are still allowed, this one
+    included."""
 
     cls: type
     tag: int
@@ -38,7 +39,8 @@ class Plan:
     from_wire: Callable[[list[Wire], int], Any]
     """A value of `cls` from its wire, the tag still in place; it may change the list."""
     height: Callable[[Any, int], int]
-    """The levels of containers in a value, at least 1. Raises PayloadError unless all of it is a payload and fits `room`."""
+    """The levels of containers in a value, at least 1. Raises PayloadError unless all of it is a payload and
+    fits `room`."""
     members: Callable[[Any], tuple[Any, ...]] | None = None
     """The parts of a fixed shape, for deltas and for messages; None for a collection."""
     labels: tuple[str, ...] | None = None
@@ -60,7 +62,8 @@ class _Heights(dict[type, Callable[[Any, int], int]]):
 class _FromWire(dict[int, Callable[[list[Wire], int], Any]]):
     def __missing__(self, tag: int) -> Callable[[list[Wire], int], Any]:
         raise Corrupt(
-            f"a payload has the type tag {tag}, which no class here has: decorate its class with @fs.payload_type and import its module "
+            f"a payload has the type tag {tag}, which no class here has: decorate its class with "
+            "@fs.payload_type and import its module "
             "before the job starts, under the same module name everywhere"
         )
 
@@ -72,16 +75,20 @@ FROM_WIRE: Final = _FromWire()
 
 
 def register(plan: Plan) -> None:
-    """Make `plan.cls` a payload type. A class that is defined anew (a reloaded module) takes the place of the one before."""
+    """Make `plan.cls` a payload type. A class that is defined anew (a reloaded module) takes the place of the
+    one before."""
     for known in [p for p in PLANS.values() if p.tag == plan.tag]:
         if known.name != plan.name:  # 31 bits of a hash can meet: never two classes for one tag (!)
-            raise PayloadError(f"payload types {known.name} and {plan.name} have the same tag {plan.tag}: rename one of them")
+            raise PayloadError(
+                f"payload types {known.name} and {plan.name} have the same tag {plan.tag}: rename one of them"
+            )
         del PLANS[known.cls], TO_WIRE[known.cls], HEIGHTS[known.cls]
     PLANS[plan.cls] = plan
     TO_WIRE[plan.cls] = plan.to_wire
     HEIGHTS[plan.cls] = plan.height
     FROM_WIRE[plan.tag] = plan.from_wire
-    if kernel is not None:  # it makes instances itself where `object.__new__` would: dataclasses without a `__new__`
+    # it makes instances itself where `object.__new__` would: dataclasses without a `__new__`
+    if kernel is not None:
         kernel.register(plan, is_dataclass(plan.cls) and plan.cls.__new__ is object.__new__)
 
 
@@ -98,7 +105,10 @@ def tag_of(name: str) -> int:
 
 def too_deep() -> PayloadError:
     """The refusal of a payload that nests too deep."""
-    return PayloadError(f"a payload nests deeper than {MAX_DEPTH} levels: flatten it, or use fs.Vector, fs.Map or fs.Set for what grows")
+    return PayloadError(
+        f"a payload nests deeper than {MAX_DEPTH} levels: flatten it, or use fs.Vector, fs.Map or fs.Set for "
+        "what grows"
+    )
 
 
 _WAYS_OUT: Final = {
@@ -140,7 +150,13 @@ def _way_out(cls: type) -> str:
         if issubclass(cls, base):
             return f"a subclass would come back as something else: use {base.__name__}(value)"
     if tag_of(name_of_type(cls)) in FROM_WIRE:
-        return "its class has been defined anew since the value was made: build it again from the newest definition"
+        return (
+            "its class has been defined anew since the value was made: build it again from the newest "
+            "definition"
+        )
     if issubclass(cls, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)):
         return "functions and types are not data: use a name instead"
-    return "decorate its class with @fs.payload_type (a frozen dataclass or a frozen msgspec.Struct), or use a tuple"
+    return (
+        "decorate its class with @fs.payload_type (a frozen dataclass or a frozen msgspec.Struct), or use a "
+        "tuple"
+    )

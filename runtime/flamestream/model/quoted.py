@@ -1,4 +1,5 @@
-"""Users' data in a message for people: marked, so that it can be taken out where others read it than who may see the data.
+"""Users' data in a message for people: marked, so that it can be taken out where others read it than who may
+see the data.
 
 >>> message = f"the table does not take {quoted('a secret')}: too long"
 >>> public(message)
@@ -6,8 +7,9 @@
 >>> plain(message)
 'the table does not take a secret: too long'
 
-The marks are Unicode's isolates (U+2068, U+2069), which are made for foreign text in a sentence and are not seen. Data cannot end its own
-mark: what it has of them is left out. A message that was cut within a mark is private to its end.
+The marks are Unicode's isolates (U+2068, U+2069), which are made for foreign text in a sentence and are not
+seen. Data cannot end its own mark: what it has of them is left out. A message that was cut within a mark is
+private to its end.
 
 Does not: know who reads what (node/discretion.py).
 """

@@ -1,7 +1,8 @@
 """Ready-made functions: keys, folds and results that are said by the names of fields.
 
-They are functions like a user's own, and mean what these would; the reference interpreter and the batch runners just call them. But the
-native kernel knows them, and carries them out on encoded payloads: no object is made, and no Python runs, for an item.
+They are functions like a user's own, and mean what these would; the reference interpreter and the batch
+runners just call them. But the native kernel knows them, and carries them out on encoded payloads: no object
+is made, and no Python runs, for an item.
 
 >>> from dataclasses import dataclass
 >>> @payload_type
@@ -19,8 +20,8 @@ native kernel knows them, and carries them out on encoded payloads: no object is
 >>> key(sale), emit(combine(combine.initial(), sale), sale)
 ('north', Turnover(shop='north', cents=250))
 
-Keeps: the kernel's results are these functions' own, byte for byte (native/src/state/ready.rs; tests/unit/core/dataflow/test_native.py and
-tests/sim/test_native.py hold it to that).
+Keeps: the kernel's results are these functions' own, byte for byte (native/src/state/ready.rs;
+tests/unit/core/dataflow/test_native.py and tests/sim/test_native.py hold it to that).
 """
 
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """(Vector, payload) -> the Vector with the payload's fields behind it: the one field, or a tuple of several."""
+    """(Vector, payload) -> the Vector with the payload's fields behind it: the one field, or a tuple of
+    several."""
 
     names: tuple[str, ...]
 
@@ -117,8 +119,8 @@ Part = Expression | Size | State
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T]):
-    """(accumulator, payload) -> an instance of a payload class, made of these parts; of a payload alone, if none of them is of an
-    accumulator. It is made as a decoded one is: no `__init__` runs."""
+    """(accumulator, payload) -> an instance of a payload class, made of these parts; of a payload alone, if
+    none of them is of an accumulator. It is made as a decoded one is: no `__init__` runs."""
 
     cls: type[T]
     parts: tuple[Part, ...]
@@ -140,7 +142,8 @@ class Record(Generic[T]):
 
 
 def append(*names: str) -> Append:
-    """A fold: an fs.Vector of what these fields were, oldest first; of tuples, if there are several. It begins empty."""
+    """A fold: an fs.Vector of what these fields were, oldest first; of tuples, if there are several. It
+    begins empty."""
     if not names:
         raise GraphError("fs.append() needs the name of a field at least: what is to be appended?")
     return Append(names)
@@ -157,13 +160,19 @@ def total(name: str) -> Total:
 
 
 def record(cls: type[T], *names: str, **parts: Any) -> Record[T]:
-    """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`), expressions over the item as
-    `fs.field(...) * 2`, values, or behind a fold `fs.state` (the accumulator) or `fs.size` (of an fs.Vector)."""
+    """A result: an instance of `cls`, whose fields are those of the item with the same name (`names`),
+    expressions over the item as `fs.field(...) * 2`, values, or behind a fold `fs.state` (the accumulator) or
+    `fs.size` (of an fs.Vector)."""
     plan = PLANS.get(cls)
     if plan is None or plan.labels is None or plan.build is None:
         raise GraphError(f"fs.record({cls.__qualname__}, ...): put @fs.payload_type above the class")
     said = {**{name: Field(name) for name in names}, **parts}
     if set(said) != set(plan.labels):
-        raise GraphError(f"fs.record({cls.__qualname__}, ...) says {', '.join(said)}; the fields of the class are {', '.join(plan.labels)}")
-    parts = {label: part if isinstance(part, Size | State) else constant(part) for label, part in said.items()}
+        raise GraphError(
+            f"fs.record({cls.__qualname__}, ...) says {', '.join(said)}; the fields of the class are "
+            f"{', '.join(plan.labels)}"
+        )
+    parts = {
+        label: part if isinstance(part, Size | State) else constant(part) for label, part in said.items()
+    }
     return Record(cls, tuple(parts[label] for label in plan.labels))

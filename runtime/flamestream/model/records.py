@@ -14,7 +14,8 @@ from flamestream.model.payload import payload_type
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file of a files source: its path relative to the source's folder, parts separated by '/', and its text."""
+    """A file of a files source: its path relative to the source's folder, parts separated by '/', and its
+    text."""
 
     name: str
     text: str
@@ -23,7 +24,8 @@ class Document:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
-    """A record of a Kafka source with `record: full`. `timestamp` is the broker's or the producer's, in milliseconds."""
+    """A record of a Kafka source with `record: full`. `timestamp` is the broker's or the producer's, in
+    milliseconds."""
 
     topic: str
     partition: int

@@ -1,4 +1,5 @@
-"""Slots: a fixed cut of the int32 hash range. State, barriers and `t_last` are keyed by slot, never by worker.
+"""Slots: a fixed cut of the int32 hash range. State, barriers and `t_last` are keyed by slot, never by
+worker.
 
 >>> slot_of_hash(-(2**31), slots=4), slot_of_hash(2**31 - 1, slots=4)
 (0, 3)

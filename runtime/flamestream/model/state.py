@@ -2,12 +2,14 @@
 
     encode_state(old), delta_state(old, new)   ->   apply_state_delta(decode_state(...), ...) equals new
 
-A delta costs O(change): a Vector's is found by comparing tries by identity, a Map's or Set's from its journal, and those of a tuple or
-a class member by member. Values of a Map and elements of a Vector that are collections themselves get deltas of their own. Where no
-cheap delta is known `delta_state` says None, and the state is written in full.
+A delta costs O(change): a Vector's is found by comparing tries by identity, a Map's or Set's from its
+journal, and those of a tuple or a class member by member. Values of a Map and elements of a Vector that are
+collections themselves get deltas of their own. Where no cheap delta is known `delta_state` says None, and the
+state is written in full.
 
-Keeps: apply_state_delta(old, delta_state(old, new)) == new for any two states, related or not. A delta names what the older version
-must look like, so one that is applied to another state is mostly found out (Corrupt); who stores them keeps the order.
+Keeps: apply_state_delta(old, delta_state(old, new)) == new for any two states, related or not. A delta names
+what the older version must look like, so one that is applied to another state is mostly found out (Corrupt);
+who stores them keeps the order.
 """
 
 from collections.abc import Iterator
@@ -43,7 +45,8 @@ class Whole(_Delta, frozen=True, tag=0):
 
 
 class VectorDelta(_Delta, frozen=True, tag=1):
-    """The first `size` or `before` values, whichever is less, stay; then `changes` at `places`; then `tail` behind."""
+    """The first `size` or `before` values, whichever is less, stay; then `changes` at `places`; then `tail`
+    behind."""
 
     before: int
     size: int
@@ -100,7 +103,9 @@ def delta_state(old: Any, new: Any) -> bytes | None:
         return None if delta is None else encode_wire(delta)
     except (OverflowError, UnicodeEncodeError) as error:
         check(new)
-        raise PayloadError(f"the change of a state of type {type(new).__name__} cannot be encoded: {error}") from error
+        raise PayloadError(
+            f"the change of a state of type {type(new).__name__} cannot be encoded: {error}"
+        ) from error
 
 
 def apply_state_delta(old: Any, data: bytes) -> Any:
@@ -112,7 +117,7 @@ def apply_state_delta(old: Any, data: bytes) -> Any:
     return _applied(old, delta, MAX_DEPTH)
 
 
-# --- making a delta -----------------------------------------------------------------------------------------------------------------
+# --- making a delta -----------------------------------------------------------------------------------------
 
 
 def _delta(old: Any, new: Any, room: int) -> Delta | None:
@@ -148,7 +153,10 @@ def _map_delta(old: Map[Any, Any], new: Map[Any, Any], room: int) -> MapDelta | 
         return None
     before, after = entries_of(old), entries_of(new)
     stay = [key for key in changed if key in after]
-    changes = [_delta_or_whole(before[k], after[k], room - 1) if k in before else Whole(wire_of(after[k], room - 1)) for k in stay]
+    changes = [
+        _delta_or_whole(before[k], after[k], room - 1) if k in before else Whole(wire_of(after[k], room - 1))
+        for k in stay
+    ]
     gone = [key for key in changed if key not in after and key in before]
     return MapDelta(len(old), len(new), _raw(stay), changes, _raw(gone))
 
@@ -183,7 +191,7 @@ def _members_delta(old: Any, new: Any, room: int) -> MembersDelta | None:
     return MembersDelta(len(after), places, changes)
 
 
-# --- applying one -------------------------------------------------------------------------------------------------------------------
+# --- applying one -------------------------------------------------------------------------------------------
 
 
 def _applied(old: Any, delta: Delta, room: int) -> Any:
@@ -201,14 +209,18 @@ def _applied(old: Any, delta: Delta, room: int) -> Any:
     else:
         return _applied_to_members(old, delta, room)
     if len(new) != size:
-        raise Corrupt(f"a delta of a {type(new).__name__} leads to {len(new)} elements instead of {size}: it belongs to another state")
+        raise Corrupt(
+            f"a delta of a {type(new).__name__} leads to {len(new)} elements instead of {size}: it belongs "
+            "to another state"
+        )
     return new
 
 
 def _expect(old: Any, kind: type[Any], size: int) -> Any:
     if type(old) is not kind or len(old) != size:
         raise Corrupt(
-            f"a delta is for a {kind.__name__} of {size} elements and not for this {type(old).__name__}: one before it is missing"
+            f"a delta is for a {kind.__name__} of {size} elements and not for this {type(old).__name__}: one "
+            "before it is missing"
         )
     return old
 
@@ -254,7 +266,10 @@ def _applied_to_members(old: Any, delta: MembersDelta, room: int) -> Any:
     plan = PLANS.get(type(old))
     members = list(plan.members(old)) if plan is not None and plan.members is not None else []
     if plan is None or plan.build is None or len(members) != delta.members:
-        raise Corrupt(f"a delta is for {delta.members} members and not for this {type(old).__name__}: it belongs to another state")
+        raise Corrupt(
+            f"a delta is for {delta.members} members and not for this {type(old).__name__}: it belongs to "
+            "another state"
+        )
     for place, change in _paired(delta.places, delta.changes):
         if not 0 <= place < len(members):
             raise Corrupt(f"a delta changes member {place} of {len(members)}")

@@ -38,7 +38,8 @@ class Fold(Protocol[A]):
 
 @dataclass(frozen=True, slots=True)
 class Stream(Generic[T]):
-    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns its results.
+    """The results of one vertex, to be used by one or several others. Every method adds a vertex and returns
+    its results.
 
     A `key` is a function of an item, or the name of its field."""
 
@@ -68,13 +69,16 @@ class Stream(Generic[T]):
 
     def merge(self, *others: "Stream[U]") -> "Stream[T | U]":
         """The items of this stream and of `others`, in global order."""
-        merged = self._then(Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others)))
+        merged = self._then(
+            Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others))
+        )
         for other in others:
             self.graph.connect(other.vertex, merged.vertex)
         return merged if all(map(self._shares_time, others)) else replace(merged, event_time=None)
 
     def _shares_time(self, other: "Stream[Any]") -> bool:
-        """Whether the event time of its items is that of `other`'s too. What goes round a loop came from elsewhere."""
+        """Whether the event time of its items is that of `other`'s too. What goes round a loop came from
+        elsewhere."""
         return self.event_time is None or isinstance(other, Loop) or self.event_time.fits(other.event_time)
 
     def broadcast(self, ways: int) -> tuple["Stream[T]", ...]:
@@ -84,9 +88,12 @@ class Stream(Generic[T]):
         return (self,) * ways
 
     def group(self, window: int, key: Key[T]) -> "Stream[tuple[T, ...]]":
-        """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's beginning."""
+        """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's
+        beginning."""
         if not 1 <= window <= MAX_WINDOW:
-            raise GraphError(f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items")
+            raise GraphError(
+                f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items"
+            )
         key = self._key(key)
         return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window)
 
@@ -140,15 +147,17 @@ class Stream(Generic[T]):
     ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
 
-        `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is `emit(accumulator, payload)`, or the
-        accumulator itself. Ready-made folds (`fs.append`, `fs.count`, `fs.total`) know how they begin. `fused=False` builds the same
-        from grouping(2) and a cycle, as in the paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this
-        long of event time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
+        `accumulator = combine(accumulator, payload)` starting from `initial()`; the result is
+        `emit(accumulator, payload)`, or the accumulator itself. Ready-made folds (`fs.append`, `fs.count`,
+        `fs.total`) know how they begin. `fused=False` builds the same from grouping(2) and a cycle, as in the
+        paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this long of event
+        time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
         """
         key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
             raise GraphError(
-                f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a function without arguments"
+                f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a "
+                "function without arguments"
             )
         for function in (combine, emit):
             fields.check_function(self.items, function, call_site(), folded=True)
@@ -161,16 +170,21 @@ class Stream(Generic[T]):
 
             return unfused_reduce(self, key, initial, combine, emit)
         made = fields.result_of(combine if emit is None else emit)
-        return self._then(Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit)
+        return self._then(
+            Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit
+        )
 
     def balance(self, function: Callable[[Any], int]) -> "Stream[T]":
-        """Place the next operation's work by `function`, which gives an int32 from its key (or from the payload if it has no key)."""
+        """Place the next operation's work by `function`, which gives an int32 from its key (or from the
+        payload if it has no key)."""
         return Stream(self.graph, self.vertex, function, self.items, self.event_time)
 
     def window(self, shape: "Shape", *, key: Key[T]) -> "Windows[T]":
-        """Windows over the event time of each key's items: say next what becomes of them, as in `.window(...).count()`.
+        """Windows over the event time of each key's items: say next what becomes of them, as in
+        `.window(...).count()`.
 
-        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises GraphError if no source has `at`.
+        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises
+        GraphError if no source has `at`.
         """
         from flamestream.model.windows.windows import Windows
 
@@ -178,13 +192,13 @@ class Stream(Generic[T]):
 
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["inner"] = "inner",
-        unbounded: bool = False,
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        how: Literal["inner"] = "inner", unbounded: bool = False,
     ) -> "Results[tuple[T, U]]": ...  # fmt: skip
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: Literal["left"],
-        unbounded: bool = False,
+        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        how: Literal["left"], unbounded: bool = False,
     ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
     @overload
     def join(
@@ -192,25 +206,29 @@ class Stream(Generic[T]):
         unbounded: bool = False,
     ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
     def join(
-        self, other: "Stream[Any]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str = "inner",
-        unbounded: bool = False,
+        self, other: "Stream[Any]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        how: str = "inner", unbounded: bool = False,
     ) -> "Results[Any]":  # fmt: skip
         """Pairs (item, item of `other`) with equal keys and times near each other.
 
-        `on`: a field or function for both streams, or a pair of them. `within`: the other's time less this one's is between these, as in
-        `("-5s", "5s")`. `how="left"` or `"full"`: what has met none leaves with None, when it can meet none any more. `unbounded=True`
-        instead of `within` keeps every item for ever. Raises GraphError.
+        `on`: a field or function for both streams, or a pair of them. `within`: the other's time less this
+        one's is between these, as in `("-5s", "5s")`. `how="left"` or `"full"`: what has met none leaves with
+        None, when it can meet none any more. `unbounded=True` instead of `within` keeps every item for ever.
+        Raises GraphError.
         """
         from flamestream.model.windows.join import joined
 
         return joined(self, other, on, within, how, unbounded)
 
     @overload
-    def join_latest(self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner") -> "Results[tuple[T, U]]": ...
+    def join_latest(
+        self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner"
+    ) -> "Results[tuple[T, U]]": ...
     @overload
     def join_latest(self, other: "Stream[U]", *, on: "On", how: str) -> "Results[tuple[T, U | None]]": ...
     def join_latest(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Results[Any]":
-        """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has passed the item's time.
+        """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has
+        passed the item's time.
 
         `how="left"`: an item for which there is none leaves with None. Raises GraphError.
         """
@@ -219,17 +237,19 @@ class Stream(Generic[T]):
         return joined_latest(self, other, on, how)
 
     def join_table(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Stream[Changed]":
-        """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that changes it.
+        """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that
+        changes it.
 
-        A table has the last item of each key, in global order; no event time is needed. `how="left"` or `"full"`: rows without a
-        partner are in the join too, with None. Raises GraphError.
+        A table has the last item of each key, in global order; no event time is needed. `how="left"` or
+        `"full"`: rows without a partner are in the join too, with None. Raises GraphError.
         """
         from flamestream.model.windows.tables import joined_tables
 
         return joined_tables(self, other, on, how)
 
     def dedup(self, key: Key[T], *, within: Duration) -> "Results[T]":
-        """The items, but for those whose key came already at a time at most `within` earlier or later. Raises GraphError."""
+        """The items, but for those whose key came already at a time at most `within` earlier or later. Raises
+        GraphError."""
         from flamestream.model.windows.dedup import deduplicated
 
         return deduplicated(self, self._key(key), within)
@@ -241,28 +261,34 @@ class Stream(Generic[T]):
         return running_distinct(self, self._key(value), self._key(key))
 
     def top(self, count: int, *, by: Key[T], key: Key[T]) -> "Stream[tuple[Any, tuple[T, ...]]]":
-        """(key, a tuple of its `count` items with the greatest `by` so far) for each item: the greatest first, the earlier of equal ones
-        before the later. Raises GraphError."""
+        """(key, a tuple of its `count` items with the greatest `by` so far) for each item: the greatest
+        first, the earlier of equal ones before the later. Raises GraphError."""
         from flamestream.model.windows.running import running_top
 
         return running_top(self, count, self._key(by), self._key(key))
 
-    def process(self, *, key: Key[T], on_item: Function, on_time: Function | None = None, due: Function | None = None) -> "Results[Any]":
+    def process(
+        self, *, key: Key[T], on_item: Function, on_time: Function | None = None, due: Function | None = None
+    ) -> "Results[Any]":
         """Pure functions of one's own with a state for each key, and times to be called at.
 
-        `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose state is None is forgotten;
-        `now.time` is the item's, `now.mark` how far event time has come, or None. `due(state)` gives the next time at which
-        `on_time(state, time)` is to be called, or None; one that has been is called at once. Times are as items say
-        them. Raises GraphError.
+        `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose
+        state is None is forgotten; `now.time` is the item's, `now.mark` how far event time has come, or None.
+        `due(state)` gives the next time at which `on_time(state, time)` is to be called, or None; one that
+        has been is called at once. Times are as items say them. Raises GraphError.
         """
         from flamestream.model.windows.own import processed_by
 
         return processed_by(self, self._key(key), on_item, on_time, due)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
-        """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one slot."""
+        """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one
+        slot."""
         if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
-            raise GraphError(f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each its own name")
+            raise GraphError(
+                f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each "
+                "its own name"
+            )
         self._then(Kind.SINK, name, key=None if key is None else self._key(key))
 
     def _key(self, key: Key[T]) -> Function:
@@ -270,8 +296,13 @@ class Stream(Generic[T]):
 
     def _applied(self, kind: Kind, function: Function, makes: Any) -> "Stream[Any]":
         fields.check_function(self.items, function, call_site())
-        for_kind = getattr(function, "for_kind", None)  # a vectorised function has a form for each kind (flamestream/columns)
-        function = function if for_kind is None else for_kind(kind, self.graph.max_results, self.graph.max_result_bytes)
+        # a vectorised function has a form for each kind (flamestream/columns)
+        for_kind = getattr(function, "for_kind", None)
+        function = (
+            function
+            if for_kind is None
+            else for_kind(kind, self.graph.max_results, self.graph.max_result_bytes)
+        )
         return self._then(kind, name_of(function), makes, function=function)
 
     def _then(self, kind: Kind, name: str, makes: Any = None, **of_vertex: Any) -> "Stream[Any]":
@@ -288,7 +319,10 @@ class Loop(Stream[T]):
         """Send the items of `back` round again."""
         head = self.graph.vertices[self.vertex]
         if head.closed:
-            raise GraphError(f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: merge the streams before closing it")
+            raise GraphError(
+                f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: merge the streams before "
+                "closing it"
+            )
         self.graph.connect(back.vertex, self.vertex)
         head.closed = True
         head.balance = back.balanced

@@ -1,7 +1,8 @@
 """Global time: a total order on runs that is the same at every replay.
 
-A time is one unsigned 64-bit number: a timestamp in microseconds (52 bits) and, below it, the front that stamped it (12 bits). Two
-fronts can therefore never stamp the same time, and comparing two times is comparing two integers.
+A time is one unsigned 64-bit number: a timestamp in microseconds (52 bits) and, below it, the front that
+stamped it (12 bits). Two fronts can therefore never stamp the same time, and comparing two times is comparing
+two integers.
 
 >>> t = time_of(Timestamp(1_000), FrontId(3))
 >>> timestamp_of(t), front_of(t)
@@ -11,8 +12,8 @@ fronts can therefore never stamp the same time, and comparing two times is compa
 >>> timestamp_of(next_time(t, FrontId(4)))
 1000
 
-Keeps: strictly growing times per front when stamps come from `next_time`. Does not: read a clock (the shell does).
-Source: EDBT 2018, section 3.1.
+Keeps: strictly growing times per front when stamps come from `next_time`. Does not: read a clock (the shell
+does). Source: EDBT 2018, section 3.1.
 """
 
 from typing import Final, NewType
@@ -21,7 +22,8 @@ Time = NewType("Time", int)
 Timestamp = NewType("Timestamp", int)
 """Microseconds since 1970 for journalled fronts; any growing number for timed ones."""
 Instant = NewType("Instant", int)
-"""Microseconds of one process's clock that nobody sets: only how far two of them are apart means something. All durations are of these."""
+"""Microseconds of one process's clock that nobody sets: only how far two of them are apart means something.
+All durations are of these."""
 FrontId = NewType("FrontId", int)
 
 FRONT_BITS: Final = 12

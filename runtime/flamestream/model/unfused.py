@@ -1,7 +1,8 @@
 """Reduce in its unfused form: map + grouping(2) + combine + cycle, as the paper draws it (EDBT 2018, Fig. 5).
 
-Items and accumulators of a key interleave in one grouping: [x1, a1, x2, a2, ...]. The window (a1, x2) combines to a2, which goes round
-the cycle; the window (x2, a2) and the speculative (x1, x2) yield nothing. Kept as the tested equal of core/dataflow/reduce.py.
+Items and accumulators of a key interleave in one grouping: [x1, a1, x2, a2, ...]. The window (a1, x2)
+combines to a2, which goes round the cycle; the window (x2, a2) and the speculative (x1, x2) yield nothing.
+Kept as the tested equal of core/dataflow/reduce.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ class Accumulated:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The outcome of combining an item; `failed` if that raised, and then the accumulator is the one before."""
+    """The outcome of combining an item; `failed` if that raised, and then the accumulator is the one
+    before."""
 
     key: Any
     accumulator: Any
@@ -42,7 +44,9 @@ class Step:
     failed: bool
 
 
-def unfused_reduce(stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None) -> Stream[Any]:
+def unfused_reduce(
+    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None
+) -> Stream[Any]:
     """The same results as `Stream.reduce`, from the elementary operations."""
     back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
     window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)

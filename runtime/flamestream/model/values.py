@@ -1,18 +1,20 @@
-"""Values: what is a payload in one piece, and no scalar: a datetime with its zone, a date, a Decimal, a member of an enum.
+"""Values: what is a payload in one piece, and no scalar: a datetime with its zone, a date, a Decimal, a
+member of an enum.
 
-| value                | wire                                      |                                                              |
+| value                | wire                                      | |
 |----------------------|-------------------------------------------|--------------------------------------------------------------|
-| datetime with a zone | `[4, microseconds since 1970 UTC, zone]`  | zone: its offset in microseconds, or the name of a ZoneInfo  |
-| date                 | `[5, day]`                                | 1 is the first day of the year 1                             |
-| Decimal              | `[6, digits]`                             | as `str` writes them                                         |
-| member of an enum    | `[tag of its class, name]`                | the class has @fs.payload_type                               |
+| datetime with a zone | `[4, microseconds since 1970 UTC, zone]`  | zone: its offset in microseconds, or the name of a ZoneInfo |
+| date                 | `[5, day]`                                | 1 is the first day of the year 1 |
+| Decimal              | `[6, digits]`                             | as `str` writes them |
+| member of an enum    | `[tag of its class, name]`                | the class has @fs.payload_type |
 
 >>> _parts_of_datetime(datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))))
 [0, 3600000000]
 
-Keeps: one encoding for each value, the same in every process. A zone comes back as what it was, so one instant in two zones is two
-payloads, as 1 and 1.0 are. Does not: read a clock, which is why it may import `datetime`.
-"""
+Keeps: one encoding for each value, the same in every process. A zone comes back as what it was, so one
+instant in two zones is two payloads, as 1 and 1.0 are. Does not: read a clock, which is why it may import
+`datetime`.
+"""  # noqa: E501
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -38,7 +40,7 @@ def is_value(payload: object) -> bool:
     return type(payload) in (datetime, date, Decimal) or isinstance(payload, Enum)
 
 
-# --- datetimes ----------------------------------------------------------------------------------------------------------------------
+# --- datetimes ----------------------------------------------------------------------------------------------
 
 
 def _parts_of_datetime(value: datetime) -> list[Wire]:
@@ -55,7 +57,10 @@ def _parts_of_datetime(value: datetime) -> list[Wire]:
         return [microseconds, 0]
     if type(zone) is timezone:
         if zone.tzname(None) != timezone(offset).tzname(None):
-            raise PayloadError(f"a datetime's zone with a name of its own ({zone.tzname(None)}) is not a payload: use timezone(offset)")
+            raise PayloadError(
+                f"a datetime's zone with a name of its own ({zone.tzname(None)}) is not a payload: use "
+                "timezone(offset)"
+            )
         return [microseconds, offset // MICROSECOND]
     return [microseconds, _name_of_zone(zone, value, microseconds)]
 
@@ -64,10 +69,17 @@ def _name_of_zone(zone: tzinfo, value: datetime, microseconds: int) -> str:
     from zoneinfo import ZoneInfo  # imports much, for few
 
     if type(zone) is not ZoneInfo or zone.key is None:
-        raise PayloadError(f"a datetime's zone of {type(zone).__module__}.{type(zone).__qualname__} is not a payload: use ZoneInfo(NAME)")
+        raise PayloadError(
+            f"a datetime's zone of {type(zone).__module__}.{type(zone).__qualname__} is not a payload: use "
+            "ZoneInfo(NAME)"
+        )
     again = (EPOCH + microseconds * MICROSECOND).astimezone(zone)
-    if again.replace(tzinfo=None) != value.replace(tzinfo=None):  # put forward in spring: it would come back as another (!)
-        raise PayloadError(f"there is no {value.replace(tzinfo=None).isoformat()} in {zone.key}, where clocks were put forward: use UTC")
+    # put forward in spring: it would come back as another (!)
+    if again.replace(tzinfo=None) != value.replace(tzinfo=None):
+        raise PayloadError(
+            f"there is no {value.replace(tzinfo=None).isoformat()} in {zone.key}, where clocks were put "
+            "forward: use UTC"
+        )
     return zone.key
 
 
@@ -82,7 +94,7 @@ def _datetime_back(microseconds: Any, zone: Any) -> datetime:
     return value.astimezone(timezone(timedelta(microseconds=zone)))
 
 
-# --- decimals -----------------------------------------------------------------------------------------------------------------------
+# --- decimals -----------------------------------------------------------------------------------------------
 
 
 def _parts_of_decimal(value: Decimal) -> list[Wire]:
@@ -90,7 +102,9 @@ def _parts_of_decimal(value: Decimal) -> list[Wire]:
         raise PayloadError(f"the Decimal {value} is not a payload: use None or a float for what is no number")
     digits = len(value.as_tuple().digits)
     if digits > MAX_DIGITS:
-        raise PayloadError(f"a Decimal of {digits} digits is not a payload: {MAX_DIGITS} are the most; use str(value)")
+        raise PayloadError(
+            f"a Decimal of {digits} digits is not a payload: {MAX_DIGITS} are the most; use str(value)"
+        )
     return [str(value).upper()]  # a context may want a small e
 
 
@@ -100,16 +114,19 @@ def _decimal_back(digits: Any) -> Decimal:
     return Decimal(digits)
 
 
-# --- enums, and how all are registered ----------------------------------------------------------------------------------------------
+# --- enums, and how all are registered ----------------------------------------------------------------------
 
 
 def register_enum(cls: type[Enum]) -> None:
-    """Make an enum's members payloads. Raises PayloadError for flags, and for values that JSON would not tell apart."""
+    """Make an enum's members payloads. Raises PayloadError for flags, and for values that JSON would not tell
+    apart."""
     name = name_of_type(cls)
     if issubclass(cls, Flag):
         raise PayloadError(f"{name} is a Flag, whose members can be combined to what has no name: use an int")
     if {type(member.value) for member in cls} not in ({str}, {int}):
-        raise PayloadError(f"{name} cannot be a payload type: the values of an enum's members must be all str or all int")
+        raise PayloadError(
+            f"{name} cannot be a payload type: the values of an enum's members must be all str or all int"
+        )
 
     def back(name_of_member: Any) -> Enum:
         return cls[name_of_member]
@@ -117,7 +134,9 @@ def register_enum(cls: type[Enum]) -> None:
     _register(cls, tag_of(name), name, lambda member: [member.name], back)
 
 
-def _register(cls: type, tag: int, name: str, parts: Callable[[Any], list[Wire]], back: Callable[..., Any]) -> None:
+def _register(
+    cls: type, tag: int, name: str, parts: Callable[[Any], list[Wire]], back: Callable[..., Any]
+) -> None:
     def to_wire(value: Any, room: int) -> list[Wire]:
         if room <= 0:
             raise too_deep()
@@ -129,7 +148,8 @@ def _register(cls: type, tag: int, name: str, parts: Callable[[Any], list[Wire]]
             written = parts(value)
         except _FOREIGN as error:
             raise Corrupt(f"what is stored as a {name} is none: {type(error).__name__}: {error}") from error
-        if written != wire[1:] or list(map(type, written)) != list(map(type, wire[1:])):  # one encoding for each value (!)
+        # one encoding for each value (!)
+        if written != wire[1:] or list(map(type, written)) != list(map(type, wire[1:])):
             raise Corrupt(f"what is stored as a {name} is not how one is written")
         return value
 

@@ -43,7 +43,8 @@ class Vertex:
     outputs: list[int] = field(default_factory=list)
     """Ids of the vertices that its results go to, in edge order."""
     function: Function | None = None
-    """MAP, FLAT_MAP, FILTER: of a payload. ARRIVAL: of a payload and the microsecond in which its record arrived."""
+    """MAP, FLAT_MAP, FILTER: of a payload. ARRIVAL: of a payload and the microsecond in which its record
+    arrived."""
     key: Function | None = None
     """GROUPING, REDUCE: payload -> key. SINK: payload -> key (None: the payload itself)."""
     balance: Function | None = None
@@ -62,7 +63,8 @@ class Vertex:
     closed: bool = False
     """LOOP: `close` has added its back edge."""
     beside: int | None = None
-    """Its results may lead nowhere if another way out of the vertex with this id is used; None: they may not."""
+    """Its results may lead nowhere if another way out of the vertex with this id is used; None: they may
+    not."""
     timing: "Timing | None" = None
     """SOURCE: how it tells its event time; None: it does not."""
     place: str = ""
@@ -75,8 +77,8 @@ class Vertex:
 
 
 def name_of(function: Function) -> str:
-    """The name of a user's function in messages: module.qualname. A partial is called like its function, a ready-made one as it is
-    written, any other callable like its class.
+    """The name of a user's function in messages: module.qualname. A partial is called like its function, a
+    ready-made one as it is written, any other callable like its class.
 
     It is part of error items, so it must be the same in every process: never a repr with an address in it.
     """
@@ -90,7 +92,11 @@ def name_of(function: Function) -> str:
 def call_site() -> str:
     """`file.py:line` of the innermost caller outside of this package: the user's line that adds a vertex."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream":
+    while (
+        frame is not None
+        and frame.f_back is not None
+        and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream"
+    ):
         frame = frame.f_back
     assert frame is not None, "Python has frames"
     return f"{str(frame.f_globals.get('__name__')).replace('.', '/')}.py:{frame.f_lineno}"

@@ -1,1 +1,2 @@
-"""What stands between two processes: frames, the handshake, TLS, links of workers, the control link, HTTP, Kafka's clients."""
+"""What stands between two processes: frames, the handshake, TLS, links of workers, the control link, HTTP,
+Kafka's clients."""

@@ -1,5 +1,5 @@
-"""Accept connections and see them through the handshake; whoever fails it is dropped, counted, and has cost next
-to nothing.
+"""Accept connections and see them through the handshake; whoever fails it is dropped, counted, and has cost
+next to nothing.
 
 Keeps: at most `MAX_UNPROVED` connections that have proved nothing (admission.py says who gives way, so silent
 ones cannot lock others out), each for a bounded time and with a few bytes; a line a second in the log,
@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 
 class Drops:
-    """Connections of one port that were ended for what they said or did: counted, and logged at most once a second, the last one too."""
+    """Connections of one port that were ended for what they said or did: counted, and logged at most once a
+    second, the last one too."""
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
@@ -38,7 +39,8 @@ class Drops:
         self.last = ""
 
     def add(self, reason: str, error: Exception | None = None) -> None:
-        """Count a connection that was ended. `error` is what it made our own code raise: logged with its trace."""
+        """Count a connection that was ended. `error` is what it made our own code raise: logged with its
+        trace."""
         self.count += 1
         self.last, self._error = reason, error
         if not self._resting:
@@ -49,15 +51,26 @@ class Drops:
         self._resting = self.count > self._logged
         if self._resting:
             self._logged = self.count
-            log.warning("connection dropped", exc_info=self._error, extra={"reason": self.last[:1000], "dropped": self.count})
+            log.warning(
+                "connection dropped",
+                exc_info=self._error,
+                extra={"reason": self.last[:1000], "dropped": self.count},
+            )
             self._error = None
             self._reactor.later(_LOGGED_EVERY, self._log)
 
 
 class Door:
-    """Takes the connections of one listening socket, which it owns from now on. Rests a moment when the process is out of descriptors."""
+    """Takes the connections of one listening socket, which it owns from now on. Rests a moment when the
+    process is out of descriptors."""
 
-    def __init__(self, reactor: Reactor, listener: socket.socket, came: Callable[[socket.socket, str], None], drops: Drops) -> None:
+    def __init__(
+        self,
+        reactor: Reactor,
+        listener: socket.socket,
+        came: Callable[[socket.socket, str], None],
+        drops: Drops,
+    ) -> None:
         """`came` gets each connection, and what admission.py calls its peer."""
         self._reactor, self._listener, self._came, self._drops = reactor, listener, came, drops
         listener.setblocking(False)
@@ -91,7 +104,9 @@ class Door:
 class Acceptor:
     """A listening socket, which it owns from now on, and the handshakes of those who come."""
 
-    def __init__(self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits) -> None:
+    def __init__(
+        self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits
+    ) -> None:
         self._reactor, self._greeted, self._limits = reactor, greeted, limits
         self._unproved = Admission[Accepted](MAX_UNPROVED)
         self.drops = Drops(reactor)
@@ -126,7 +141,8 @@ class Acceptor:
 
 
 def listen(host: str, port: int = 0, *, shared: bool = False) -> socket.socket:
-    """A listening TCP socket; port 0 takes any free one. `shared` among processes of this user that say so too."""
+    """A listening TCP socket; port 0 takes any free one. `shared` among processes of this user that say so
+    too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -142,6 +158,7 @@ def listen(host: str, port: int = 0, *, shared: bool = False) -> socket.socket:
 
 
 def address_of(listener: socket.socket, host: str = "") -> str:
-    """host:port at which others reach it; `host` replaces the one it is bound to (0.0.0.0 is no address to dial)."""
+    """host:port at which others reach it; `host` replaces the one it is bound to (0.0.0.0 is no address to
+    dial)."""
     bound, port = listener.getsockname()[:2]
     return f"{host or bound}:{port}"

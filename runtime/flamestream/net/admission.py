@@ -62,13 +62,16 @@ class Admission(Generic[G]):
     def gives_way(self, peer: str, idle: Callable[[G], bool]) -> G | None:
         """The guest that must go for somebody from `peer`; None: the newcomer must."""
         many = Counter(self._guests.values())
-        found = [guest for guest, theirs in self._guests.items() if many[theirs] >= many[peer] and idle(guest)]
+        found = [
+            guest for guest, theirs in self._guests.items() if many[theirs] >= many[peer] and idle(guest)
+        ]
         found = found or [guest for guest, theirs in self._guests.items() if many[theirs] > many[peer] + 1]
         return max(found, key=lambda guest: many[self._guests[guest]], default=None)
 
 
 def peer_of(address: object) -> str:
-    """The part of an address that counts as one peer: of IPv6 the first half, since a host has as many of the second as it likes."""
+    """The part of an address that counts as one peer: of IPv6 the first half, since a host has as many of the
+    second as it likes."""
     host = str(address[0]) if isinstance(address, tuple) and address else ""
     try:
         known = ipaddress.ip_address(host.partition("%")[0])

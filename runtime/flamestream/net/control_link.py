@@ -1,9 +1,9 @@
 """The control link: a worker's one connection to the coordinator, and the coordinator's to all its workers.
 
-The worker dials, both prove the job's token (handshake.py) and speak TLS from then on, the worker says Hello, and each side
-sends its messages as they come. When the link ends the worker dials again for as long as it lives, and works
-on meanwhile: a dead coordinator stops new epochs and recoveries, never the stream. What the worker has to say
-meanwhile waits, except for heartbeats, and follows the next Hello.
+The worker dials, both prove the job's token (handshake.py) and speak TLS from then on, the worker says Hello,
+and each side sends its messages as they come. When the link ends the worker dials again for as long as it
+lives, and works on meanwhile: a dead coordinator stops new epochs and recoveries, never the stream. What the
+worker has to say meanwhile waits, except for heartbeats, and follows the next Hello.
 
 A worker has proved its job's token, and nothing else: whatever it sends then ends its link at worst, with the
 reason in the log, and never raises into the loop that it shares with other jobs.
@@ -46,13 +46,15 @@ HELLO_SECONDS: Final = 5.0
 MOST_LINKS: Final = 1024
 """Links of a job; four times as many are allowed on one port. The oldest without a Hello gives way."""
 MOST_BYTES: Final = 128 << 20
-"""Bytes held for the links of a job: frames that are not whole or not read. Twice as many are allowed on one port."""
+"""Bytes held for the links of a job: frames that are not whole or not read. Twice as many are allowed on one
+port."""
 AGAIN: Final = Backoff(TO_OURS.first, 0.3)
 LASTS_US: Final = 1_000_000
-"""A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both ends did nothing else."""
+"""A link that ended sooner was not wanted there (the worker's pod is about to stop): without a pause both
+ends did nothing else."""
 UNANSWERED_SECONDS: Final = 2
-"""A machine that has received nothing for so long is gone, and the coordinator with it: heartbeats leave all the time, a standby's kernel
-asks. The next coordinator can recover nobody before the workers dial."""
+"""A machine that has received nothing for so long is gone, and the coordinator with it: heartbeats leave all
+the time, a standby's kernel asks. The next coordinator can recover nobody before the workers dial."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _to_coordinator: Final[Callable[[bytes], ToCoordinator]] = msgpack_decoder(ToCoordinator)
@@ -68,7 +70,9 @@ def _purpose(job: str) -> Purpose:
 class ControlClient:
     """The worker's end. `hello` is asked at every connection, for what is true then."""
 
-    def __init__(self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]) -> None:
+    def __init__(
+        self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]
+    ) -> None:
         self._reactor, self._post, self._address, self._hello = reactor, post, address, hello
         self._credentials = (_purpose(job), LinkKey(token.encode()))
         self._connection: FrameConnection | None = None
@@ -86,14 +90,23 @@ class ControlClient:
             self._waiting.append(shortened(action.message))
 
     def close(self, seconds: float = 1.0) -> None:
-        """End the link, once what was told has been read, or `seconds` have passed. Blocks: for a process that ends."""
+        """End the link, once what was told has been read, or `seconds` have passed. Blocks: for a process
+        that ends."""
         self._closed = True
         self._dial.cancel()
         if self._connection is not None:
             self._connection.finish(seconds)
 
     def _dialling(self, first_in: float) -> Dial:
-        return Dial(self._reactor, self._address, self._credentials, self._established, LIMITS, again=AGAIN, first_in=first_in)
+        return Dial(
+            self._reactor,
+            self._address,
+            self._credentials,
+            self._established,
+            LIMITS,
+            again=AGAIN,
+            first_in=first_in,
+        )
 
     def _established(self, connection: FrameConnection) -> None:
         self._connection, self._since = connection, self._reactor.instant()
@@ -116,7 +129,9 @@ class ControlClient:
         log.warning("control link lost", extra={"reason": reason})
         self._connection = None
         if not self._closed:
-            self._dial = self._dialling(0 if self._reactor.instant() - self._since >= LASTS_US else AGAIN.longest)
+            self._dial = self._dialling(
+                0 if self._reactor.instant() - self._since >= LASTS_US else AGAIN.longest
+            )
 
 
 class Handlers(Protocol):
@@ -144,12 +159,15 @@ class ControlListener:
 
 
 class ControlServer:
-    """The coordinator's end, on a socket that listens already (its owner may outlive this process, so the address stays)."""
+    """The coordinator's end, on a socket that listens already (its owner may outlive this process, so the
+    address stays)."""
 
     handlers: Handlers
     """Set before the loop turns."""
 
-    def __init__(self, reactor: Reactor, listener: socket.socket | ControlListener, job: str, token: str) -> None:
+    def __init__(
+        self, reactor: Reactor, listener: socket.socket | ControlListener, job: str, token: str
+    ) -> None:
         self.reactor, self._purpose, self._key = reactor, _purpose(job), LinkKey(token.encode())
         self._sessions: dict[WorkerId, _Session] = {}
         self._nameless: dict[_Session, None] = {}
@@ -177,7 +195,8 @@ class ControlServer:
             session.close()
 
     def close(self, seconds: float = 1.0) -> None:
-        """Listen no more, and end every connection once what was told has left, within `seconds` each. Blocks."""
+        """Listen no more, and end every connection once what was told has left, within `seconds` each.
+        Blocks."""
         if self._shared is None:
             self.acceptor.close()
         elif self._shared.servers.get(self._purpose.job) is self:
@@ -207,7 +226,8 @@ class ControlServer:
         self._nameless[_Session(self, connection)] = None
 
     def named(self, session: "_Session", hello: Hello) -> None:
-        """A session has said who it is. A worker that dials again before its old link's end is noticed replaces it."""
+        """A session has said who it is. A worker that dials again before its old link's end is noticed
+        replaces it."""
         self._nameless.pop(session, None)
         older = self._sessions.get(hello.worker)
         if older is not None:

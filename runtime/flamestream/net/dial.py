@@ -1,11 +1,13 @@
 """Connect to an address again and again, with growing pauses: `Dialer`; and prove a key there: `Dial`.
 
-The other end may not listen yet, may not know the attempt yet, or may just be restarting, so a failed try means nothing by itself:
-how long to go on is the owner's decision. The last reason is kept for its message. Names are resolved in threads of their own
-(known_names.py), so a slow resolver holds up neither the loop nor its helpers.
+The other end may not listen yet, may not know the attempt yet, or may just be restarting, so a failed try
+means nothing by itself: how long to go on is the owner's decision. The last reason is kept for its message.
+Names are resolved in threads of their own (known_names.py), so a slow resolver holds up neither the loop nor
+its helpers.
 
-Keeps: one try at a time, at most one socket open, pauses bounded, every try bounded by a deadline; after `cancel` nothing is called.
-Does not: notice the end of a connection that was handed over, or know what is said over it.
+Keeps: one try at a time, at most one socket open, pauses bounded, every try bounded by a deadline; after
+`cancel` nothing is called. Does not: notice the end of a connection that was handed over, or know what is
+said over it.
 """
 
 import os
@@ -28,14 +30,16 @@ CONNECT_SECONDS: Final = 2.0
 TO_OURS: Final = Backoff(0.005, 0.2)
 """Pauses between tries at processes of this job, each of which may take `_OUR_CONNECT_SECONDS`."""
 _OUR_CONNECT_SECONDS: Final = 0.6
-"""The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address may be another's soon."""
+"""The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address
+may be another's soon."""
 _NAME_SECONDS: Final = 1.5
 _ADDRESS: Final = re.compile(r"([0-9A-Za-z_.:%\[\]-]{1,255}):([0-9]{1,5})")
 _LAST_PORT: Final = 65535
 
 
 class Dialer:
-    """Calls `on_connected`, from a later turn, with a connected non-blocking socket, which its owner has from then on."""
+    """Calls `on_connected`, from a later turn, with a connected non-blocking socket, which its owner has from
+    then on."""
 
     def __init__(
         self, reactor: Reactor, address: tuple[str, int], on_connected: Callable[[socket.socket], None],
@@ -90,7 +94,13 @@ class Dialer:
         except UnicodeError as error:
             self.broken(str(error))
         except socket.gaierror:  # a name: ask where asking may take its time
-            ask(self._reactor, host, port, lambda answer: self._resolved(this, answer), anew=self._tries % 2 == 0)
+            ask(
+                self._reactor,
+                host,
+                port,
+                lambda answer: self._resolved(this, answer),
+                anew=self._tries % 2 == 0,
+            )
         else:
             self._connect(found)
 
@@ -151,11 +161,16 @@ class Dial:
     """Tries again and again until `established` was called or `cancel` is."""
 
     def __init__(
-        self, reactor: Reactor, address: str, credentials: Credentials, established: Established, limits: Limits,
-        *, again: Backoff[float] = TO_OURS, first_in: float = 0.0,
+        self, reactor: Reactor, address: str, credentials: Credentials, established: Established,
+        limits: Limits, *, again: Backoff[float] = TO_OURS, first_in: float = 0.0,
     ) -> None:  # fmt: skip
         """The first try is made at once, or in `first_in` seconds."""
-        self._reactor, self._credentials, self._limits, self._established = reactor, credentials, limits, established
+        self._reactor, self._credentials, self._limits, self._established = (
+            reactor,
+            credentials,
+            limits,
+            established,
+        )
         self._handshake: Dialled | None = None
         self._over = False
         self._dialer = Dialer(reactor, split(address), self._connected, again, _OUR_CONNECT_SECONDS)
@@ -179,7 +194,9 @@ class Dial:
             self._handshake.refuse("cancelled")
 
     def _connected(self, sock: socket.socket) -> None:
-        self._handshake = Dialled(self._reactor, sock, self._credentials, self._done, self._failed, self._limits)
+        self._handshake = Dialled(
+            self._reactor, sock, self._credentials, self._done, self._failed, self._limits
+        )
 
     def _done(self, connection: FrameConnection) -> None:
         self._over, self._handshake = True, None
@@ -192,7 +209,8 @@ class Dial:
 
 
 def split(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; an IPv6 host may stand in brackets. Raises Bug: whoever takes it from outside checks it."""
+    """Host and port of "host:port"; an IPv6 host may stand in brackets. Raises Bug: whoever takes it from
+    outside checks it."""
     found = _ADDRESS.fullmatch(address)
     if found is None or int(found[2]) > _LAST_PORT:
         raise Bug(f"{address[:300]!r} is not an address host:port")

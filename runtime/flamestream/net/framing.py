@@ -1,13 +1,13 @@
 """Frames over a non-blocking stream socket: four bytes of length (big-endian), then that many bytes.
 
-Sending writes at once and buffers only what the kernel does not take; reading takes what is there, bounded per turn, and hands over
-all complete frames as one list. A frame longer than `max_frame`, or more unsent bytes than `max_unsent`, closes the connection with a
-reason: a peer that is wrong or too slow costs its connection, never memory. What several connections hold together is bounded by a
-Budget that they share.
+Sending writes at once and buffers only what the kernel does not take; reading takes what is there, bounded
+per turn, and hands over all complete frames as one list. A frame longer than `max_frame`, or more unsent
+bytes than `max_unsent`, closes the connection with a reason: a peer that is wrong or too slow costs its
+connection, never memory. What several connections hold together is bounded by a Budget that they share.
 
-Keeps: frames arrive whole and in order; `on_closed` is called once, in a later turn, after every frame that came before the end, and
-never after `close`; once secured, nothing goes out or is handed over but through TLS. Does not: look inside a frame, authenticate
-(handshake.py), or connect again.
+Keeps: frames arrive whole and in order; `on_closed` is called once, in a later turn, after every frame that
+came before the end, and never after `close`; once secured, nothing goes out or is handed over but through
+TLS. Does not: look inside a frame, authenticate (handshake.py), or connect again.
 """
 
 import contextlib
@@ -95,10 +95,19 @@ class FrameConnection:
         tune(sock)
         reactor.watch(sock.fileno(), readable=self._readable)
 
-    def handle(self, on_frames: OnFrames, on_closed: OnClosed, max_frame: int, *, first: int = 0, budget: Budget | None = None) -> None:
+    def handle(
+        self,
+        on_frames: OnFrames,
+        on_closed: OnClosed,
+        max_frame: int,
+        *,
+        first: int = 0,
+        budget: Budget | None = None,
+    ) -> None:
         """Another owner from now on: a handshake hands its connection on by this.
 
-        `first`: the next frame may have no more bytes than that. `budget` counts what of frames has come in part, and what is unsent.
+        `first`: the next frame may have no more bytes than that. `budget` counts what of frames has come in
+        part, and what is unsent.
         """
         self._on_frames, self._on_closed, self.max_frame, self._first = on_frames, on_closed, max_frame, first
         self._budget = budget
@@ -109,7 +118,8 @@ class FrameConnection:
             self._on_frames(frames)
 
     def secure(self, tls: TlsStream, on_proved: Callable[[], None]) -> None:
-        """TLS from here on, both ways. `on_proved` is called before anything is handed over that came through it."""
+        """TLS from here on, both ways. `on_proved` is called before anything is handed over that came through
+        it."""
         if self._partial:  # (!) said in the clear, by whomever: it must not pass for what TLS has brought
             self._end("it sent more than the handshake asks for")
             return
@@ -117,7 +127,8 @@ class FrameConnection:
         self._answer(tls)
 
     def unanswered_for(self, seconds: int) -> None:
-        """End it once the peer's machine has not even received for so long what was sent; where nothing is sent, the kernel asks."""
+        """End it once the peer's machine has not even received for so long what was sent; where nothing is
+        sent, the kernel asks."""
         if self._socket.family in (socket.AF_INET, socket.AF_INET6):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, seconds * 1000)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, seconds // 2))
@@ -137,19 +148,22 @@ class FrameConnection:
         self._shut()
 
     def finish(self, seconds: float) -> None:
-        """Block until what was sent has left and the peer has read it, at most `seconds`, then close. For a process that ends."""
+        """Block until what was sent has left and the peer has read it, at most `seconds`, then close. For a
+        process that ends."""
         if self.open:
             self._on_closed = lambda _: None
             self._reactor.unwatch(self._socket.fileno())
             deadline = time.monotonic() + seconds
-            with contextlib.suppress(OSError):  # the peer is gone or too slow: nothing more can be done for what is unsent
+            # the peer is gone or too slow: nothing more can be done for what is unsent
+            with contextlib.suppress(OSError):
                 self._linger(deadline)
             self.open = False
             self._socket.close()
             self._let_go()
 
     def _linger(self, deadline: float) -> None:
-        """Closing with unread input would reset the connection and may destroy what the peer has not read yet: wait for its end."""
+        """Closing with unread input would reset the connection and may destroy what the peer has not read
+        yet: wait for its end."""
         for view in self._unsent:
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             self._socket.sendall(view)
@@ -159,7 +173,7 @@ class FrameConnection:
             if not self._socket.recv_into(_scratch):
                 return
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
         frames: list[bytes] = []
@@ -201,7 +215,8 @@ class FrameConnection:
     def _split(self, new: memoryview, frames: list[bytes]) -> str:
         """Take complete frames out of the partial one and `new`; keep the rest."""
         before = len(frames)
-        if not self._partial:  # the usual case: frames are cut out of what was read, and nothing else is copied
+        # the usual case: frames are cut out of what was read, and nothing else is copied
+        if not self._partial:
             rest, wrong = _cut(new, self.max_frame, frames, self._first)
             self._partial += rest
         else:
@@ -221,7 +236,10 @@ class FrameConnection:
             return ""
         now = len(self._partial) + self._unsent_size
         if now != self._held and not self._budget.change(now - self._held):
-            return f"it and those beside it hold too much: it alone {now} bytes of frames that are not whole or not read"
+            return (
+                f"it and those beside it hold too much: it alone {now} bytes of frames that are not whole or "
+                "not read"
+            )
         self._held = now
         return ""
 
@@ -230,7 +248,7 @@ class FrameConnection:
             self._budget.change(-self._held)
             self._budget = None
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     def _answer(self, tls: TlsStream) -> None:
         """Send what TLS itself has to say: its handshake, or why it ends."""
@@ -258,7 +276,9 @@ class FrameConnection:
         self._unsent.extend(views)
         self._unsent_size += sum(map(len, views))
         if self._unsent_size > self._max_unsent:
-            self._end(f"the peer does not read: {self._unsent_size} bytes are unsent, more than {self._max_unsent}")
+            self._end(
+                f"the peer does not read: {self._unsent_size} bytes are unsent, more than {self._max_unsent}"
+            )
         elif wrong := self._counted():
             self._end(wrong)
 
@@ -280,7 +300,7 @@ class FrameConnection:
         if not self._unsent:
             self._reactor.watch(self._socket.fileno(), readable=self._readable)
 
-    # --- the end --------------------------------------------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------------
 
     def _end(self, reason: str) -> None:
         self._shut()

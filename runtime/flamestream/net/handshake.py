@@ -4,12 +4,13 @@
     dialler <- acceptor   Welcome                                in the clear: that is known here
     both                  TLS, proved by the key, for the purpose of the greeting (net/tls.py)
 
-The acceptor must know the purpose before it knows which key is meant, and may hold the greeting until it knows its attempt: so that much
-is said in the clear. The certificates of TLS hold it too: whoever changes it in between ends the connection. Neither end sends more than
-this before it is asked for, so an acceptor never holds more than a few kilobytes of an unauthenticated peer.
+The acceptor must know the purpose before it knows which key is meant, and may hold the greeting until it
+knows its attempt: so that much is said in the clear. The certificates of TLS hold it too: whoever changes it
+in between ends the connection. Neither end sends more than this before it is asked for, so an acceptor never
+holds more than a few kilobytes of an unauthenticated peer.
 
-Keeps: `established` is called once, only when the other end has proved the key and means the same purpose; otherwise `refused` once, with
-the connection closed. Does not: find keys, or decide what a failure means.
+Keeps: `established` is called once, only when the other end has proved the key and means the same purpose;
+otherwise `refused` once, with the connection closed. Does not: find keys, or decide what a failure means.
 """
 
 import socket
@@ -71,9 +72,13 @@ class _Half:
     """The part of both ends: the connection, the deadline, and the one way to fail."""
 
     def __init__(self, reactor: Reactor, sock: socket.socket, refused: Refused, limits: Limits) -> None:
-        self._connection = FrameConnection(reactor, sock, MAX_HANDSHAKE_FRAME, self._received, self._closed, limits.max_unsent)
+        self._connection = FrameConnection(
+            reactor, sock, MAX_HANDSHAKE_FRAME, self._received, self._closed, limits.max_unsent
+        )
         self._refused = refused
-        self._deadline = reactor.later(limits.handshake_seconds, lambda: self.refuse("it was silent for too long"))
+        self._deadline = reactor.later(
+            limits.handshake_seconds, lambda: self.refuse("it was silent for too long")
+        )
 
     def refuse(self, reason: str) -> None:
         """Close the connection and say why."""
@@ -89,7 +94,8 @@ class _Half:
         raise NotImplementedError
 
     def _secure(self, tls: TlsStream, established: Established) -> None:
-        """The connection is the owner's as soon as the peer is proved: its first words may have come in the same breath."""
+        """The connection is the owner's as soon as the peer is proved: its first words may have come in the
+        same breath."""
 
         def proved() -> None:
             self._deadline.cancel()
@@ -123,10 +129,16 @@ class Dialled(_Half):
 
 
 class Accepted(_Half):
-    """The acceptor's half. `greeted` hears the purpose, and answers, now or later, with `welcome` or `refuse`."""
+    """The acceptor's half. `greeted` hears the purpose, and answers, now or later, with `welcome` or
+    `refuse`."""
 
     def __init__(
-        self, reactor: Reactor, sock: socket.socket, greeted: Callable[["Accepted"], None], refused: Refused, limits: Limits
+        self,
+        reactor: Reactor,
+        sock: socket.socket,
+        greeted: Callable[["Accepted"], None],
+        refused: Refused,
+        limits: Limits,
     ) -> None:
         super().__init__(reactor, sock, refused, limits)
         self._on_greeting = greeted

@@ -1,7 +1,9 @@
 """One client's connection of an HTTP server: what h11 makes of its bytes, and the answers.
 
-    head ──▶ body ──▶ answer ──▶ taking ──▶ idle ──▶ head ...      taking: the client has not taken all of the answer
-                         └──▶ stream                                closing: the answer was the last one, and is being read
+    head ──▶ body ──▶ answer ──▶ taking ──▶ idle ──▶ head ...      taking: the client has not taken all of the
+                                                                   answer
+                         └──▶ stream                                closing: the answer was the last one, and
+                                                                    is being read
 
 Everything has a deadline but `answer`, which waits for us, and a stream that is read. While a request waits
 for its answer, or the client has not taken the one before, the connection is not read: whoever sends ahead
@@ -30,7 +32,8 @@ from flamestream.ports import Reactor, Timer
 MAX_HEAD: Final = 32 << 10
 READ_SIZE: Final = 64 << 10
 SECONDS: Final = {"head": 5.0, "body": 30.0, "taking": 30.0, "idle": 30.0, "closing": 5.0}
-"""Seconds that a connection may be at each. A stream is closed whose client takes nothing for as long as `taking`."""
+"""Seconds that a connection may be at each. A stream is closed whose client takes nothing for as long as
+`taking`."""
 _LATE: Final = {
     "head": "its request's head has not come in time",
     "body": "its request's body has not come in time",
@@ -63,7 +66,8 @@ class Exchange:
         """Called once if the client goes while it is streamed to."""
 
     def answer(self, status: int, body: object, headers: Headers = ()) -> None:
-        """`body` as JSON, or as it is if it is bytes; none goes out to HEAD. Does nothing if the client has gone."""
+        """`body` as JSON, or as it is if it is bytes; none goes out to HEAD. Does nothing if the client has
+        gone."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.answer(status, body, headers)
@@ -74,7 +78,8 @@ class Exchange:
             self._connection.stream(headers)
 
     def send(self, data: bytes) -> bool:
-        """A part of a stream. False if the client has gone, or has not taken all of it yet: then wait until it is `idle`."""
+        """A part of a stream. False if the client has gone, or has not taken all of it yet: then wait until
+        it is `idle`."""
         if self._connection is not None:
             self._connection.send_part(data)
         return self.idle
@@ -85,7 +90,8 @@ class Exchange:
         return self._connection is not None and self._connection.has_taken_all
 
     def failed(self, error: Exception) -> None:
-        """Close the connection of a client whose request made our own code raise; the error is counted and logged."""
+        """Close the connection of a client whose request made our own code raise; the error is counted and
+        logged."""
         if self._connection is not None:
             self._connection.failed(error)
 
@@ -119,8 +125,11 @@ class Server(Protocol):
     def forget(self, connection: "Connection", /) -> None: ...
 
 
-def _closes(method: Callable[Concatenate["Connection", P], None]) -> Callable[Concatenate["Connection", P], None]:
-    """The method, whose errors end its connection, never the loop (!): it is called with bytes of strangers at hand."""
+def _closes(
+    method: Callable[Concatenate["Connection", P], None],
+) -> Callable[Concatenate["Connection", P], None]:
+    """The method, whose errors end its connection, never the loop (!): it is called with bytes of strangers
+    at hand."""
 
     def closing(connection: "Connection", /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
@@ -144,7 +153,8 @@ class Connection:
         self._exchange: Exchange | None = None
         self._open = True
         self._hungry = True
-        """Whether h11 has made all that can be made of what came: else requests sent ahead would pile up in it."""
+        """Whether h11 has made all that can be made of what came: else requests sent ahead would pile up in
+        it."""
         self._phase = "head"
         self._deadline: Timer = self._reactor.later(SECONDS["head"], self._late)
         self._watch()
@@ -166,10 +176,13 @@ class Connection:
 
     @property
     def _reads(self) -> bool:
-        """Whether it is read now: while streaming, and behind the last answer, only to notice the client's end."""
-        return self._phase in ("stream", "closing") or (self._hungry and self._exchange is None and not self._unsent)
+        """Whether it is read now: while streaming, and behind the last answer, only to notice the client's
+        end."""
+        return self._phase in ("stream", "closing") or (
+            self._hungry and self._exchange is None and not self._unsent
+        )
 
-    # --- in -----------------------------------------------------------------------------------------------------
+    # --- in -------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """Watch for what can be taken now, and for nothing else."""
@@ -229,7 +242,9 @@ class Connection:
     def _judged(self, head: h11.Request) -> bool:
         """Judge a request by its head. Whether its body may come."""
         server, headers = self._server, dict(head.headers)
-        if server.token is not None and not hmac.compare_digest(headers.get(b"authorization", b""), b"Bearer " + server.token.encode()):
+        if server.token is not None and not hmac.compare_digest(
+            headers.get(b"authorization", b""), b"Bearer " + server.token.encode()
+        ):
             self._refuse(401, "the bearer token is missing or wrong", [("www-authenticate", "Bearer")])
         elif head.http_version not in _VERSIONS:
             self._refuse(505, "only HTTP/1.1 and HTTP/1.0")
@@ -270,7 +285,7 @@ class Connection:
         else:
             self.close()
 
-    # --- out ----------------------------------------------------------------------------------------------------
+    # --- out ------------------------------------------------------------------------------------------------
 
     @_closes
     def answer(self, status: int, body: object, headers: Headers) -> None:
@@ -280,7 +295,11 @@ class Connection:
 
     def _answer(self, status: int, body: object, headers: Headers) -> None:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body) + b"\n"
-        more = [] if "content-type" in {name.lower() for name, _ in headers} else [("content-type", "application/json")]
+        more = (
+            []
+            if "content-type" in {name.lower() for name, _ in headers}
+            else [("content-type", "application/json")]
+        )
         asked_for_body = self._head is None or self._head.method != b"HEAD"
         if data or asked_for_body:
             more.append(("content-length", str(len(data))))
@@ -298,7 +317,9 @@ class Connection:
         """Send the head of an answer without end."""
         if self._open:
             self._enter("stream")
-            self._write(self._http.send(h11.Response(status_code=200, headers=[*headers, ("connection", "close")])))
+            self._write(
+                self._http.send(h11.Response(status_code=200, headers=[*headers, ("connection", "close")]))
+            )
 
     @_closes
     def send_part(self, data: bytes) -> None:
@@ -337,7 +358,8 @@ class Connection:
         elif self._phase == "closing":
             if self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
                 self.close()
-            else:  # closing with input unread would destroy the answer on its way: first the client, or the deadline
+            # closing with input unread would destroy the answer on its way: first the client, or the deadline
+            else:
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_WR)
         else:
@@ -347,7 +369,7 @@ class Connection:
                 self._http.start_next_cycle()
             self._reactor.soon(self._events)
 
-    # --- the end ------------------------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------------
 
     def _enter(self, phase: str) -> None:
         self._phase = phase
@@ -361,7 +383,8 @@ class Connection:
 
     @_closes
     def _late(self) -> None:
-        """End a connection whose deadline has passed; between requests, or with all said, that is nothing to speak of."""
+        """End a connection whose deadline has passed; between requests, or with all said, that is nothing to
+        speak of."""
         if self._phase in ("idle", "closing"):
             self.close()
         else:

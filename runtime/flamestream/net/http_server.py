@@ -42,8 +42,8 @@ class HttpServer:
         shared: bool = False,
         connections: int = 256,
     ) -> None:
-        """`token`: who does not bring it gets 401. `shared`: other processes may listen on the same port, and the kernel spreads clients
-        over them."""
+        """`token`: who does not bring it gets 401. `shared`: other processes may listen on the same port, and
+        the kernel spreads clients over them."""
         self.reactor, self._address, self.handler = reactor, address, handler
         self.most_body, self.token, self._shared = body, token, shared
         self._door: Door | None = None
@@ -60,7 +60,9 @@ class HttpServer:
         try:
             listener = listen(*self._address, shared=self._shared)
         except OSError as error:
-            self.problem = f"cannot listen on {self._address[0]}:{self._address[1]}: {error.strerror or error}"
+            self.problem = (
+                f"cannot listen on {self._address[0]}:{self._address[1]}: {error.strerror or error}"
+            )
             self._timer = self.reactor.later(REBIND_SECONDS, self._again)
             return
         self.problem = ""
@@ -77,10 +79,11 @@ class HttpServer:
         for connection in list(self._connections):
             connection.close()
 
-    # --- for connections ------------------------------------------------------------------------------------------
+    # --- for connections ------------------------------------------------------------------------------------
 
     def lend(self, connection: Connection, size: int) -> bool:
-        """Lend a body `size` bytes more, or fewer. If there are none, the body gives way that admission.py names."""
+        """Lend a body `size` bytes more, or fewer. If there are none, the body gives way that admission.py
+        names."""
         while not self._lent.change(size):
             peer = self._connections.peer(connection)
             other = self._connections.gives_way(peer, lambda one: one.lent > 0 and one is not connection)

@@ -1,12 +1,14 @@
-"""Where names were found last: the name service may be on the very node that was just lost, just when everybody dials anew.
+"""Where names were found last: the name service may be on the very node that was just lost, just when
+everybody dials anew.
 
-A name that was found once is dialled where it was then; every other try looks it up anew, and if nobody answers, what is known stands.
+A name that was found once is dialled where it was then; every other try looks it up anew, and if nobody
+answers, what is known stands.
 
 >>> lookup("127.0.0.1", 7001)[0][4]
 ('127.0.0.1', 7001)
 
-Keeps: a moved server is found by the second try; a name service that does not answer holds up nobody but those who wait for the name.
-Does not: dial, or choose among several addresses.
+Keeps: a moved server is found by the second try; a name service that does not answer holds up nobody but
+those who wait for the name. Does not: dial, or choose among several addresses.
 """
 
 import socket
@@ -27,7 +29,8 @@ _known: Final[dict[tuple[str, int], Found]] = {}
 
 
 def lookup(host: str, port: int, *, anew: bool = True) -> Found:
-    """The answer of socket.getaddrinfo. Blocks if nothing is known, or if it is asked `anew`: for helper threads."""
+    """The answer of socket.getaddrinfo. Blocks if nothing is known, or if it is asked `anew`: for helper
+    threads."""
     before = _known.get((host, port))
     if before is not None and not anew:
         return before
@@ -50,8 +53,9 @@ _waiting: Final[dict[tuple[str, int], list[tuple[Reactor, Done]]]] = {}
 def ask(reactor: Reactor, host: str, port: int, done: Done, *, anew: bool = True) -> None:
     """`done`, in the reactor's loop, gets what `lookup` gives or raises.
 
-    One thread a name, and never one of the reactor's few helpers: a resolver whose server is gone holds on for half a minute, and who
-    dials asks again every two seconds. All helpers would wait for it, and behind them the uploads and reads of a recovery.
+    One thread a name, and never one of the reactor's few helpers: a resolver whose server is gone holds on
+    for half a minute, and who dials asks again every two seconds. All helpers would wait for it, and behind
+    them the uploads and reads of a recovery.
     """
     before = _known.get((host, port))
     if before is not None and not anew:

@@ -1,13 +1,15 @@
 """Links: frames between the workers of one attempt, over TCP.
 
-Of each pair the lexicographically smaller WorkerId dials, so there is one connection a pair. Both prove the attempt's key
-(handshake.py) for this job, fence and both names, and speak TLS from then on. A dialler may know the attempt before the acceptor does:
-its greeting is held until this worker hears of the attempt too, or the handshake's deadline passes and it dials again. Frames sent before
-a link is up wait in it. A link that is not up `link_seconds` after LinkPeers, ends, stalls or brings a malformed frame is broken, once,
-for good: only a new attempt brings a new one, because a frame may be lost.
+Of each pair the lexicographically smaller WorkerId dials, so there is one connection a pair. Both prove the
+attempt's key (handshake.py) for this job, fence and both names, and speak TLS from then on. A dialler may
+know the attempt before the acceptor does: its greeting is held until this worker hears of the attempt too, or
+the handshake's deadline passes and it dials again. Frames sent before a link is up wait in it. A link that is
+not up `link_seconds` after LinkPeers, ends, stalls or brings a malformed frame is broken, once, for good:
+only a new attempt brings a new one, because a frame may be lost.
 
-Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the worker's core (invariant
-6); queues bounded in bytes, each and together. Does not: check a frame's meaning, or repeat a frame.
+Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the
+worker's core (invariant 6); queues bounded in bytes, each and together. Does not: check a frame's meaning, or
+repeat a frame.
 """
 
 import socket
@@ -49,7 +51,13 @@ class TcpLinks:
     """`ports.Links` of one worker."""
 
     def __init__(
-        self, reactor: Reactor, post: Post, listener: socket.socket, job: str, me: WorkerId, settings: LinkSettings | None = None
+        self,
+        reactor: Reactor,
+        post: Post,
+        listener: socket.socket,
+        job: str,
+        me: WorkerId,
+        settings: LinkSettings | None = None,
     ) -> None:
         self._reactor, self._post, self._job, self._me = reactor, post, job, me
         self._settings = settings or LinkSettings()
@@ -71,16 +79,21 @@ class TcpLinks:
                 self._greeted(handshake)
 
     def send(self, action: ToPeer) -> None:
-        """Send, or queue until the link is up. A frame of another fence than the current one has no link, and goes nowhere."""
+        """Send, or queue until the link is up. A frame of another fence than the current one has no link, and
+        goes nowhere."""
         if action.frame.fence != self._fence:
             return
         link = self._links.get(action.peer)
         if link is None:
-            raise Bug(f"worker {self._me} has no link to {action.peer} under {self._fence}: it is not in that layout")
+            raise Bug(
+                f"worker {self._me} has no link to {action.peer} under {self._fence}: it is not in that "
+                "layout"
+            )
         encoded = _encode(action.frame)
         if len(encoded) > self._settings.limits.max_frame:
             raise PayloadError(
-                f"one pass of worker {self._me} has {len(encoded)} bytes for worker {action.peer}, more than a frame's"
+                f"one pass of worker {self._me} has {len(encoded)} bytes for worker {action.peer}, more than "
+                "a frame's"
                 f" {self._settings.limits.max_frame}: split the payloads, or send a reference to large ones"
             )
         link.send(encoded)
@@ -131,7 +144,9 @@ class TcpLinks:
 class _Link:
     """The link to one peer under one fence: waiting, then up, then over."""
 
-    def __init__(self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, bounds: tuple[LinkSettings, Budget]) -> None:
+    def __init__(
+        self, reactor: Reactor, post: Post, fence: Fence, peer: WorkerId, bounds: tuple[LinkSettings, Budget]
+    ) -> None:
         self._reactor, self._post, self._fence, self._peer = reactor, post, fence, peer
         self._settings, self._held = bounds
         self._queue: list[bytes] = []
@@ -164,7 +179,9 @@ class _Link:
             self._queue.append(frame)
             self._queued += len(frame)
             if self._queued > self._settings.limits.max_unsent:
-                self.break_off(f"{self._queued} bytes wait for the link, more than {self._settings.limits.max_unsent}")
+                self.break_off(
+                    f"{self._queued} bytes wait for the link, more than {self._settings.limits.max_unsent}"
+                )
 
     def close(self) -> None:
         """End the link; nobody is told."""
@@ -184,7 +201,11 @@ class _Link:
 
     def _late(self) -> None:
         dial = self._dial
-        tried = f"dialled {dial.failures} times in vain, the last time: {dial.last_failure}" if dial else "it did not dial"
+        tried = (
+            f"dialled {dial.failures} times in vain, the last time: {dial.last_failure}"
+            if dial
+            else "it did not dial"
+        )
         self.break_off(f"no link within {self._settings.link_seconds} s ({tried})")
 
     def _received(self, frames: list[bytes]) -> None:

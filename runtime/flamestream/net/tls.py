@@ -1,8 +1,9 @@
 """TLS 1.3 between two processes that hold the same key, as a transformation of bytes.
 
-From the key and from what the connection is for both make the same certificate, and each end shows it and trusts nothing else. So whoever
-does not hold the key, or means another purpose, is no peer; a certificate of another attempt, whose key is another one, is worth nothing;
-and who records a connection cannot read it later, even with the key (TLS 1.3 agrees on new secrets each time, nothing is resumed).
+From the key and from what the connection is for both make the same certificate, and each end shows it and
+trusts nothing else. So whoever does not hold the key, or means another purpose, is no peer; a certificate of
+another attempt, whose key is another one, is worth nothing; and who records a connection cannot read it
+later, even with the key (TLS 1.3 agrees on new secrets each time, nothing is resumed).
 
 >>> def proved(key: bytes, other: bytes, purpose: bytes, heard: bytes) -> bool:
 ...     dialler, acceptor = LinkKey(key).dialling(purpose), LinkKey(other).accepting(heard)
@@ -14,9 +15,9 @@ True
 >>> proved(b"key", b"of attempt 2", b"w0 to w1", b"w0 to w1"), proved(b"key", b"key", b"w0 to w2", b"w0 to w1")
 (False, False)
 
-Keeps: nothing is handed over that was not sealed by a holder of the key, in this connection, in this order. Does not: know a socket, or
-tell the end of a connection from its being cut off (no end of a link says more than that it has ended).
-Source: RFC 8446, by OpenSSL; why certificates that both ends make: decision 049.
+Keeps: nothing is handed over that was not sealed by a holder of the key, in this connection, in this order.
+Does not: know a socket, or tell the end of a connection from its being cut off (no end of a link says more
+than that it has ended). Source: RFC 8446, by OpenSSL; why certificates that both ends make: decision 049.
 """
 
 import hashlib
@@ -44,7 +45,8 @@ _plain = memoryview(bytearray(MOST_RECEIVED + _RECORD))
 
 
 class LinkKey:
-    """A key that both ends hold. What is made of it is made once a purpose, when it is first needed: a millisecond each."""
+    """A key that both ends hold. What is made of it is made once a purpose, when it is first needed: a
+    millisecond each."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -61,7 +63,9 @@ class LinkKey:
     def _context(self, purpose: bytes, *, accepts: bool) -> ssl.SSLContext:
         made = self._contexts.get((purpose, accepts))
         if made is None:
-            made = self._contexts[purpose, accepts] = _mutual(*_certificate(self._key, purpose), accepts=accepts)
+            made = self._contexts[purpose, accepts] = _mutual(
+                *_certificate(self._key, purpose), accepts=accepts
+            )
         return made
 
 
@@ -95,7 +99,8 @@ class TlsStream:
         self.received(memoryview(b""))
 
     def received(self, new: memoryview) -> tuple[memoryview, str]:
-        """Plain bytes of at most `MOST_RECEIVED` sealed ones, good until any stream's next call; and why they are the last, or ""."""
+        """Plain bytes of at most `MOST_RECEIVED` sealed ones, good until any stream's next call; and why they
+        are the last, or ""."""
         assert len(new) <= MOST_RECEIVED, "the owner reads in smaller pieces"
         self._from_wire.write(new)
         size = 0
@@ -136,10 +141,14 @@ def _certificate(key: bytes, purpose: bytes) -> tuple[bytes, bytes]:
     private = Ed25519PrivateKey.from_private_bytes(seed)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "flamestream link")])
     made = x509.CertificateBuilder(name, name, private.public_key(), 1, *_ALWAYS).sign(private, None)
-    return made.public_bytes(Encoding.PEM), private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return made.public_bytes(Encoding.PEM), private.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
 
 
 def _reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError) or error.reason == "TLSV1_ALERT_UNKNOWN_CA":
         return "it has another key"
-    return "closed by the peer" if isinstance(error, ssl.SSLZeroReturnError) else f"TLS: {error.reason or error}"
+    return (
+        "closed by the peer" if isinstance(error, ssl.SSLZeroReturnError) else f"TLS: {error.reason or error}"
+    )

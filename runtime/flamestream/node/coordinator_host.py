@@ -1,8 +1,10 @@
-"""The coordinator's host: core.coordinator on its ports, in whatever process and beside whatever else that process does.
+"""The coordinator's host: core.coordinator on its ports, in whatever process and beside whatever else that
+process does.
 
-Keeps: requests to the job record and to the store are each carried out one at a time, in order; deletions never hold up a commit; an
-error of this job's ends this coordinator (`finish`) and nothing else. Does not: decide anything (core/coordinator/coordinator.py), or
-have a loop, a listening socket or a file (coordinator_process.py, or the operator).
+Keeps: requests to the job record and to the store are each carried out one at a time, in order; deletions
+never hold up a commit; an error of this job's ends this coordinator (`finish`) and nothing else. Does not:
+decide anything (core/coordinator/coordinator.py), or have a loop, a listening socket or a file
+(coordinator_process.py, or the operator).
 """
 
 import logging
@@ -37,25 +39,37 @@ log = logging.getLogger(__name__)
 
 
 class CoordinatorHost:
-    """Between a loop and the pure coordinator: events of a turn in, actions out. `server` is told to call `connected` and its kin."""
+    """Between a loop and the pure coordinator: events of a turn in, actions out. `server` is told to call
+    `connected` and its kin."""
 
     def __init__(
-        self, settings: co.Settings, token: str, reactor: Reactor, records: JobRecords, store: ObjectStore, server: ControlServer,
-        *, changed: Callable[[], None], threads: tuple[Background, Background] | None = None,
+        self, settings: co.Settings, token: str, reactor: Reactor, records: JobRecords, store: ObjectStore,
+        server: ControlServer, *, changed: Callable[[], None],
+        threads: tuple[Background, Background] | None = None,
     ) -> None:  # fmt: skip
-        """`changed`: what `look` would say is different. `threads` are for the job record, and for the store."""
-        self._settings, self._reactor, self._records, self._store, self._changed = settings, reactor, records, store, changed
+        """`changed`: what `look` would say is different. `threads` are for the job record, and for the
+        store."""
+        self._settings, self._reactor, self._records, self._store, self._changed = (
+            settings,
+            reactor,
+            records,
+            store,
+            changed,
+        )
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         for_records, for_store = threads or (reactor, reactor)
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
-        self._deletions = Deletions(store, reactor, Queue(for_store), lambda problem: self._answered(problem, lambda _: None))
+        self._deletions = Deletions(
+            store, reactor, Queue(for_store), lambda problem: self._answered(problem, lambda _: None)
+        )
         self._alarm: Timer | None = None
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
         self._left: dict[WorkerId, Progress] = {}
-        """The last reports of workers that are not connected now. One that comes back counts on, unless MOST_LEFT have left since."""
+        """The last reports of workers that are not connected now. One that comes back counts on, unless
+        MOST_LEFT have left since."""
         self._past = (0, 0)
         """Items in and out of workers that are forgotten."""
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
@@ -104,14 +118,18 @@ class CoordinatorHost:
         self._reactor.soon(lambda: self._inbox.append(co.Requested(what)))
 
     def hold_deletions(self, held: bool) -> None:
-        """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go again."""
+        """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go
+        again."""
         self._deletions.hold(held)
 
-    # --- workers --------------------------------------------------------------------------------------------------------------------
+    # --- workers --------------------------------------------------------------------------------------------
 
     def connected(self, hello: Hello) -> None:
         """A worker says who it is."""
-        log.info("worker connected", extra={"worker": hello.worker, "attempt": hello.fence.attempt, "ready": hello.ready})
+        log.info(
+            "worker connected",
+            extra={"worker": hello.worker, "attempt": hello.fence.attempt, "ready": hello.ready},
+        )
         self._inbox.append(co.WorkerConnected(hello))
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
@@ -159,7 +177,7 @@ class CoordinatorHost:
             oldest = self._left.pop(next(iter(self._left)))
             self._past = (self._past[0] + oldest.items_in - oldest.replayed, self._past[1] + oldest.items_out)
 
-    # --- the job record -------------------------------------------------------------------------------------------------------------
+    # --- the job record -------------------------------------------------------------------------------------
 
     def _read_record(self, _: co.ReadRecord) -> None:
         def done(found: tuple[JobRecord, int] | None) -> None:
@@ -185,14 +203,16 @@ class CoordinatorHost:
         else:
             self._answered(result, done)
 
-    # --- the store ------------------------------------------------------------------------------------------------------------------
+    # --- the store ------------------------------------------------------------------------------------------
 
     def _write_manifest(self, action: co.WriteManifest) -> None:
         def done(result: str | Exception) -> None:
             if isinstance(result, FlameStreamError):
                 self._inbox.append(co.ManifestFailed(action.name, str(result)))
             else:
-                self._answered(result, lambda written: self._inbox.append(co.ManifestWritten(action.name, written)))
+                self._answered(
+                    result, lambda written: self._inbox.append(co.ManifestWritten(action.name, written))
+                )
 
         self._for_store.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
 
@@ -202,12 +222,15 @@ class CoordinatorHost:
                 category = "retryable" if isinstance(result, Retryable) else "corrupt"
                 self._inbox.append(co.ManifestBroken(action.name, category, str(result)))
             else:
-                self._answered(result, lambda manifest: self._inbox.append(co.ManifestLoaded(action.name, manifest)))
+                self._answered(
+                    result, lambda manifest: self._inbox.append(co.ManifestLoaded(action.name, manifest))
+                )
 
         self._for_store.run(lambda: read_manifest(self._store, action.name, action.hash), done)
 
     def _answered(self, result: T | Exception, then: Callable[[T], None]) -> None:
-        """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or not ours."""
+        """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or
+        not ours."""
         if isinstance(result, FlameStreamError):
             log.error(str(result), extra={"category": result.category, "job": self._settings.job})
             self._finish(co.Finish("failed", result.category, str(result)))
@@ -216,7 +239,7 @@ class CoordinatorHost:
         else:
             then(result)
 
-    # --- time, status, end ----------------------------------------------------------------------------------------------------------
+    # --- time, status, end ----------------------------------------------------------------------------------
 
     def _wake_at(self, action: co.WakeAt) -> None:
         if self._alarm is not None:
@@ -226,8 +249,15 @@ class CoordinatorHost:
 
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
-            told = {"phase": action.status.phase, "attempt": action.status.attempt, "cause": action.status.cause}
-            log.info("phase", extra={**told, "steps_us": dict(action.status.steps), "workers": action.status.workers})
+            told = {
+                "phase": action.status.phase,
+                "attempt": action.status.attempt,
+                "cause": action.status.cause,
+            }
+            log.info(
+                "phase",
+                extra={**told, "steps_us": dict(action.status.steps), "workers": action.status.workers},
+            )
         if action.status.epoch != self._status.epoch:
             self._unsaved_since = 0
             self._committed(action.status.epoch)
@@ -252,7 +282,10 @@ class CoordinatorHost:
             self._unsaved_since = self._reactor.now()
 
     def _finish(self, action: co.Finish) -> None:
-        log.info("job finished", extra={"outcome": action.outcome, "category": action.category, "message_": action.message})
+        log.info(
+            "job finished",
+            extra={"outcome": action.outcome, "category": action.category, "message_": action.message},
+        )
         self.finish = action
         if self._alarm is not None:
             self._alarm.cancel()
@@ -266,20 +299,23 @@ class CoordinatorHost:
         latency, release = self._latencies()
         everybody = [*self._figures.values(), *self._left.values()]
         return JobStatus(
-            job=self._settings.job, pid=os.getpid(), began=self._began, updated=self._reactor.now(), phase=status.phase,
-            graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
+            job=self._settings.job, pid=os.getpid(), began=self._began, updated=self._reactor.now(),
+            phase=status.phase, graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
-            unsaved_since=self._unsaved_since, workers=[self._figures_of(worker) for worker in status.workers],
-            standbys=list(status.standbys), items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
-            items_out=self._past[1] + sum(told.items_out for told in everybody),
-            event_times=least_by_source(
-                told for worker in status.workers if worker in self._figures for told in self._figures[worker].event_times.items()
+            unsaved_since=self._unsaved_since,
+            workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
+            items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
+                told for worker in status.workers if worker in self._figures for told
+                    in self._figures[worker].event_times.items()
             ),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
-            dropped_connections=self.server.acceptor.drops.count, outcome=finish.outcome if self.finish else "",
-            category=finish.category, message=finish.message, snapshot_size=status.snapshot_size, latency=latency, release=release,
-            snapshot_ms=self._snapshot_us / 1000, snapshots=self._snapshots, snapshots_ms=self._snapshots_us / 1000,
-            first_output=self._gaps.first, last_output=self._gaps.last, gaps=self._gaps.all(),
+            dropped_connections=self.server.acceptor.drops.count,
+            outcome=finish.outcome if self.finish else "", category=finish.category, message=finish.message,
+            snapshot_size=status.snapshot_size, latency=latency, release=release,
+            snapshot_ms=self._snapshot_us / 1000, snapshots=self._snapshots,
+            snapshots_ms=self._snapshots_us / 1000, first_output=self._gaps.first,
+            last_output=self._gaps.last, gaps=self._gaps.all(),
         )  # fmt: skip
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
@@ -299,8 +335,8 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
-            replayed=said.replayed, invalidated=said.invalidated, latencies=list(said.latency), latencies_us=said.latency_us,
-            releases=list(said.release), releases_us=said.release_us,
+            replayed=said.replayed, invalidated=said.invalidated, latencies=list(said.latency),
+            latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
         )  # fmt: skip
 
 

@@ -1,10 +1,12 @@
 """The coordinator's process: core.coordinator on its ports, and the job's status for people.
 
-`python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket and passes it as
-descriptor N, so a coordinator that is started again has the same address, and workers find it by themselves. SIGTERM and SIGINT stop the
-job at once, SIGUSR1 drains it to an epoch; killing this process harms nothing, the stream goes on without it.
+`python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket
+and passes it as descriptor N, so a coordinator that is started again has the same address, and workers find
+it by themselves. SIGTERM and SIGINT stop the job at once, SIGUSR1 drains it to an epoch; killing this process
+harms nothing, the stream goes on without it.
 
-Does not: decide anything (core/coordinator/coordinator.py), carry it out (coordinator_host.py), or start workers (the launcher does).
+Does not: decide anything (core/coordinator/coordinator.py), carry it out (coordinator_host.py), or start
+workers (the launcher does).
 """
 
 import argparse
@@ -30,7 +32,8 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 
 class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the coordinator's process is told from outside. Holds the job's token: for its owner's eyes only."""
+    """Everything that the coordinator's process is told from outside. Holds the job's token: for its owner's
+    eyes only."""
 
     settings: co.Settings
     token: str

@@ -1,6 +1,8 @@
-"""What a worker tells its coordinator, where others read that: without users' data, which its own log has instead.
+"""What a worker tells its coordinator, where others read that: without users' data, which its own log has
+instead.
 
-Keeps: on one machine, where the status is its owner's, nothing is taken out. Does not: find data that nobody has marked (model/quoted.py).
+Keeps: on one machine, where the status is its owner's, nothing is taken out. Does not: find data that nobody
+has marked (model/quoted.py).
 """
 
 import logging
@@ -21,13 +23,19 @@ class Discretion:
         self._logged: dict[str, str] = {}
 
     def about(self, message: ToCoordinator) -> ToCoordinator:
-        """The message as it may be told. What is taken out is logged, and once while it is told again and again."""
+        """The message as it may be told. What is taken out is logged, and once while it is told again and
+        again."""
         every = message.__struct_fields__
-        marked = {name: text for name in every if isinstance(text := getattr(message, name), str) and BEGIN in text}
+        marked = {
+            name: text for name in every if isinstance(text := getattr(message, name), str) and BEGIN in text
+        }
         if not marked:
             return message
         if self._private and marked != self._logged:
             self._logged = marked
-            log.error("told without users' data", extra={f"whole_{name}": plain(text) for name, text in marked.items()})
+            log.error(
+                "told without users' data",
+                extra={f"whole_{name}": plain(text) for name, text in marked.items()},
+            )
         told = public if self._private else plain
         return msgspec.structs.replace(message, **{name: told(text) for name, text in marked.items()})

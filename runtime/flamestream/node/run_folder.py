@@ -6,8 +6,8 @@
     logs/          what the processes print
     zookeeper/     data of the embedded ZooKeeper
 
-Keeps: files are readable by their owner only (those of coordinator and workers hold the job's token), and appear whole. Does not: decide
-who may run (the claim in the cluster state does).
+Keeps: files are readable by their owner only (those of coordinator and workers hold the job's token), and
+appear whole. Does not: decide who may run (the claim in the cluster state does).
 """
 
 import os

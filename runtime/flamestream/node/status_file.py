@@ -1,8 +1,10 @@
 """status.json: what `flamestream status` shows, written by the coordinator's process.
 
-The file appears whole (written beside, then renamed), at most five times a second, and a last time at the end.
+The file appears whole (written beside, then renamed), at most five times a second, and a last time at the
+end.
 
-Keeps: the newest state is in the file at most `PAUSE` after it changed. Does not: survive a crash of the machine; nothing rests on it.
+Keeps: the newest state is in the file at most `PAUSE` after it changed. Does not: survive a crash of the
+machine; nothing rests on it.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""A trial: the first records of a job's files and generators go through its graph, and every function is called twice for each of them.
+"""A trial: the first records of a job's files and generators go through its graph, and every function is
+called twice for each of them.
 
-So a function that depends on clock or chance, or changes its input, is named before anything runs: results would differ at the first
-recovery, hours later. Nothing is delivered, and nothing is kept.
+So a function that depends on clock or chance, or changes its input, is named before anything runs: results
+would differ at the first recovery, hours later. Nothing is delivered, and nothing is kept.
 
 Keeps: nothing outside is written. Does not: ask servers (a topic, a table, a bucket), or call connectors.
 """
@@ -47,8 +48,8 @@ class Trial:
 
 
 def tried(checked: CheckedJob, seconds: float = SECONDS) -> Trial:
-    """Raises UserError for a function that is at fault for every run: one that is not pure, asks for a field that is not there, or does
-    not return."""
+    """Raises UserError for a function that is at fault for every run: one that is not pure, asks for a field
+    that is not there, or does not return."""
     with within(seconds, f"the first {RECORDS} records of each source"):
         return _tried(checked)
 
@@ -72,12 +73,18 @@ def _tried(checked: CheckedJob) -> Trial:
     fronts = {front.front: front.source for front in fronts_of(checked)}
     results = interpret(twice(checked.graph, _noting_floats(floats)), runs, fronts=fronts)
     trial.warnings += floats.values()
-    _judge(checked.graph, [error for _, error in results[ERRORS]], trial, fails=checked.job.spec.on_error == "fail")
+    _judge(
+        checked.graph,
+        [error for _, error in results[ERRORS]],
+        trial,
+        fails=checked.job.spec.on_error == "fail",
+    )
     return trial
 
 
 def suspect(checked: CheckedJob) -> str:
-    """The function at whose fault an audit found a difference, if the first records show one; else what to think of it."""
+    """The function at whose fault an audit found a difference, if the first records show one; else what to
+    think of it."""
     try:
         tried(checked)
     except GraphError as error:
@@ -85,23 +92,35 @@ def suspect(checked: CheckedJob) -> str:
     except UserError:
         pass  # the input is gone, which the audit says itself
     return (
-        "if a function depends on clock, chance or outside state, the difference is its own (the first records of files and generators "
-        "show none); if somebody has changed or removed output or input, put it back or begin anew (`flamestream reset`); if neither is "
+        "if a function depends on clock, chance or outside state, the difference is its own (the first "
+        "records of files and generators "
+        "show none); if somebody has changed or removed output or input, put it back or begin anew "
+        "(`flamestream reset`); if neither is "
         "so, it is a bug of FlameStream: please report it"
     )
 
 
 def readable(checked: CheckedJob, name: str) -> dict[str, object] | None:
-    """The source as one that ends and can be read at once; None if a server would have to be asked. Raises ManifestError without input."""
+    """The source as one that ends and can be read at once; None if a server would have to be asked. Raises
+    ManifestError without input."""
     spec = checked.job.source(name)
-    sample = described(checked.job, "sources", name, spec, lambda each, where: sources.settings_of(each, where).sample(RECORDS, where))
+    sample = described(
+        checked.job,
+        "sources",
+        name,
+        spec,
+        lambda each, where: sources.settings_of(each, where).sample(RECORDS, where),
+    )
     return None if sample is None else dict.fromkeys(spec, to_builtins(sample))
 
 
 def _first(runs: Iterator[Run]) -> Iterator[Run]:
     left = RECORDS
     for time, records in runs:
-        yield time, RunRecords(records[:left], records.run) if isinstance(records, RunRecords) else records[:left]
+        yield (
+            time,
+            RunRecords(records[:left], records.run) if isinstance(records, RunRecords) else records[:left],
+        )
         left -= len(records)
         if left <= 0:
             return
@@ -125,7 +144,11 @@ def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) ->
 
 def _judge(graph: Graph, errors: Sequence[ErrorValue], trial: Trial, *, fails: bool) -> None:
     for error in errors:
-        where = f"record {error.offset} of source {error.source!r}" if error.offset >= 0 else f"a record of source {error.source!r}"
+        where = (
+            f"record {error.offset} of source {error.source!r}"
+            if error.offset >= 0
+            else f"a record of source {error.source!r}"
+        )
         wrong_field = fails and error.function.startswith("fs.") and error.error == AttributeError.__name__
         if wrong_field or error.error == UserError.__name__:
             raise GraphError(plain(told(error, where, graph)).rpartition("\n")[0])

@@ -16,7 +16,8 @@ from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 def worker_config(
     checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE
 ) -> WorkerProcessConfig:
-    """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose status others see as well."""
+    """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose
+    status others see as well."""
     described, spec = checked.job, checked.job.spec
     settings = worker_settings(checked)
     return WorkerProcessConfig(

@@ -1,12 +1,14 @@
-"""The worker's host: between the reactor and the pure worker. All events of a turn go into one `step`; its actions go to the ports.
+"""The worker's host: between the reactor and the pure worker. All events of a turn go into one `step`; its
+actions go to the ports.
 
-One `step` a turn is the natural batching of the design: whatever has arrived together is processed together, and everything it makes
-leaves together. An action's type selects its port from a table.
+One `step` a turn is the natural batching of the design: whatever has arrived together is processed together,
+and everything it makes leaves together. An action's type selects its port from a table.
 
 The garbage collector never runs by itself (collector.py).
 
-Keeps: actions are carried out in the order of the step, and nothing behind Exit; `step` is never entered twice at once. Does not:
-catch what the worker or a port raises (a bug ends the process), or know any protocol.
+Keeps: actions are carried out in the order of the step, and nothing behind Exit; `step` is never entered
+twice at once. Does not: catch what the worker or a port raises (a bug ends the process), or know any
+protocol.
 """
 
 import logging
@@ -99,7 +101,8 @@ class WorkerHost:
         self._durable: OnDemand[FrontId, _Durable] = OnDemand(lambda front: _Durable(ports.producers[front]))
         self._collector = Collector()
         self._beat = events.Woken()
-        """The heartbeat's own event, told from the wake-ups that a worker asks for itself, in the middle of its work."""
+        """The heartbeat's own event, told from the wake-ups that a worker asks for itself, in the middle of
+        its work."""
         self.exit: actions.Exit | None = None
         """The reason why the loop has stopped; None while it turns."""
         self._ports: dict[type[Action], Callable[[Any], None]] = {
@@ -152,7 +155,9 @@ class WorkerHost:
         if type(message) is messages.Progress:
             told = "; ".join(filter(None, [message.problem, *self._outside.problems()]))
             action = actions.ToldCoordinator(
-                msgspec.structs.replace(message, problem=told, memory=resident_bytes(), warm=self._outside.warm())
+                msgspec.structs.replace(
+                    message, problem=told, memory=resident_bytes(), warm=self._outside.warm()
+                )
             )
         self._outside.control.tell(actions.ToldCoordinator(self._outside.discretion.about(action.message)))
 
@@ -165,7 +170,7 @@ class WorkerHost:
     def _woken(self) -> None:
         self._inbox.append(events.Woken())
 
-    # --- what a journal has made durable, for clients that wait for it ------------------------------------------------------------
+    # --- what a journal has made durable, for clients that wait for it --------------------------------------
 
     def _append(self, action: actions.Append) -> None:
         self._durable[action.front].appended(action)
@@ -182,8 +187,11 @@ class WorkerHost:
         for event in batch:
             if isinstance(event, events.Loaded):
                 log.info("loaded", extra={"attempt": event.fence.attempt, "chains": len(event.chains)})
-                self._reactor.soon(self._collector.settle)  # behind the step that takes it: the restored state is never looked at
-            elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Recover | messages.Replay):
+                # behind the step that takes it: the restored state is never looked at
+                self._reactor.soon(self._collector.settle)
+            elif isinstance(event, events.FromCoordinator) and isinstance(
+                event.message, messages.Recover | messages.Replay
+            ):
                 log.info("told", extra={"message_": type(event.message).__name__})
                 if isinstance(event.message, messages.Recover):
                     self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
@@ -196,7 +204,8 @@ class WorkerHost:
 
 
 class _Durable:
-    """The entries of one front on their way into its journal: it answers with times, the producer wants offsets."""
+    """The entries of one front on their way into its journal: it answers with times, the producer wants
+    offsets."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer

@@ -1,11 +1,13 @@
 """A worker's process: the graph, the ports, the pure worker, and the loop that joins them.
 
-`run` is called by a Spark task, or by `python -m flamestream.node.worker_process CONFIG.json`, which needs no Spark. It returns when
-the coordinator says so (0), when a newer attempt has fenced this worker, or when the job's application does not load. A bug, or an
-error that a port raises, is told to the coordinator before the process ends; running out of memory or stack is not: that is a failure
-of this worker, and whether it comes again is counted by the coordinator.
+`run` is called by a Spark task, or by `python -m flamestream.node.worker_process CONFIG.json`, which needs no
+Spark. It returns when the coordinator says so (0), when a newer attempt has fenced this worker, or when the
+job's application does not load. A bug, or an error that a port raises, is told to the coordinator before the
+process ends; running out of memory or stack is not: that is a failure of this worker, and whether it comes
+again is counted by the coordinator.
 
-Keeps: a worker is one process and one loop. Does not: decide anything (core/worker/worker.py), or start anything.
+Keeps: a worker is one process and one loop. Does not: decide anything (core/worker/worker.py), or start
+anything.
 """
 
 import logging
@@ -54,7 +56,8 @@ log = logging.getLogger(__name__)
 
 
 class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a worker's process is told from outside. Holds the job's token: for its owner's eyes only."""
+    """Everything that a worker's process is told from outside. Holds the job's token: for its owner's eyes
+    only."""
 
     worker: WorkerId
     coordinator: str
@@ -72,7 +75,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
-    """The address to listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach it."""
+    """The address to listen on for other workers; 0.0.0.0 or :: means that `advertised` says how they reach
+    it."""
     advertised: str = ""
     beside: int = 0
     """The number of workers that share the work on one machine; 0: unknown."""
@@ -106,7 +110,9 @@ def run(config: WorkerProcessConfig) -> int:
         with watchdog.limited(config.loads_within, config.words):
             graph = load(Path(config.application), config.graph, config.py_files)
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
-        process = _WorkerProcess(config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of)
+        process = _WorkerProcess(
+            config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
+        )
     except FlameStreamError as error:
         return ended_by(error)
     return process.run()
@@ -129,13 +135,20 @@ class _WorkerProcess:
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
         self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
         hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
-        self._control = ControlClient(self._reactor, self._inbox.append, job, config.coordinator, config.token, hello)
+        self._control = ControlClient(
+            self._reactor, self._inbox.append, job, config.coordinator, config.token, hello
+        )
         self._host = WorkerHost(worker, self._reactor, self._inbox, self._ports())
 
     def run(self) -> int:
         """Run until the worker exits. The exit code."""
         self._reactor.background(self._store.warm, _store_opened)
-        self._look_up([*map(sources.dialled, self._config.sources.values()), *map(sinks.dialled, self._config.sinks.values())])
+        self._look_up(
+            [
+                *map(sources.dialled, self._config.sources.values()),
+                *map(sinks.dialled, self._config.sinks.values()),
+            ]
+        )
         self._host.start()
         self._watchdog.begin()
         try:
@@ -153,11 +166,15 @@ class _WorkerProcess:
             self._watchdog.end()
             self._close()
         assert self._host.exit is not None, "the loop ends by Exit"
-        log.info("worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason})
+        log.info(
+            "worker exits", extra={"category": self._host.exit.category, "reason": self._host.exit.reason}
+        )
         return BY_CATEGORY[self._host.exit.category]
 
     def _tell_failure(self, category: str, message: str) -> None:
-        self._control.tell(ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message))))
+        self._control.tell(
+            ToldCoordinator(self._discretion.about(Failed(self._worker.fence, category, message)))
+        )
 
     def _close(self) -> None:
         """Close everything, the control link behind what talks through it: what was told must arrive."""
@@ -170,30 +187,39 @@ class _WorkerProcess:
         self._reactor.close()
 
     def _look_up(self, addresses: Iterable[str]) -> None:
-        """Look names up, so that a standby can dial at once when it is needed, whatever has become of the name service then."""
+        """Look names up, so that a standby can dial at once when it is needed, whatever has become of the
+        name service then."""
         for address in addresses:
             host, _, port = address.rpartition(":")
             if port.isdigit():
                 ask(self._reactor, host, int(port), lambda _: None)
 
-    # --- ports ----------------------------------------------------------------------------------------------------------------------
+    # --- ports ----------------------------------------------------------------------------------------------
 
     def _ports(self) -> Ports:
         config, post = self._config, self._inbox.append
         snapshots = StoreSnapshots(
-            self._store, self._reactor, post, job=config.settings.job, writer=config.worker, nonce=lambda: secrets.token_hex(4)
+            self._store,
+            self._reactor,
+            post,
+            job=config.settings.job,
+            writer=config.worker,
+            nonce=lambda: secrets.token_hex(4),
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
         return Ports(*outside, self._problems, warm, self._discretion)
 
     def _journals(self) -> dict[FrontId, Journal]:
-        """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for one."""
+        """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for
+        one."""
         settings = self._config.journal
         if settings is None:
             return {}
         fronts = self._config.settings.fronts
-        journal = journals.build(settings, self._config.settings.job, len(fronts), self._reactor, self._inbox.append)
+        journal = journals.build(
+            settings, self._config.settings.job, len(fronts), self._reactor, self._inbox.append
+        )
         return {front.front: journal for front in fronts}
 
     def _producer(self, front: FrontId) -> Producer:
@@ -204,7 +230,9 @@ class _WorkerProcess:
 
     def _consumer(self, sink: SinkName) -> Consumer:
         config = self._config
-        return sinks.build(config.sinks[sink], sink, config.worker, config.settings.job, self._inbox.append, self._reactor)
+        return sinks.build(
+            config.sinks[sink], sink, config.worker, config.settings.job, self._inbox.append, self._reactor
+        )
 
     def _problems(self) -> Iterator[str]:
         """Lasting troubles of sources and sinks, each with whose it is."""
@@ -224,7 +252,8 @@ def _store_opened(problem: str | Exception) -> None:
 
 
 def _advertised(host: str) -> str:
-    """The name that others dial for `host`: this machine's own if it listens everywhere, else "" (the address itself)."""
+    """The name that others dial for `host`: this machine's own if it listens everywhere, else "" (the address
+    itself)."""
     return socket.gethostname() if host in ("0.0.0.0", "::") else ""
 
 

@@ -1,7 +1,9 @@
-"""Jobs for the simulator with chains of vectorised functions, which the kernel asks about whole batches, and columns go between them.
+"""Jobs for the simulator with chains of vectorised functions, which the kernel asks about whole batches, and
+columns go between them.
 
-They hold what such chains meet: functions that raise for one item, nulls with something behind them, lists with more than they show,
-types that differ between two functions, ordinary functions in between, ways that part and meet, and results of state.
+They hold what such chains meet: functions that raise for one item, nulls with something behind them, lists
+with more than they show, types that differ between two functions, ordinary functions in between, ways that
+part and meet, and results of state.
 """
 
 from collections.abc import Callable
@@ -80,7 +82,9 @@ def doubled(items: Any) -> Any:
 
 @vectorized(takes=Item, makes=Item)
 def renamed(items: Any) -> Any:
-    return items_of([items.field(0), pc.binary_join_element_wise(items.field(1), "x", ""), items.field(2), items.field(3)])
+    return items_of(
+        [items.field(0), pc.binary_join_element_wise(items.field(1), "x", ""), items.field(2), items.field(3)]
+    )
 
 
 @vectorized(takes=Item, makes=Item)
@@ -106,7 +110,9 @@ def seen(items: Any) -> Any:
 @vectorized(takes=str, makes=Item)
 def again(texts: Any) -> Any:
     key = pa.array([LETTERS[crc32(text.encode()) % 5] for text in texts.to_pylist()])
-    return items_of([key, texts, pa.nulls(len(texts), pa.int64()), pa.array([[]] * len(texts), pa.list_(pa.int64()))])
+    return items_of(
+        [key, texts, pa.nulls(len(texts), pa.int64()), pa.array([[]] * len(texts), pa.list_(pa.int64()))]
+    )
 
 
 @vectorized(takes=Item | None, makes=bool | None)
@@ -120,14 +126,18 @@ def kept(items: Any) -> Any:
 
 @vectorized(takes=Item, makes=Count)
 def counted(items: Any) -> Any:
-    return pa.StructArray.from_arrays([items.field("key"), items.field("amount").fill_null(-1)], ["key", "amount"])
+    return pa.StructArray.from_arrays(
+        [items.field("key"), items.field("amount").fill_null(-1)], ["key", "amount"]
+    )
 
 
 @vectorized(takes=Count, makes=Count)
 def halved(counts: Any) -> Any:
     if 6 in counts.field("amount").to_pylist():
         raise UserError("cannot halve six")
-    return pa.StructArray.from_arrays([counts.field("key"), pc.divide(counts.field("amount"), 2)], ["key", "amount"])
+    return pa.StructArray.from_arrays(
+        [counts.field("key"), pc.divide(counts.field("amount"), 2)], ["key", "amount"]
+    )
 
 
 @vectorized(takes=Count, makes=bool)
@@ -138,7 +148,10 @@ def not_three(counts: Any) -> Any:
 @vectorized(takes=tuple[Count, ...], makes=Count)
 def widths(windows: Any) -> Any:
     sums = [(window[-1]["key"], sum(one["amount"] for one in window)) for window in windows.to_pylist()]
-    return pa.array([{"key": key, "amount": amount} for key, amount in sums], pa.struct([("key", pa.string()), ("amount", pa.int64())]))
+    return pa.array(
+        [{"key": key, "amount": amount} for key, amount in sums],
+        pa.struct([("key", pa.string()), ("amount", pa.int64())]),
+    )
 
 
 def plain(item: Item) -> Item:
@@ -157,10 +170,12 @@ def parted(stream: Stream[Any]) -> Stream[Any]:
 
 
 STAGES: list[Stage] = [
-    lambda s: s.flat_map(doubled), lambda s: s.map(renamed), lambda s: s.map(refusing), lambda s: s.filter(kept), lambda s: s.map(plain),
-    lambda s: s.flat_map(plain_some), lambda s: s.filter(lambda item: item.key != "b"), lambda s: s.map(seen).map(again), parted,
-    lambda s: s.map(sometimes_none).filter(kept).map(refusing), lambda s: s.map(sometimes_none).map(seen).map(again),
-    lambda s: s.balance(spread).map(renamed), lambda s: s.balance(spread).map(same), lambda s: s.map(sometimes_none).map(renamed),
+    lambda s: s.flat_map(doubled), lambda s: s.map(renamed), lambda s: s.map(refusing),
+    lambda s: s.filter(kept), lambda s: s.map(plain), lambda s: s.flat_map(plain_some),
+    lambda s: s.filter(lambda item: item.key != "b"), lambda s: s.map(seen).map(again), parted,
+    lambda s: s.map(sometimes_none).filter(kept).map(refusing),
+    lambda s: s.map(sometimes_none).map(seen).map(again), lambda s: s.balance(spread).map(renamed),
+    lambda s: s.balance(spread).map(same), lambda s: s.map(sometimes_none).map(renamed),
 ]  # fmt: skip
 
 
@@ -192,12 +207,19 @@ def _windows(stream: Stream[Any]) -> Stream[Any]:
 
 
 def _sizes(stream: Stream[Any]) -> Stream[Any]:
-    return stream.reduce(key=ready.field("key"), combine=ready.append("amount"), emit=ready.record(Count, "key", amount=ready.size))
+    return stream.reduce(
+        key=ready.field("key"),
+        combine=ready.append("amount"),
+        emit=ready.record(Count, "key", amount=ready.size),
+    )
 
 
 def _own(stream: Stream[Any]) -> Stream[Any]:
     return stream.reduce(
-        key=lambda count: count.amount % 3, initial=int, combine=lambda total, _: total + 1, emit=lambda total, one: Count(one.key, total)
+        key=lambda count: count.amount % 3,
+        initial=int,
+        combine=lambda total, _: total + 1,
+        emit=lambda total, one: Count(one.key, total),
     )
 
 

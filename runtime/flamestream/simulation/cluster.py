@@ -1,10 +1,13 @@
-"""Who is started, and started again: the supervisor of a simulated cluster, as Spark and the launcher are of a real one.
+"""Who is started, and started again: the supervisor of a simulated cluster, as Spark and the launcher are of
+a real one.
 
-A worker process that ended comes back as a new life with a new id after a while; a coordinator that ended is replaced while the job
-runs. Workers connect to the newest coordinator they have heard of. Scheduled faults strike here.
+A worker process that ended comes back as a new life with a new id after a while; a coordinator that ended is
+replaced while the job runs. Workers connect to the newest coordinator they have heard of. Scheduled faults
+strike here.
 
-A split parts the cluster in two: each half has workers, and a coordinator that is replaced when it ends, as an operator on that side
-would; frames between the halves wait, and nobody connects across. Journals, sinks, store and job record are shared by both.
+A split parts the cluster in two: each half has workers, and a coordinator that is replaced when it ends, as
+an operator on that side would; frames between the halves wait, and nobody connects across. Journals, sinks,
+store and job record are shared by both.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +73,7 @@ class Cluster:
     def _is_far(self, worker: WorkerId) -> bool:
         return self._places[worker] in self._far
 
-    # --- workers --------------------------------------------------------------------------------------------------------------------
+    # --- workers --------------------------------------------------------------------------------------------
 
     def _start_worker(self, place: int) -> None:
         if self.outcome is not None:
@@ -90,7 +93,11 @@ class Cluster:
     def _worker_ended(self, place: int, node: WorkerNode) -> None:
         """Back after a while; whoever must know hears of the end, or not."""
         if node.exit is not None:
-            self.world.require(node.exit.category in ("", "fenced"), "core", f"{node.name} exits: {node.exit.category} {node.exit.reason}")
+            self.world.require(
+                node.exit.category in ("", "fenced"),
+                "core",
+                f"{node.name} exits: {node.exit.category} {node.exit.reason}",
+            )
             self.world.trace.cover(f"worker.exit {node.exit.category or 'told'}")
         slow = not self.calm and self.world.rng.random() < 0.2  # longer than others wait for it
         self.world.after(self.world.between(1 * MS, 15 * MS) * (12 if slow else 1), self._start_worker, place)
@@ -114,7 +121,7 @@ class Cluster:
             node.link = ControlLink(self.world, self._outside.delay, node, coordinator)
         self.world.after(self.world.between(3 * MS, 9 * MS), self._connect, node)
 
-    # --- coordinators ---------------------------------------------------------------------------------------------------------------
+    # --- coordinators ---------------------------------------------------------------------------------------
 
     def _start_coordinator(self, far: bool = False) -> None:
         """Start the coordinator of one half; if the cluster is whole, of both."""
@@ -129,9 +136,13 @@ class Cluster:
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
 
     def _edited(self) -> c.Settings:
-        """Other intervals, another number of workers; and of slots, which must be refused once the job has begun."""
+        """Other intervals, another number of workers; and of slots, which must be refused once the job has
+        begun."""
         rng, begun = self.world.rng, self._settings.durable and self._outside.records.record is not None
-        workers, slots = rng.randint(1, self._plan.workers + self._plan.standbys), self._plan.coordinator.slots
+        workers, slots = (
+            rng.randint(1, self._plan.workers + self._plan.standbys),
+            self._plan.coordinator.slots,
+        )
         other = 2 if begun and rng.random() < 0.1 else 1
         return replace(edited_coordinator(rng, self._settings), workers=workers, slots=slots * other)
 
@@ -151,7 +162,8 @@ class Cluster:
             self.world.trace.cover("coordinator.refused other slots")
             return  # the edit is taken back, and the job goes on
         if finish.outcome in ("stopped", "drained"):
-            # watch() starts the job again, perhaps with another number of workers: no output byte may change by it (invariant 7)
+            # watch() starts the job again, perhaps with another number of workers: no output byte may change
+            # by it (invariant 7)
             places = self._plan.workers + self._plan.standbys
             self._settings = replace(self._settings, workers=self.world.rng.randint(1, places))
             return
@@ -162,7 +174,7 @@ class Cluster:
         if self.newest is not None:
             self.newest.post(c.Requested(self.world.rng.choice(["stop", "drain"])))
 
-    # --- faults ---------------------------------------------------------------------------------------------------------------------
+    # --- faults ---------------------------------------------------------------------------------------------
 
     def strike(self, moment: Moment) -> None:
         """A scheduled fault."""
@@ -262,7 +274,11 @@ class Cluster:
             case Fault.STORE_FULL:
                 outside.store.fill(lasts)
             case Fault.STORE_DAMAGE:
-                segments = sorted(name for name in outside.store.objects if name.startswith("segments/") or chance.random() < 0.1)
+                segments = sorted(
+                    name
+                    for name in outside.store.objects
+                    if name.startswith("segments/") or chance.random() < 0.1
+                )
                 if segments:
                     outside.store.damage(chance.choice(segments))
             case Fault.CONSUMER_LOSS:
@@ -279,6 +295,6 @@ class Cluster:
 
 _OF_WORKERS = (Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP)
 _OF_PROCESSES = frozenset({
-    Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.CLOCK_SET, Fault.COORDINATOR_CRASH, Fault.COORDINATOR_PAUSE,
-    Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.SESSION_LOSS,
+    Fault.WORKER_CRASH, Fault.WORKER_PAUSE, Fault.CLOCK_JUMP, Fault.CLOCK_SET, Fault.COORDINATOR_CRASH,
+    Fault.COORDINATOR_PAUSE, Fault.SECOND_COORDINATOR, Fault.SPLIT_BRAIN, Fault.SESSION_LOSS,
 })  # fmt: skip

@@ -1,6 +1,7 @@
 """A coordinator process: the real core, with every action carried out on the simulated outside.
 
-A node is one life: `flamestream.core.coordinator.coordinator.Coordinator`, as the launcher or the operator runs it.
+A node is one life: `flamestream.core.coordinator.coordinator.Coordinator`, as the launcher or the operator
+runs it.
 
 Does not: decide who is started again when (cluster.py).
 """
@@ -31,7 +32,12 @@ class CoordinatorNode(Process):
     stall_in_step = Fault.COORDINATOR_STALL_IN_STEP
 
     def __init__(
-        self, world: World, nonce: str, settings: c.Settings, outside: Outside, finished: Callable[["CoordinatorNode", c.Finish], None]
+        self,
+        world: World,
+        nonce: str,
+        settings: c.Settings,
+        outside: Outside,
+        finished: Callable[["CoordinatorNode", c.Finish], None],
     ) -> None:
         super().__init__(world, nonce, outside.turn)
         self.links: dict[WorkerId, ControlLink] = {}
@@ -84,13 +90,19 @@ class CoordinatorNode(Process):
             case _:
                 self._store(action)
 
-    def _store(self, action: c.ReadRecord | c.WriteRecord | c.WriteManifest | c.ReadManifest | c.DeleteObjects) -> None:
+    def _store(
+        self, action: c.ReadRecord | c.WriteRecord | c.WriteManifest | c.ReadManifest | c.DeleteObjects
+    ) -> None:
         """Carry out an action on the job record or the object store."""
         match action:
             case c.ReadRecord():
                 self._ask(lambda answer: self._outside.records.read(self.name, answer))
             case c.WriteRecord():
-                self._ask(lambda answer: self._outside.records.compare_and_set(self.name, action.record, action.version, answer))
+                self._ask(
+                    lambda answer: self._outside.records.compare_and_set(
+                        self.name, action.record, action.version, answer
+                    )
+                )
                 if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
                     self.pause(self.world.between(1_000, 150_000))
             case c.WriteManifest():
@@ -112,10 +124,16 @@ class CoordinatorNode(Process):
 
     def _ask(self, request: Callable[[Callable[[c.Event], None]], None]) -> None:
         """Ask the job record, one request at a time. Without a session nothing gets through."""
-        self.world.require(not self._asked, "8 bounds", f"{self.name} asks for the job record before the last answer is there")
+        self.world.require(
+            not self._asked,
+            "8 bounds",
+            f"{self.name} asks for the job record before the last answer is there",
+        )
         self._asked = True
         if self.world.now < self.session_lost_until:
-            self.world.after(self.session_lost_until - self.world.now, self._answered, c.RecordUnknown("session expired"))
+            self.world.after(
+                self.session_lost_until - self.world.now, self._answered, c.RecordUnknown("session expired")
+            )
         else:
             request(self._answered)
 
@@ -128,7 +146,9 @@ class CoordinatorNode(Process):
         digest = checksum(data)
 
         def done(problem: str) -> None:
-            self.post(c.ManifestFailed(action.name, problem) if problem else c.ManifestWritten(action.name, digest))
+            self.post(
+                c.ManifestFailed(action.name, problem) if problem else c.ManifestWritten(action.name, digest)
+            )
 
         store_surely(self._outside.store, action.name, data, done)
 

@@ -1,11 +1,12 @@
 """A function that is not deterministic, and what the engine must say about it.
 
-Its results carry a mark: how often what it depends on had changed when they were computed. So everything else about them can still be
-compared with the reference, and it can be known which results a replay computes differently.
+Its results carry a mark: how often what it depends on had changed when they were computed. So everything else
+about them can still be compared with the reference, and it can be known which results a replay computes
+differently.
 
-Keeps: a slot whose last bundle has results that an attempt's replay computes differently gets nothing more in that attempt: the replay
-is compared with what was delivered, and a difference ends the job with an error that names the slot (invariant 2).
-Does not: change anything by itself (cluster.py strikes).
+Keeps: a slot whose last bundle has results that an attempt's replay computes differently gets nothing more in
+that attempt: the replay is compared with what was delivered, and a difference ends the job with an error that
+names the slot (invariant 2). Does not: change anything by itself (cluster.py strikes).
 """
 
 from collections.abc import Sequence
@@ -60,8 +61,15 @@ class DriftWatch:
         before, last = self._last.get(key, (fence, ()))
         if before.attempt < fence.attempt:
             cut, changes = self._begun.get(fence.attempt, (START, 0))
-            marks = {meta: int(codec.decode(payload)[1].rpartition("#")[2]) for meta, payload in last if meta >= floor(cut)}
+            marks = {
+                meta: int(codec.decode(payload)[1].rpartition("#")[2])
+                for meta, payload in last
+                if meta >= floor(cut)
+            }
             differ = [meta.hex() for meta, mark in marks.items() if mark < changes]
-            accepted = f"slot {key[1]} of {key[0]} goes on in {fence}, which has computed {differ} of its last bundle differently"
+            accepted = (
+                f"slot {key[1]} of {key[0]} goes on in {fence}, which has computed {differ} of its last "
+                "bundle differently"
+            )
             self._world.require(not differ, "2 prefix", accepted)
         self._last[key] = fence, items

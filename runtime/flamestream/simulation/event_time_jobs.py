@@ -1,7 +1,7 @@
 """Jobs for the simulator in event time: windows over sources that lag, fall silent, and end.
 
-Times of records go back and ties occur, so items come late, marks come while later items are there already, and both must end where the
-reference has them.
+Times of records go back and ties occur, so items come late, marks come while later items are there already,
+and both must end where the reference has them.
 """
 
 from datetime import datetime
@@ -26,41 +26,62 @@ def event_time_job(rng: Random) -> SimJob:
         events = events.balance(spread).map(same)
     shape = rng.choice([tumbling("5s"), tumbling("7s", offset="1s"), sliding("6s", every="2s")])
     results = rng.choice(["final", "final", "each"])
-    windows = events.window(shape, key=key_of).fold(initial=str, combine=appended, emit=digest, results=results)
+    windows = events.window(shape, key=key_of).fold(
+        initial=str, combine=appended, emit=digest, results=results
+    )
     windows.sink("out", key=lambda window: window.key)
     windows.late.sink("late", key=key_of)
     if rng.random() < 0.5:
-        windows.window(tumbling("10s"), key=lambda window: len(window.value) % 2).count().sink("over", key=lambda window: window.key)
+        windows.window(tumbling("10s"), key=lambda window: len(window.value) % 2).count().sink(
+            "over", key=lambda window: window.key
+        )
     return SimJob(graph, DEAD_LETTERS, _record, 1)
 
 
 def arrival_job(rng: Random) -> SimJob:
-    """Windows, sessions and joins whose event time is when records arrive: what they give depends on the journal's times alone."""
+    """Windows, sessions and joins whose event time is when records arrive: what they give depends on the
+    journal's times alone."""
     graph = Graph("arrivals", step=f"{rng.choice([3, 7, 20])}ms", shards=rng.choice([1, 3, 8]))
     events = graph.source("s0", _decoded, clock="arrival")
     if rng.random() < 0.5:
         events = events.map(_marked).balance(spread).filter(bool)
-    shape = rng.choice([tumbling("10ms"), tumbling("7ms", offset="1ms"), sliding("30ms", every="10ms"), session("12ms")])
+    shape = rng.choice(
+        [tumbling("10ms"), tumbling("7ms", offset="1ms"), sliding("30ms", every="10ms"), session("12ms")]
+    )
     windows = events.window(shape, key=key_of).fold(initial=str, combine=appended, emit=digest)
     windows.sink("out", key=lambda window: window.key)
     windows.late.sink("late", key=key_of)
     if rng.random() < 0.4:
-        windows.window(tumbling("50ms"), key=lambda window: len(window.value) % 2).count().sink("over", key=lambda window: window.key)
+        windows.window(tumbling("50ms"), key=lambda window: len(window.value) % 2).count().sink(
+            "over", key=lambda window: window.key
+        )
     if rng.random() < 0.4:
         others = graph.source("s1", clock="arrival")
-        events.join(others, on=key_of, within=("-9ms", "5ms"), how=rng.choice(["inner", "full"])).sink("pairs", key=repr)
+        events.join(others, on=key_of, within=("-9ms", "5ms"), how=rng.choice(["inner", "full"])).sink(
+            "pairs", key=repr
+        )
         return SimJob(graph, DEAD_LETTERS, _record, 2, journalled=True)
     return SimJob(graph, DEAD_LETTERS, _record, 1, journalled=True)
 
 
 def clock_job(rng: Random) -> SimJob:
-    """A graph's clock, whose readings come once: windows over it and a program that it drives beside what arrives."""
+    """A graph's clock, whose readings come once: windows over it and a program that it drives beside what
+    arrives."""
     graph = Graph("clock", step=f"{rng.choice([1, 5])}ms", shards=rng.choice([1, 3]))
     ticks = graph.clock("s0", every="1ms")
-    windows = ticks.window(tumbling("4ms"), key=_parity).fold(initial=str, combine=lambda text, moment: f"{text}{moment}", emit=digest)
+    windows = ticks.window(tumbling("4ms"), key=_parity).fold(
+        initial=str, combine=lambda text, moment: f"{text}{moment}", emit=digest
+    )
     windows.sink("out", key=lambda window: window.key)
     ticks.balance(spread).map(str).sink("ticks", key=same)
-    return SimJob(graph, DEAD_LETTERS, lambda rng, number: EPOCH + number * 1_000 * MICROSECOND, 1, one_partition=True, journalled=True)
+    return SimJob(
+        graph,
+        DEAD_LETTERS,
+        lambda rng, number: EPOCH + number * 1_000 * MICROSECOND,
+        1,
+        one_partition=True,
+        journalled=True,
+    )
 
 
 def _parity(moment: datetime) -> int:

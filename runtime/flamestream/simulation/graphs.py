@@ -1,12 +1,12 @@
 """Jobs for the simulator: drawn graphs, and some with a point.
 
-A drawn graph is a chain of stages over payloads `(key, value)`, both str. Every stage is sensitive to order or to loss: what an item
-becomes depends on everything before it, so an engine that reorders, loses or doubles anything ends with other bytes. Values are
-folded into short digests, so that long chains stay small.
+A drawn graph is a chain of stages over payloads `(key, value)`, both str. Every stage is sensitive to order
+or to loss: what an item becomes depends on everything before it, so an engine that reorders, loses or doubles
+anything ends with other bytes. Values are folded into short digests, so that long chains stay small.
 
-The named ones are the delivery paper's abc/bac example, an inverted index over `fs.Vector`, keys that Python's `==` confuses, two
-whose functions raise: on certain records, or only in an order that is not the true one; and one with a function that depends on
-something outside.
+The named ones are the delivery paper's abc/bac example, an inverted index over `fs.Vector`, keys that
+Python's `==` confuses, two whose functions raise: on certain records, or only in an order that is not the
+true one; and one with a function that depends on something outside.
 """
 
 from collections.abc import Callable, Iterator
@@ -63,7 +63,7 @@ def same(payload: Any) -> Any:
     return payload
 
 
-# --- stages -------------------------------------------------------------------------------------------------------------------------
+# --- stages -------------------------------------------------------------------------------------------------
 
 
 def scatter(rng: Random, stream: Stream[Any]) -> Stream[Any]:
@@ -103,13 +103,18 @@ def concatenation(rng: Random, stream: Stream[Any]) -> Stream[Any]:
 def windows(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """The last few of a key."""
     window = rng.randint(1, 5)
-    return stream.group(window, key=key_of).map(lambda w: (w[-1][0], digest("|".join(v for _, v in w)) + str(len(w))))
+    return stream.group(window, key=key_of).map(
+        lambda w: (w[-1][0], digest("|".join(v for _, v in w)) + str(len(w)))
+    )
 
 
 def vector(rng: Random, stream: Stream[Any]) -> Stream[Any]:
     """A growing persistent collection."""
     return stream.reduce(
-        key=key_of, initial=Vector, combine=lambda a, p: a.append(p[1]), emit=lambda a, p: (p[0], f"{len(a)}{digest(''.join(a))}")
+        key=key_of,
+        initial=Vector,
+        combine=lambda a, p: a.append(p[1]),
+        emit=lambda a, p: (p[0], f"{len(a)}{digest(''.join(a))}"),
     )
 
 
@@ -142,12 +147,13 @@ def _raise_on(rest: int) -> Callable[[Payload], Payload]:
 
 
 STAGES: tuple[tuple[Stage, int], ...] = (
-    (scatter, 4), (rekey, 2), (fan_out, 1), (diamond, 2), (concatenation, 4), (windows, 3), (vector, 2), (rounds, 1),
+    (scatter, 4), (rekey, 2), (fan_out, 1), (diamond, 2), (concatenation, 4), (windows, 3), (vector, 2),
+    (rounds, 1),
 )  # fmt: skip
 _ONCE = (fan_out, rounds, diamond)
 
 
-# --- jobs ---------------------------------------------------------------------------------------------------------------------------
+# --- jobs ---------------------------------------------------------------------------------------------------
 
 
 def drawn_job(rng: Random) -> SimJob:
@@ -177,9 +183,9 @@ def chain(rng: Random) -> SimJob:
 def abc_bac(rng: Random) -> SimJob:
     """Characters of several fronts are appended to one string: only one order is right, whichever it is."""
     graph, stream, sources = _sources(rng, "abc-bac")
-    stream.balance(spread).map(same).reduce(key=lambda p: "", initial=str, combine=lambda a, p: (a + p[1][-1])[-50:]).sink(
-        "out", key=lambda a: ""
-    )
+    stream.balance(spread).map(same).reduce(
+        key=lambda p: "", initial=str, combine=lambda a, p: (a + p[1][-1])[-50:]
+    ).sink("out", key=lambda a: "")
     return SimJob(graph, None, _record(rng), sources)
 
 
@@ -188,7 +194,10 @@ def inverted_index(rng: Random) -> SimJob:
     graph = Graph("inverted-index")
     postings = graph.source("s0").flat_map(_words)
     index = postings.reduce(
-        key=lambda p: p[0], initial=Vector, combine=lambda a, p: a.append(p[1:]), emit=lambda a, p: (p[0], len(a), *p[1:])
+        key=lambda p: p[0],
+        initial=Vector,
+        combine=lambda a, p: a.append(p[1:]),
+        emit=lambda a, p: (p[0], len(a), *p[1:]),
     )
     index.sink("out", key=lambda c: c[0])
     return SimJob(graph, None, _document, 1)
@@ -208,17 +217,24 @@ def confusing_keys(rng: Random) -> SimJob:
     graph = Graph("confusing-keys")
     keys = [1, True, 1.0, "1", float("nan"), 0, False, 0.0, b"1"]
     stream = graph.source("s0").map(lambda p: (keys[crc32(p[1].encode()) % len(keys)], p[1]))
-    counted = stream.reduce(key=lambda p: p[0], initial=str, combine=lambda a, p: digest(a + p[1]), emit=lambda a, p: (p[0], a))
+    counted = stream.reduce(
+        key=lambda p: p[0], initial=str, combine=lambda a, p: digest(a + p[1]), emit=lambda a, p: (p[0], a)
+    )
     counted.sink("out", key=lambda p: p[0])
     return SimJob(graph, None, _record(rng), 1)
 
 
 def raises_out_of_order(rng: Random) -> SimJob:
-    """Combining raises if a number is missing before the next, as speculation may well see it; the true order misses none."""
+    """Combining raises if a number is missing before the next, as speculation may well see it; the true order
+    misses none."""
     graph = Graph("raises-out-of-order")
     stream = graph.source("s0").balance(spread).map(same)
-    stream.reduce(key=lambda p: "", initial=int, combine=_next_number, emit=lambda a, p: (p[0], str(a))).sink("out", key=key_of)
-    return SimJob(graph, None, lambda r, number: (LETTERS[number % 5], str(number + 1)), 1, one_partition=True)
+    stream.reduce(key=lambda p: "", initial=int, combine=_next_number, emit=lambda a, p: (p[0], str(a))).sink(
+        "out", key=key_of
+    )
+    return SimJob(
+        graph, None, lambda r, number: (LETTERS[number % 5], str(number + 1)), 1, one_partition=True
+    )
 
 
 def _next_number(accumulator: int, payload: Payload) -> int:
@@ -240,7 +256,8 @@ def raises_on_some(rng: Random) -> SimJob:
 
 
 def drifting(rng: Random) -> SimJob:
-    """Behind all state stands a function that is not deterministic: what it gives depends on when it is called."""
+    """Behind all state stands a function that is not deterministic: what it gives depends on when it is
+    called."""
     drift = Drift()
     graph, stream, sources = _sources(rng, "drifting")
     for stage in rng.choice([[scatter, concatenation], [windows], [concatenation, rekey]]):
@@ -259,7 +276,8 @@ def two_sinks(rng: Random) -> SimJob:
 
 
 def twice_across(rng: Random) -> SimJob:
-    """A reduce behind a reduce with another key: every item crosses workers twice, and so do its tombstones."""
+    """A reduce behind a reduce with another key: every item crosses workers twice, and so do its
+    tombstones."""
     graph, stream, sources = _sources(rng, "twice-across")
     for stage in (scatter, concatenation, rekey, concatenation):
         stream = stage(rng, stream)
@@ -268,7 +286,8 @@ def twice_across(rng: Random) -> SimJob:
 
 
 _WITH_A_POINT: tuple[Callable[[Random], SimJob], ...] = (
-    abc_bac, inverted_index, confusing_keys, raises_out_of_order, raises_on_some, two_sinks, twice_across, drifting,
+    abc_bac, inverted_index, confusing_keys, raises_out_of_order, raises_on_some, two_sinks, twice_across,
+    drifting,
 )  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """The invariants where another guarantee changes them.
 
-    exactly-once-2pc  nothing leaves before the epoch that it belongs to is committed, and a committed snapshot holds, byte for byte, what
-                      consumers may still lack below its cut
-    at-least-once     definition 6 once repeats of equal (meta, bytes) are removed: what a slot gets is a prefix of the reference's, each
-                      item for the first time in order, and whoever delivers begins at or below what is there already
-    none              each attempt starts empty and reads everything from the beginning: what consumers get of it is definition 6 for the
-                      runs of that attempt alone, and the one that completes has delivered everything
+    exactly-once-2pc  nothing leaves before the epoch that it belongs to is committed, and a committed
+                      snapshot holds, byte for byte, what consumers may still lack below its cut
+    at-least-once     definition 6 once repeats of equal (meta, bytes) are removed: what a slot gets is a
+                      prefix of the reference's, each item for the first time in order, and whoever delivers
+                      begins at or below what is there already
+    none              each attempt starts empty and reads everything from the beginning: what consumers get of
+                      it is definition 6 for the runs of that attempt alone, and the one that completes has
+                      delivered everything
 
 Does not: change any other invariant (invariants.py).
 """
@@ -35,12 +37,16 @@ class TwoPhases(Invariants):
     def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
         """A consumer took a bundle that is new to it: it was committed."""
         cut = self._committed.cut if self._committed is not None else START
-        early = f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, committed is {cut}"
+        early = (
+            f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, committed is "
+            f"{cut}"
+        )
         self._world.require(bundle.t_last < floor(cut), "5 commit", early)
         super().bundle_taken(sink, fence, bundle)
 
     def _covers(self, manifest: Manifest) -> None:
-        """Consumers have everything below the cut before; from there on the snapshot holds it, and nothing else."""
+        """Consumers have everything below the cut before; from there on the snapshot holds it, and nothing
+        else."""
         self._oracle.advance(manifest.cut)
         held = self._held(manifest)
         if held is None:
@@ -50,16 +56,24 @@ class TwoPhases(Invariants):
             expected, taken = self._oracle.expected(sink, slot), self._has(sink, slot)
             first = bisect_left(expected.metas, before)
             lacks = (
-                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} items, {first} below the last"
+                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} "
+                f"items, {first} below the last"
             )
             self._world.require(taken >= first, "5 commit", lacks)
             wanted = list(zip(expected.metas[first:count], expected.payloads[first:count], strict=True))
             found = held.pop((sink, slot), [])
             same = len(found) == len(wanted) and all(
-                one[0] == other[0] and self.same(one[1], other[1]) for one, other in zip(found, wanted, strict=True)
+                one[0] == other[0] and self.same(one[1], other[1])
+                for one, other in zip(found, wanted, strict=True)
             )
-            self._world.require(same, "5 commit", f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}")
-        self._world.require(not held, "5 commit", f"epoch {manifest.epoch} holds output that there is not: {held}")
+            self._world.require(
+                same,
+                "5 commit",
+                f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}",
+            )
+        self._world.require(
+            not held, "5 commit", f"epoch {manifest.epoch} holds output that there is not: {held}"
+        )
 
     def _held(self, manifest: Manifest) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
         names = {vertex.id: SinkName(vertex.name) for vertex in self._oracle.graph.sinks}
@@ -69,14 +83,18 @@ class TwoPhases(Invariants):
         for ref in manifest.held:
             data = self._store.objects.get(ref.name)
             if data is None:
-                raise self._world.fail("5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist")
+                raise self._world.fail(
+                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
+                )
             if ref.name in self._store.damaged:
                 return None
             rows += self._decoded(ref.name, data)
         found: dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] = {}
         for chain in sorted(chains_of(rows), key=lambda chain: chain.key):
             items = codec.decode_items(bundle_in(chain).items)
-            found.setdefault((names[chain.operation], chain.slot), []).extend((meta, codec.encode(payload)) for meta, payload in items)
+            found.setdefault((names[chain.operation], chain.slot), []).extend(
+                (meta, codec.encode(payload)) for meta, payload in items
+            )
         if found:
             self._world.trace.cover("snapshot.holds output")
         return found
@@ -92,10 +110,18 @@ class AtLeastOnce(Invariants):
         expected, key = self._oracle.expected(sink, bundle.slot), (sink, bundle.slot)
         for meta, payload in codec.decode_items(bundle.items):
             place, encoded = bisect_left(expected.metas, meta), codec.encode(payload)
-            there = place < len(expected.metas) and expected.metas[place] == meta and self.same(encoded, expected.payloads[place])
-            self._world.require(there, "2 prefix", f"{where}: {payload!r} at {meta.hex()} is not the reference's")
+            there = (
+                place < len(expected.metas)
+                and expected.metas[place] == meta
+                and self.same(encoded, expected.payloads[place])
+            )
+            self._world.require(
+                there, "2 prefix", f"{where}: {payload!r} at {meta.hex()} is not the reference's"
+            )
             have = self._taken.get(key, 0)
-            self._world.require(place <= have, "2 prefix", f"{where}: item {place} came where {have} was next")
+            self._world.require(
+                place <= have, "2 prefix", f"{where}: item {place} came where {have} was next"
+            )
             if place < have:
                 self._world.trace.cover("consumer.repeated item")
             self._taken[key] = max(have, place + 1)
@@ -144,9 +170,14 @@ class NoGuarantee(Invariants):
     def _of(self, fence: Fence) -> AtLeastOnce:
         if fence not in self._attempts:
             self._world.trace.cover("job.began anew" if self._attempts else "job.began")
-            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)  # a job of its own
+            # a job of its own
+            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)
             self._attempts[fence].drift = self.drift
         return self._attempts[fence]
 
 
-OF_GUARANTEE: Mapping[str, type[Invariants]] = {"exactly-once-2pc": TwoPhases, "at-least-once": AtLeastOnce, "none": NoGuarantee}
+OF_GUARANTEE: Mapping[str, type[Invariants]] = {
+    "exactly-once-2pc": TwoPhases,
+    "at-least-once": AtLeastOnce,
+    "none": NoGuarantee,
+}

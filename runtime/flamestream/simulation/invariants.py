@@ -1,18 +1,18 @@
 """The invariants of the design, watched from outside and above, at the event that could break them.
 
-| invariant                     | looked at when                                                                        |
+| invariant                     | looked at when |
 |-------------------------------|---------------------------------------------------------------------------------------|
 | 1 minimal time                | an acker tells a time (nothing sent under an older cause is unprocessed), a run enters |
-| 2 prefix                      | a consumer takes a bundle: it continues what the oracle says                           |
-| 3 input                       | an entry becomes durable, a producer is asked again, and at the end                    |
-| 4 snapshot                    | a commit: the stored rows are the oracle's state at the cut, positions are its too     |
-| 5 commit                      | a commit (nothing that a consumer lacks), an object is deleted                         |
-| 6 fence                       | a consumer, a journal or the job record takes a write                                  |
-| 8 bounds                      | every queue, and each worker's released items against the credit of the fronts         |
-| 9 liveness, 10 determinism    | simulator.py                                                                           |
+| 2 prefix                      | a consumer takes a bundle: it continues what the oracle says |
+| 3 input                       | an entry becomes durable, a producer is asked again, and at the end |
+| 4 snapshot                    | a commit: the stored rows are the oracle's state at the cut, positions are its too |
+| 5 commit                      | a commit (nothing that a consumer lacks), an object is deleted |
+| 6 fence                       | a consumer, a journal or the job record takes a write |
+| 8 bounds                      | every queue, and each worker's released items against the credit of the fronts |
+| 9 liveness, 10 determinism    | simulator.py |
 
 Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
-"""
+"""  # noqa: E501
 
 from collections.abc import Sequence
 from math import inf
@@ -70,7 +70,7 @@ class Invariants:
         """Items that consumers have taken."""
         return sum(self._taken.values())
 
-    # --- 2, 6: consumers ------------------------------------------------------------------------------------------------------------
+    # --- 2, 6: consumers ------------------------------------------------------------------------------------
 
     def opened(self, sink: SinkName, fence: Fence, slots: Sequence[Slot]) -> None:
         """A consumer promised to refuse everything older."""
@@ -79,7 +79,8 @@ class Invariants:
             self._unseen.discard((sink, slot))
 
     def bundles_lost(self, sink: SinkName, slot: Slot, bundles: Sequence[LastBundle]) -> None:
-        """A consumer has lost them. Whoever opens the slot can see it, and must deliver them again or say that data is lost."""
+        """A consumer has lost them. Whoever opens the slot can see it, and must deliver them again or say
+        that data is lost."""
         self.lost.add((sink, slot))
         self._unseen.add((sink, slot))
         self._taken[sink, slot] -= sum(len(codec.decode_items(bundle.items)) for bundle in bundles)
@@ -88,11 +89,21 @@ class Invariants:
 
     def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
         """A consumer took a bundle that is new to it."""
-        world, oracle, where = self._world, self._oracle, f"bundle {bundle.sequence} of slot {bundle.slot} of {sink}"
+        world, oracle, where = (
+            self._world,
+            self._oracle,
+            f"bundle {bundle.sequence} of slot {bundle.slot} of {sink}",
+        )
         newest = self._opened.get((sink, bundle.slot), NO_FENCE)
-        world.require(fence >= newest, "6 fence", f"{where} of {fence} was taken, though {newest} had opened the slot")
+        world.require(
+            fence >= newest, "6 fence", f"{where} of {fence} was taken, though {newest} had opened the slot"
+        )
         items = codec.decode_items(bundle.items)
-        world.require(bool(items) and items[-1][0] == bundle.t_last, "2 prefix", f"{where}: t_last is not the meta of its last item")
+        world.require(
+            bool(items) and items[-1][0] == bundle.t_last,
+            "2 prefix",
+            f"{where}: t_last is not the meta of its last item",
+        )
         time = time_of_meta(Meta(bundle.t_last))
         oracle.advance(Time(time + 1))
         encoded = [(meta, codec.encode(payload)) for meta, payload in items]
@@ -109,13 +120,18 @@ class Invariants:
         for meta, payload in items:
             due = place < len(expected.metas)
             if not due or meta != expected.metas[place] or not self.same(payload, expected.payloads[place]):
-                got, wanted = repr(codec.decode(payload)), repr(codec.decode(expected.payloads[place])) if due else ""
+                got, wanted = (
+                    repr(codec.decode(payload)),
+                    repr(codec.decode(expected.payloads[place])) if due else "",
+                )
                 instead = f"instead of {wanted} at {expected.metas[place].hex()}" if due else "is too much"
-                raise self._world.fail("2 prefix", f"{where}: {got} at {meta.hex()} {instead}", Difference(key[0], got, wanted))
+                raise self._world.fail(
+                    "2 prefix", f"{where}: {got} at {meta.hex()} {instead}", Difference(key[0], got, wanted)
+                )
             place += 1
         self._taken[key] = place
 
-    # --- 3: input -------------------------------------------------------------------------------------------------------------------
+    # --- 3: input -------------------------------------------------------------------------------------------
 
     def entry_durable(self, front: FrontId, entry: Entry) -> None:
         """A journal entry counts from now on."""
@@ -126,11 +142,16 @@ class Invariants:
         missing = self._oracle.missing_input()
         self._world.require(not missing, "3 input", f"the job is complete without {missing}")
         self._oracle.advance(END)
-        self._world.require(self._oracle.error_at is None, "2 prefix", "the job is complete in spite of an error item under onError: fail")
+        self._world.require(
+            self._oracle.error_at is None,
+            "2 prefix",
+            "the job is complete in spite of an error item under onError: fail",
+        )
         self.all_delivered("the job is complete")
 
     def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
-        """The job says that it has failed on an error item; if nothing went wrong, everything below it has been delivered."""
+        """The job says that it has failed on an error item; if nothing went wrong, everything below it has
+        been delivered."""
         self._oracle.advance(END)
         self._world.require(self._oracle.error_at is not None, "2 prefix", detail)
         if all_below:
@@ -148,13 +169,15 @@ class Invariants:
         for sink, slot, count in self._oracle.due(END):
             taken = self._taken.get((sink, slot), 0)
             complete = taken == count or (sink, slot) in self._unseen
-            self._world.require(complete, "3 input", f"{why}, slot {slot} of {sink} has {taken} of {count} items")
+            self._world.require(
+                complete, "3 input", f"{why}, slot {slot} of {sink} has {taken} of {count} items"
+            )
 
     def _has(self, sink: SinkName, slot: Slot) -> float:
         """Items that a consumer has as far as anybody can know."""
         return inf if (sink, slot) in self._unseen else self._taken.get((sink, slot), 0)
 
-    # --- 1: minimal time ------------------------------------------------------------------------------------------------------------
+    # --- 1: minimal time ------------------------------------------------------------------------------------
 
     def sent(self, sender: WorkerId, peer: WorkerId, frame: Frame) -> None:
         """A frame leaves: its items are in flight until the receiver has processed it."""
@@ -178,19 +201,27 @@ class Invariants:
         before = self._told.get(fence, START)
         if time == before:
             return
-        self._world.require(time > before, "1 minimal time", f"minimal time of {fence} goes back from {before} to {time}")
+        self._world.require(
+            time > before, "1 minimal time", f"minimal time of {fence} goes back from {before} to {time}"
+        )
         self._told[fence] = time
         oldest = min(self._in_flight.get(fence, {}).values(), default=END)
         self._world.require(
-            oldest >= time, "1 minimal time", f"minimal time of {fence} is {time}, an item with cause {oldest} is in flight"
+            oldest >= time,
+            "1 minimal time",
+            f"minimal time of {fence} is {time}, an item with cause {oldest} is in flight",
         )
 
     def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
         """A front stamps a run, or replays one."""
         told = self._told.get(fence, START)
-        self._world.require(entry.time >= told, "1 minimal time", f"front {front} enters a run at {entry.time}, {fence} was told {told}")
+        self._world.require(
+            entry.time >= told,
+            "1 minimal time",
+            f"front {front} enters a run at {entry.time}, {fence} was told {told}",
+        )
 
-    # --- 4, 5, 6: the job record and what it points to --------------------------------------------------------------------------------
+    # --- 4, 5, 6: the job record and what it points to ------------------------------------------------------
 
     def record_written(self, old: JobRecord | None, new: JobRecord) -> None:
         """A compare-and-set took effect."""
@@ -200,27 +231,64 @@ class Invariants:
             return
         world = self._world
         before, now = len(old.layout.owners), len(new.layout.owners)
-        world.require(before == now, "2 prefix", f"the job goes on with {now} slots, and consumers know its output by {before}")
-        world.require(new.attempt >= old.attempt, "6 fence", f"the record goes from attempt {old.attempt} to {new.attempt}")
-        world.require(new.announced >= old.announced, "5 commit", f"epoch numbers go back from {old.announced} to {new.announced}")
-        world.require((new.committed, new.cut) >= (old.committed, old.cut), "5 commit", f"epoch {new.committed} after {old.committed}")
+        world.require(
+            before == now,
+            "2 prefix",
+            f"the job goes on with {now} slots, and consumers know its output by {before}",
+        )
+        world.require(
+            new.attempt >= old.attempt,
+            "6 fence",
+            f"the record goes from attempt {old.attempt} to {new.attempt}",
+        )
+        world.require(
+            new.announced >= old.announced,
+            "5 commit",
+            f"epoch numbers go back from {old.announced} to {new.announced}",
+        )
+        world.require(
+            (new.committed, new.cut) >= (old.committed, old.cut),
+            "5 commit",
+            f"epoch {new.committed} after {old.committed}",
+        )
         world.require(new.cut >= old.cut, "5 commit", f"the cut goes back from {old.cut} to {new.cut}")
         if (new.committed, new.manifest) != (old.committed, old.manifest):
-            world.require(new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice")
-            world.require(new.attempt == old.attempt, "6 fence", f"epoch {new.committed} is committed together with attempt {new.attempt}")
+            world.require(
+                new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice"
+            )
+            world.require(
+                new.attempt == old.attempt,
+                "6 fence",
+                f"epoch {new.committed} is committed together with attempt {new.attempt}",
+            )
             self._commit(new)
 
     def _commit(self, record: JobRecord) -> None:
         self._world.trace.cover("epoch.committed")
         data = self._store.objects.get(record.manifest)
-        if data is None or (checksum(data) != record.manifest_hash and record.manifest not in self._store.damaged):
-            raise self._world.fail("5 commit", f"manifest {record.manifest} is not what epoch {record.committed} committed")
+        if data is None or (
+            checksum(data) != record.manifest_hash and record.manifest not in self._store.damaged
+        ):
+            raise self._world.fail(
+                "5 commit", f"manifest {record.manifest} is not what epoch {record.committed} committed"
+            )
         if record.manifest in self._store.damaged:
             return
         manifest = _manifests.decode(data)
-        same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (record.committed, record.cut, record.attempt)
-        self._world.require(same, "5 commit", f"manifest {record.manifest} is of another epoch, cut or attempt than the record")
-        slots = f"manifest {record.manifest} is of {manifest.slots} slots, the job has {len(record.layout.owners)}"
+        same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (
+            record.committed,
+            record.cut,
+            record.attempt,
+        )
+        self._world.require(
+            same,
+            "5 commit",
+            f"manifest {record.manifest} is of another epoch, cut or attempt than the record",
+        )
+        slots = (
+            f"manifest {record.manifest} is of {manifest.slots} slots, the job has "
+            f"{len(record.layout.owners)}"
+        )
         self._world.require(manifest.slots == len(record.layout.owners), "4 snapshot", slots)
         self._covers(manifest)
         self._committed, self._committed_name = manifest, record.manifest
@@ -232,14 +300,20 @@ class Invariants:
         self._oracle.advance(manifest.cut)
         for sink, slot, count in self._oracle.due(manifest.cut):
             taken = self._has(sink, slot)
-            lacks = f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} of {count} items below"
+            lacks = (
+                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} "
+                f"of {count} items below"
+            )
             self._world.require(taken >= count, "5 commit", lacks)
 
     def _positions(self, manifest: Manifest) -> None:
         for position in manifest.fronts:
             last, offsets = self._oracle.position_at(position.front, manifest.cut)
             here = {p: o for p, o in position.offsets.items() if o}
-            wrong = f"epoch {manifest.epoch} says front {position.front} stood at {position.last} {here}, it was at {last} {offsets}"
+            wrong = (
+                f"epoch {manifest.epoch} says front {position.front} stood at {position.last} {here}, it was "
+                f"at {last} {offsets}"
+            )
             self._world.require((last, offsets) == (position.last, here), "4 snapshot", wrong)
 
     def _state(self, manifest: Manifest) -> None:
@@ -248,7 +322,9 @@ class Invariants:
         for ref in manifest.segments:
             data = self._store.objects.get(ref.name)
             if data is None:
-                raise self._world.fail("5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist")
+                raise self._world.fail(
+                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
+                )
             if ref.name in self._store.damaged:  # the fault's doing, not the engine's
                 return
             for row in self._decoded(ref.name, data):
@@ -257,14 +333,21 @@ class Invariants:
             wanted = _wanted(self._oracle, bucket[0], value)
             if wanted is not None:
                 stored = self._restored(bucket, chains.get(bucket, []), manifest)
-                wrong = f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has {stored!r}, not {wanted!r}"
-                self._world.require(stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong)
+                wrong = (
+                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has "
+                    f"{stored!r}, not {wanted!r}"
+                )
+                self._world.require(
+                    stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
+                )
 
     def _restored(self, bucket: tuple[int, bytes], rows: list[Row], manifest: Manifest) -> Any:
         try:
             return _restored(self._oracle, bucket[0], rows)
         except FlameStreamError as error:
-            raise self._world.fail("4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}") from error
+            raise self._world.fail(
+                "4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
+            ) from error
 
     def _decoded(self, name: str, data: bytes) -> list[Row]:
         if name not in self._rows:
@@ -274,13 +357,19 @@ class Invariants:
     def deleting(self, name: str) -> None:
         """An object is about to be removed."""
         if self._committed is not None:
-            needed = {self._committed_name, *(ref.name for ref in (*self._committed.segments, *self._committed.held))}
-            self._world.require(name not in needed, "5 commit", f"{name} is deleted, epoch {self._committed.epoch} needs it")
+            needed = {
+                self._committed_name,
+                *(ref.name for ref in (*self._committed.segments, *self._committed.held)),
+            }
+            self._world.require(
+                name not in needed, "5 commit", f"{name} is deleted, epoch {self._committed.epoch} needs it"
+            )
 
-    # --- 8: bounds ------------------------------------------------------------------------------------------------------------------
+    # --- 8: bounds ------------------------------------------------------------------------------------------
 
     def look_into(self, workers: Sequence[Worker]) -> None:
-        """Released and not acknowledged: no more runs of a front than it has credit for, apart from those that the journal replays."""
+        """Released and not acknowledged: no more runs of a front than it has credit for, apart from those
+        that the journal replays."""
         replayed: dict[tuple[Fence, FrontId], int] = {}
         credit = self._credit = max([self._credit, *(worker._settings.credit_runs for worker in workers)])
         for worker in workers:
@@ -289,7 +378,10 @@ class Invariants:
         for worker in workers:
             for front, times in _waiting_runs(worker).items():
                 most = credit + 1 + replayed.get((worker.fence, front), 0)
-                much = f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, the greatest credit is {credit}"
+                much = (
+                    f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, the greatest "
+                    f"credit is {credit}"
+                )
                 self._world.require(len(times) <= most, "8 bounds", much)
 
 
@@ -310,7 +402,8 @@ def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
 
 
 def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
-    """The state that a snapshot does hold of it, read without the engine: the newest full row and the deltas behind it."""
+    """The state that a snapshot does hold of it, read without the engine: the newest full row and the deltas
+    behind it."""
     rows = sorted(rows, key=lambda row: row.epoch)
     newest = max((i for i, row in enumerate(rows) if row.full), default=None)
     if newest is None:

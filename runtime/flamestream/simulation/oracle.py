@@ -1,10 +1,12 @@
 """The oracle of a simulated run: what has entered, and what every sink must therefore get.
 
-It knows what no part of the engine knows: every journal entry the moment it is durable, and in advance the runs of timed fronts, which
-follow from their input alone. It interprets runs in the order of time, only as far as somebody claims that time has passed; a run that
-turns up below is then the proof that the claim was false.
+It knows what no part of the engine knows: every journal entry the moment it is durable, and in advance the
+runs of timed fronts, which follow from their input alone. It interprets runs in the order of time, only as
+far as somebody claims that time has passed; a run that turns up below is then the proof that the claim was
+false.
 
-Does not: watch the engine (invariants.py). Shares no code with it but graph, metas and the payload encoding, as reference.py.
+Does not: watch the engine (invariants.py). Shares no code with it but graph, metas and the payload encoding,
+as reference.py.
 """
 
 from bisect import bisect_left
@@ -42,7 +44,13 @@ class Oracle:
     """The truth of one run."""
 
     def __init__(
-        self, world: World, graph: Graph, sites: Iterable[SourceSite], sources: dict[FrontId, str], slots: int, dead_letter: SinkName | None
+        self,
+        world: World,
+        graph: Graph,
+        sites: Iterable[SourceSite],
+        sources: dict[FrontId, str],
+        slots: int,
+        dead_letter: SinkName | None,
     ) -> None:
         self.reached = START
         """Runs below have been interpreted."""
@@ -55,7 +63,9 @@ class Oracle:
         self._world = world
         self.graph = graph
         self._sites = {site.front: site for site in sites}
-        self._sources = {front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()}
+        self._sources = {
+            front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()
+        }
         self._keys = {v.name: v.key for v in graph.sinks}
         self._slot_count = slots
         self.dead_letter = dead_letter
@@ -88,20 +98,34 @@ class Oracle:
         self._markers[time] = ENDED
         heappush(self._waiting, (time, site.front, partition, Offset(len(records)), 0))
 
-    # --- what enters ----------------------------------------------------------------------------------------------------------------
+    # --- what enters ----------------------------------------------------------------------------------------
 
     def durable(self, front: FrontId, entry: Entry) -> None:
         """A journal entry counts from now on."""
         world, key = self._world, (front, entry.partition)
-        world.require(entry.time > self._last.get(front, START), "1 minimal time", f"front {front} stamped {entry.time} out of order")
+        world.require(
+            entry.time > self._last.get(front, START),
+            "1 minimal time",
+            f"front {front} stamped {entry.time} out of order",
+        )
         self._last[front] = entry.time
         if entry.is_pledge:
             return
-        world.require(entry.time >= self.reached, "1 minimal time", f"a run of front {front} enters at {entry.time}, below {self.reached}")
+        world.require(
+            entry.time >= self.reached,
+            "1 minimal time",
+            f"a run of front {front} enters at {entry.time}, below {self.reached}",
+        )
         expected = self._offsets.get(key, 0)
-        world.require(entry.first == expected, "3 input", f"records {entry.first}.. of {key} entered, {expected} was next")
+        world.require(
+            entry.first == expected,
+            "3 input",
+            f"records {entry.first}.. of {key} entered, {expected} was next",
+        )
         have = len(self._sites[front].partitions.get(entry.partition, ()))
-        world.require(entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}")
+        world.require(
+            entry.first + entry.count <= have, "3 input", f"{entry} of front {front}: the producer has {have}"
+        )
         if entry.moves:
             self._offsets[key] = entry.next
         else:
@@ -116,18 +140,21 @@ class Oracle:
         return [
             f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
             for front, site in journalled
-            for partition, records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
+            for partition,
+            records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
         ] + [
             f"the end of front {front}"
-            for front, site in journalled if self._sources[front].timing and not site.open and front not in self._ended
+            for front,
+            site in journalled if self._sources[front].timing and not site.open and front not in self._ended
         ]  # fmt: skip
 
-    # --- what must come out ---------------------------------------------------------------------------------------------------------
+    # --- what must come out ---------------------------------------------------------------------------------
 
     @property
     def over(self) -> Time:
-        """All that there is to enter now is below; END, unless a source that is open will still tell its end. Those whose event time is
-        when records arrive tell it again and again: below where the last of them is."""
+        """All that there is to enter now is below; END, unless a source that is open will still tell its end.
+        Those whose event time is when records arrive tell it again and again: below where the last of them
+        is."""
         arriving = [front for front, site in self._sites.items() if site.open and self._arrives(front)]
         if arriving:
             return Time(min(self._last.get(front, START) for front in arriving) + 1)
@@ -141,7 +168,8 @@ class Oracle:
 
     def advance(self, time: Time) -> None:
         """Somebody claims that no run enters below `time` any more."""
-        while self._waiting and self._waiting[0][0] < time and self.error_at is None:  # (!) only what somebody claims is over
+        # (!) only what somebody claims is over
+        while self._waiting and self._waiting[0][0] < time and self.error_at is None:
             self._interpret(heappop(self._waiting))
         self.reached = max(self.reached, time)
 
@@ -178,7 +206,9 @@ class Oracle:
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
-        reached = self._walk.run(self._sources[front], time, self._records(time, front, partition, first, count))
+        reached = self._walk.run(
+            self._sources[front], time, self._records(time, front, partition, first, count)
+        )
         if self.dead_letter is None and any(name == ERRORS for name, _, _ in reached):
             self.error_at = time
             return
@@ -194,7 +224,9 @@ class Oracle:
         key = self._keys.get(name)
         return slot_of(encoded if key is None else codec.encode(key(payload)), self._slot_count)
 
-    def _records(self, time: Time, front: FrontId, partition: Partition, first: Offset, count: int) -> list[object]:
+    def _records(
+        self, time: Time, front: FrontId, partition: Partition, first: Offset, count: int
+    ) -> list[object]:
         if (marker := self._markers.get(time)) is not None:
             return RunRecords([marker], Entry(START, partition, first, 0))
         records = self._sites[front].partitions[partition][first : first + count]
@@ -202,7 +234,8 @@ class Oracle:
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
-    """The runs that a timed front stamps: cut at multiples of its run length, each at the first time of the front after the one before."""
+    """The runs that a timed front stamps: cut at multiples of its run length, each at the first time of the
+    front after the one before."""
     last = START
     ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):

@@ -1,9 +1,11 @@
-"""A simulated process: an inbox, turns of a loop, pauses and sudden death, both also between two actions of one step.
+"""A simulated process: an inbox, turns of a loop, pauses and sudden death, both also between two actions of
+one step.
 
-A turn hands everything in the inbox (or, now and then, only a part of it) to the core as one pass and carries out the actions in
-their order. A paused process keeps its inbox growing and wakes up as a zombie.
+A turn hands everything in the inbox (or, now and then, only a part of it) to the core as one pass and carries
+out the actions in their order. A paused process keeps its inbox growing and wakes up as a zombie.
 
-A pass takes no time, unless the process has a `charge`: then its actions are carried out when the time charged has passed, and events wait.
+A pass takes no time, unless the process has a `charge`: then its actions are carried out when the time
+charged has passed, and events wait.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +19,8 @@ from flamestream.simulation.world import SimulationFailure, World
 
 MAX_INBOX = 20_000
 CLOCKS_BEGIN = 1 << 38
-"""Microseconds (three days): so much later than virtual time is what clocks show, so that one can be hours behind it."""
+"""Microseconds (three days): so much later than virtual time is what clocks show, so that one can be hours
+behind it."""
 STALL = (1_000, 80_000)
 """Microseconds that a process stands still within a step."""
 Charge = Callable[[Sequence[Any], Sequence[Any]], int]
@@ -65,7 +68,9 @@ class Process(ABC):
         """Something happened to it."""
         if self.alive:
             self._inbox.append(event)
-            self.world.require(len(self._inbox) <= MAX_INBOX, "8 bounds", f"{len(self._inbox)} events wait at {self.name}")
+            self.world.require(
+                len(self._inbox) <= MAX_INBOX, "8 bounds", f"{len(self._inbox)} events wait at {self.name}"
+            )
             self._wake(self.world.between(1, self._turn_time))  # never at once: a process has a loop
 
     def post_later(self, delay: int, event: Any) -> None:
@@ -128,8 +133,14 @@ class Process(ABC):
             self._wake(1)
 
     def _carry_out_all(self, actions: Sequence[Any]) -> None:
-        last = self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
-        stall = self.world.between(1, len(actions)) if len(actions) > 1 and self.world.hits(self.stall_in_step) else None
+        last = (
+            self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
+        )
+        stall = (
+            self.world.between(1, len(actions))
+            if len(actions) > 1 and self.world.hits(self.stall_in_step)
+            else None
+        )
         for number, action in enumerate(actions):
             if number == last:
                 self.crash()

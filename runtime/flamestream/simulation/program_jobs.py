@@ -1,7 +1,7 @@
 """Jobs for the simulator with every program in event time: sessions, joins, dedup, expiry, users' own.
 
-Two sources lag behind one another and their times go back, so an item meets, replaces or forgets other things in each order that is not the
-true one. Functions raise for some items, at their time too.
+Two sources lag behind one another and their times go back, so an item meets, replaces or forgets other things
+in each order that is not the true one. Functions raise for some items, at their time too.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,9 @@ def program_job(rng: Random) -> SimJob:
     """Any of them."""
     graph = Graph("programs", step=f"{rng.choice([1, 1, 3])}s", shards=rng.choice([1, 3, 8]))
     late = rng.choice([0, 2, 10])
-    left, right = (graph.source(name, at=time_of, unit="s", late=f"{late}s", idle="20ms") for name in ("s0", "s1"))
+    left, right = (
+        graph.source(name, at=time_of, unit="s", late=f"{late}s", idle="20ms") for name in ("s0", "s1")
+    )
     if rng.random() < 0.5:
         left = left.balance(spread).map(same)
     build = rng.choice(PROGRAMS)
@@ -47,18 +49,24 @@ def ranked(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
 
 def aggregated(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Aggregates of windows of a fixed length."""
-    return _aggregated(rng, left.merge(right).window(rng.choice([tumbling("5s"), sliding("8s", every="2s")]), key=key_of))
+    return _aggregated(
+        rng, left.merge(right).window(rng.choice([tumbling("5s"), sliding("8s", every="2s")]), key=key_of)
+    )
 
 
 def joined(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
     """Items that are near each other, and now and then windows over the pairs."""
     low = rng.randint(-5, 2)
-    bounds = {"unbounded": True} if rng.random() < 0.2 else {"within": (f"{low}s", f"{low + rng.randint(0, 6)}s")}
+    bounds = (
+        {"unbounded": True} if rng.random() < 0.2 else {"within": (f"{low}s", f"{low + rng.randint(0, 6)}s")}
+    )
     pairs = left.join(right, on=key_of, how=rng.choice(["inner", "left", "full"]), **bounds)
     if "within" not in bounds or rng.random() < 0.6:
         return pairs
     pairs.late.sink("late-of-join", key=key_of)
-    return pairs.window(tumbling("6s"), key=lambda pair: None).fold(initial=str, combine=lambda a, pair: digest(f"{a}{pair}"))
+    return pairs.window(tumbling("6s"), key=lambda pair: None).fold(
+        initial=str, combine=lambda a, pair: digest(f"{a}{pair}")
+    )
 
 
 def latest(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
@@ -87,15 +95,29 @@ def own(rng: Random, left: Stream[Any], right: Stream[Any]) -> Stream[Any]:
 
 
 Build = Callable[[Random, Stream[Any], Stream[Any]], Stream[Any]]
-PROGRAMS: tuple[Build, ...] = (sessions, sessions, ranked, aggregated, joined, joined, latest, tables, deduplicated, expiring, own)
+PROGRAMS: tuple[Build, ...] = (
+    sessions,
+    sessions,
+    ranked,
+    aggregated,
+    joined,
+    joined,
+    latest,
+    tables,
+    deduplicated,
+    expiring,
+    own,
+)
 
 
 def _aggregated(rng: Random, windows: Windows[Any]) -> Stream[Any]:
     ask: Callable[[Windows[Any]], Stream[Any]] = rng.choice([
-        lambda w: w.fold(initial=str, combine=appended, results=rng.choice(["final", "each"])), lambda w: w.collect(),
-        lambda w: w.top(2, by=lambda event: event[2] % 3), lambda w: w.mean(lambda event: event[2]),
-        lambda w: w.distinct_count(lambda event: event[2]), lambda w: w.max(lambda event: event[1]),
-        lambda w: w.fold(initial=str, combine=lambda a, e: digest(a + e[1]), merge=lambda a, b: digest(a + b)),
+        lambda w: w.fold(initial=str, combine=appended, results=rng.choice(["final", "each"])),
+        lambda w: w.collect(), lambda w: w.top(2, by=lambda event: event[2] % 3),
+        lambda w: w.mean(lambda event: event[2]), lambda w: w.distinct_count(lambda event: event[2]),
+        lambda w: w.max(lambda event: event[1]),
+        lambda w: w.fold(initial=str, combine=lambda a, e: digest(a + e[1]), merge=lambda a,
+            b: digest(a + b)),
     ])  # fmt: skip
     return ask(windows)
 

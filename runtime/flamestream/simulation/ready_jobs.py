@@ -1,7 +1,9 @@
-"""Jobs for the simulator whose functions are ready-made or vectorised: what the native kernel does without objects.
+"""Jobs for the simulator whose functions are ready-made or vectorised: what the native kernel does without
+objects.
 
-They hold everything that such functions meet: fields that are missing or of another type, sums that no payload can hold, floats among
-ints, results that are accumulators, a reduce behind a reduce, and functions over arrays that raise for one item of a batch.
+They hold everything that such functions meet: fields that are missing or of another type, sums that no
+payload can hold, floats among ints, results that are accumulators, a reduce behind a reduce, and functions
+over arrays that raise for one item of a batch.
 """
 
 from dataclasses import dataclass
@@ -64,7 +66,11 @@ AMOUNTS = (1, 2, 300, -7, 70_000, True, 0.5, float("nan"), 1 << 63, -(1 << 62), 
 
 def reading(payload: tuple[str, str]) -> Reading | Bare:
     chance = crc32(payload[1].encode())
-    return Bare(payload[1], payload[0]) if chance % 17 == 0 else Reading(payload[0], payload[1], AMOUNTS[chance % len(AMOUNTS)])
+    return (
+        Bare(payload[1], payload[0])
+        if chance % 17 == 0
+        else Reading(payload[0], payload[1], AMOUNTS[chance % len(AMOUNTS)])
+    )
 
 
 def measured(payload: tuple[str, str]) -> list[Measured]:
@@ -74,7 +80,14 @@ def measured(payload: tuple[str, str]) -> list[Measured]:
         raise ValueError(f"cannot measure {payload[1]!r}")
     note = None if chance % 2 else "ä" * (chance % 50)
     made = Measured(
-        payload[0], payload[1], chance - (1 << 31), chance / 7, payload[1].encode(), chance % 2 == 1, tuple(range(chance % 4)), note
+        payload[0],
+        payload[1],
+        chance - (1 << 31),
+        chance / 7,
+        payload[1].encode(),
+        chance % 2 == 1,
+        tuple(range(chance % 4)),
+        note,
     )
     return [made] * (chance % 3)
 
@@ -82,17 +95,22 @@ def measured(payload: tuple[str, str]) -> list[Measured]:
 @vectorized(takes=tuple[str, ...], makes=Measured)
 def measured_together(pairs: Any) -> Any:
     """`measured`, over arrays."""
-    lists = [[{f: getattr(one, f) for f in Measured.__slots__} for one in measured((key, value))] for key, value in pairs.to_pylist()]
+    lists = [
+        [{f: getattr(one, f) for f in Measured.__slots__} for one in measured((key, value))]
+        for key, value in pairs.to_pylist()
+    ]
     return pa.array(lists, pa.list_(pa.struct([
-        ("note", pa.string()), ("key", pa.large_string()), ("value", pa.string()), ("amount", pa.int32()), ("share", pa.float64()),
-        ("raw", pa.binary()), ("odd", pa.bool_()), ("parts", pa.large_list(pa.int16())),
+        ("note", pa.string()), ("key", pa.large_string()), ("value", pa.string()), ("amount", pa.int32()),
+        ("share", pa.float64()), ("raw", pa.binary()), ("odd", pa.bool_()),
+        ("parts", pa.large_list(pa.int16())),
     ])))  # fmt: skip
 
 
 @vectorized(takes=Measured, makes=Measured)
 def without_notes(values: Any) -> Any:
     columns = {one.name: values.field(one.name) for one in values.type}
-    return pa.StructArray.from_arrays([*(columns[name] for name in columns if name != "note"), pa.nulls(len(values), pa.string())],
+    return pa.StructArray.from_arrays([*(columns[name] for name in columns if name != "note"),
+        pa.nulls(len(values), pa.string())],
                                       [*(name for name in columns if name != "note"), "note"])  # fmt: skip
 
 
@@ -110,14 +128,21 @@ def sums(rng: Random) -> SimJob:
     """Counts and totals, of all that can be added and of what cannot."""
     graph, stream = _source(rng, "sums")
     combine: Any = rng.choice([ready.count(), ready.total("amount")])
-    emit = rng.choice([None, ready.record(Sum, "key", amount=ready.state), ready.record(Reading, "key", "value", amount=ready.state)])
+    emit = rng.choice(
+        [
+            None,
+            ready.record(Sum, "key", amount=ready.state),
+            ready.record(Reading, "key", "value", amount=ready.state),
+        ]
+    )
     out = scatter(rng, stream.map(reading)).reduce(key=_key(rng), combine=combine, emit=emit)
     out.sink("out", key=None if emit is None else ready.field("key"))
     return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
 
 
 def lists(rng: Random) -> SimJob:
-    """Lists of fields, then totals of how long these are; every item crosses workers twice, and so do its tombstones."""
+    """Lists of fields, then totals of how long these are; every item crosses workers twice, and so do its
+    tombstones."""
     graph, stream = _source(rng, "lists")
     names = rng.choice([("value",), ("value", "amount"), ("amount", "key", "value")])
     amount: Any = rng.choice([ready.size, ready.size, ready.state, ready.field("amount")])
@@ -143,7 +168,11 @@ def columns(rng: Random) -> SimJob:
         made.sink("measured", key=ready.field("key"))
     names = tuple(rng.sample(Measured.__slots__, rng.randint(1, 4)))
     emit = rng.choice(
-        [None, ready.record(Reading, "key", "value", amount=ready.size), ready.record(Sum, "key", amount=ready.field("parts"))]
+        [
+            None,
+            ready.record(Reading, "key", "value", amount=ready.size),
+            ready.record(Sum, "key", amount=ready.field("parts")),
+        ]
     )
     out = made.reduce(key=_key(rng), combine=ready.append(*names), emit=emit)
     by_key: Any = rng.choice([ready.field("key"), lambda result: result.key])

@@ -1,4 +1,5 @@
-"""What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the faults."""
+"""What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the
+faults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -48,15 +49,23 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     sites = _sites(rng, job, heal_at)
     slots, workers = rng.choice([4, 8, 8, 16]), rng.choice([1, 2, 3, 4, 4])
     fronts = tuple(
-        FrontSettings(each.front, SourceName(f"s{each.front % job.sources}"), each.timed, each.run_length, each.replayable)
+        FrontSettings(
+            each.front,
+            SourceName(f"s{each.front % job.sources}"),
+            each.timed,
+            each.run_length,
+            each.replayable,
+        )
         for each in sites
     )
     worker = edited_worker(rng, WorkerSettings(
-        job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS, debug=rng.random() < 0.03,
+        job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
+        debug=rng.random() < 0.03,
     ))  # fmt: skip
     return Plan(
-        job, sites, worker, _coordinator(rng, job, worker, workers), workers, standbys=rng.choice([0, 0, 1, 2]),
-        delay=rng.choice([50, 100, 100, 300]), turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
+        job, sites, worker, _coordinator(rng, job, worker, workers), workers,
+        standbys=rng.choice([0, 0, 1, 2]), delay=rng.choice([50, 100, 100, 300]),
+        turn=rng.choice([20, 100, 300]), heal_at=heal_at, encode=rng.random() < 0.1,
         stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None, edited=rng.random() < 0.2,
         parquet=rng.random() < 0.1,
     )  # fmt: skip
@@ -66,8 +75,8 @@ def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
     """The same job with other limits."""
     return replace(
         settings, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
-        delivery_items=rng.choice([1, 3, 50, 8192]), slice_size=rng.choice([1, 4, 128]), slice_bytes=rng.choice([30, 64 << 10]),
-        upload_bytes=rng.choice([1, 40, 64 << 20]),
+        delivery_items=rng.choice([1, 3, 50, 8192]), slice_size=rng.choice([1, 4, 128]),
+        slice_bytes=rng.choice([30, 64 << 10]), upload_bytes=rng.choice([1, 40, 64 << 20]),
     )  # fmt: skip
 
 
@@ -75,8 +84,9 @@ def edited_coordinator(rng: Random, settings: Settings) -> Settings:
     """The same job with other intervals and patience."""
     patient = rng.random() < 0.2  # as users have it: no shorter than it really is
     return replace(
-        settings, interval_us=settings.interval_us and rng.choice([5, 10, 25, 60]) * MS, heartbeat_us=rng.choice([50, 70, 100]) * MS,
-        stuck_us=rng.choice([60, 120]) * MS, grace_us=rng.choice([5, 20, 50]) * MS, rebalance=rng.random() < 0.7,
+        settings, interval_us=settings.interval_us and rng.choice([5, 10, 25, 60]) * MS,
+        heartbeat_us=rng.choice([50, 70, 100]) * MS, stuck_us=rng.choice([60, 120]) * MS,
+        grace_us=rng.choice([5, 20, 50]) * MS, rebalance=rng.random() < 0.7,
         discovery_us=2_000 * MS if patient else 40 * MS, settle_us=1_000 * MS if patient else 20 * MS,
     )  # fmt: skip
 
@@ -90,13 +100,25 @@ Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
 def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
     """Runs whose job asks for `guarantee`, directed further by `direct`."""
-    exactly_once, two_phase, durable = guarantee.startswith("exactly"), guarantee == "exactly-once-2pc", guarantee != "none"
+    exactly_once, two_phase, durable = (
+        guarantee.startswith("exactly"),
+        guarantee == "exactly-once-2pc",
+        guarantee != "none",
+    )
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
         plan, faults = (drawn, chosen) if direct is None else direct(rng, drawn, chosen)
-        worker = replace(plan.worker, exactly_once=exactly_once, two_phase=two_phase, durable=durable, remembered=exactly_once)
+        worker = replace(
+            plan.worker,
+            exactly_once=exactly_once,
+            two_phase=two_phase,
+            durable=durable,
+            remembered=exactly_once,
+        )
         interval = plan.coordinator.interval_us if durable else None
-        coordinator = replace(plan.coordinator, exactly_once=exactly_once, two_phase=two_phase, interval_us=interval)
+        coordinator = replace(
+            plan.coordinator, exactly_once=exactly_once, two_phase=two_phase, interval_us=interval
+        )
         return replace(plan, guarantee=guarantee, worker=worker, coordinator=coordinator), faults
 
     return adjust
@@ -104,9 +126,10 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
 
 def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:
     return edited_coordinator(rng, Settings(
-        job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts), slots=worker.slots,
-        epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS, warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS,
-        drain_us=200 * MS, failures=1000, calm_us=100 * MS,
+        job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts),
+        slots=worker.slots, epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS,
+        warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS, drain_us=200 * MS, failures=1000,
+        calm_us=100 * MS,
     ))  # fmt: skip
 
 
@@ -123,10 +146,15 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
     names = [Partition("")] if timed else [Partition(f"p{i}") for i in range(partitions)]
     span = rng.randint(1, heal_at - EPOCH_START)
     parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
-    numbers = sorted(rng.choice(names) for _ in range(records)) if not job.one_partition else [names[0]] * records
+    numbers = (
+        sorted(rng.choice(names) for _ in range(records)) if not job.one_partition else [names[0]] * records
+    )
     for number, name in enumerate(numbers):
-        parts[name].append(SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0)))
-    stays_open = not timed and rng.random() < 0.3  # nothing but its input moves a timed front: an idle one holds all others back
+        parts[name].append(
+            SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0))
+        )
+    # nothing but its input moves a timed front: an idle one holds all others back
+    stays_open = not timed and rng.random() < 0.3
     for name in names:
         parts[name] = scheduled(rng, parts[name], span)
         if stays_open and rng.random() < 0.5:
@@ -143,8 +171,12 @@ def _idle_for_long(rng: Random, records: list[SimRecord], heal_at: int) -> list[
 
 
 def scheduled(rng: Random, records: list[SimRecord], span: int) -> list[SimRecord]:
-    """Spread over `span`, or in clumps, beginning late now and then (a partition discovered while running); own times lag or lead."""
+    """Spread over `span`, or in clumps, beginning late now and then (a partition discovered while running);
+    own times lag or lead."""
     begin = EPOCH_START + (rng.randrange(span) if rng.random() < 0.3 else 0)
     clumps = [rng.randrange(span) for _ in range(rng.choice([1, 3, 100]))]
     moments = sorted(begin + rng.choice(clumps) + rng.randrange(MS) for _ in records)
-    return [SimRecord(r.payload, at, Timestamp(max(1, at + rng.randint(-20 * MS, 2 * MS)))) for r, at in zip(records, moments, strict=True)]
+    return [
+        SimRecord(r.payload, at, Timestamp(max(1, at + rng.randint(-20 * MS, 2 * MS))))
+        for r, at in zip(records, moments, strict=True)
+    ]

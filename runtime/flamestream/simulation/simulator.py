@@ -1,11 +1,13 @@
 """The simulator: a whole job, with real cores and a false world, on one thread in virtual time from one seed.
 
     safety phase      records arrive, faults strike, every invariant is watched
-    liveness phase    everything is healed; the job has to complete within LIVENESS_LIMIT of virtual time (invariant 9)
+    liveness phase    everything is healed; the job has to complete within LIVENESS_LIMIT of virtual time
+                      (invariant 9)
 
 `simulate(seed)` either returns what it saw or raises SimulationFailure with the command that shows it again.
 
-Does not: search (swarm.py), or simulate the shells: TCP, ZooKeeper, S3 and Spark have integration tests of their own.
+Does not: search (swarm.py), or simulate the shells: TCP, ZooKeeper, S3 and Spark have integration tests of
+their own.
 """
 
 from collections import Counter
@@ -74,11 +76,12 @@ class Timing:
 
 
 def simulate(
-    seed: int, *, broken: Variant | None = None, trace: bool = False, show: Callable[[str], None] | None = None,
-    adjust: Adjust | None = None, job: SimJob | None = None,
+    seed: int, *, broken: Variant | None = None, trace: bool = False,
+    show: Callable[[str], None] | None = None, adjust: Adjust | None = None, job: SimJob | None = None,
     parts: Parts = REFERENCE, timing: Timing | None = None,
 ) -> Result:  # fmt: skip
-    """Simulate one run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it; workers are made of `parts`.
+    """Simulate one run. `trace` keeps (and `show` prints) a line an event; `adjust` and `job` direct it;
+    workers are made of `parts`.
 
     With a `timing`, passes of workers take virtual time, and latency can be measured in it."""
     with broken() if broken is not None else nullcontext():
@@ -95,14 +98,17 @@ class _Run:
         self._parts, self._timing = parts, timing
         rng = Random(seed)
         plan = drawn_plan(rng, job)
-        faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)  # behind the plan, also where nobody uses it: one order of draws
+        # behind the plan, also where nobody uses it: one order of draws
+        faults = drawn_faults(rng, trace, EPOCH_START, plan.heal_at)
         if adjust is not None:
             plan, faults = adjust(rng, plan, faults)
         self.plan, self.enabled = plan, faults.enabled
         self.world = World(seed, rng, trace, faults, plan.guarantee)
         self.outside = _outside(self.world, plan)
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
-        oracle = Oracle(self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter)
+        oracle = Oracle(
+            self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter
+        )
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store)
@@ -133,8 +139,8 @@ class _Run:
     def _result(self, outcome: str) -> Result:
         world, trace = self.world, self.world.trace
         return Result(
-            world.seed, outcome, trace.events, world.now / 1000, self.invariants.delivered, self.enabled, trace.digest,
-            trace.coverage, trace.lines,
+            world.seed, outcome, trace.events, world.now / 1000, self.invariants.delivered, self.enabled,
+            trace.digest, trace.coverage, trace.lines,
         )  # fmt: skip
 
     def _watch(self) -> None:
@@ -145,16 +151,20 @@ class _Run:
         self.world.after(5 * MS, self._watch)
 
     def _close_sources(self) -> None:
-        """Once all else is through: sources that stay open must not hold anything back, so nothing is told to them before (invariant 9)."""
+        """Once all else is through: sources that stay open must not hold anything back, so nothing is told to
+        them before (invariant 9)."""
         if self.invariants.all_through():
             self.world.trace.cover("source.open until all was through")
             for site in self.plan.sites:
                 site.open = False
 
     def _stopped_by_damage(self) -> bool:
-        """An object is damaged for good, so epochs fail and a finite job cannot take its last one: right, if it says which object."""
+        """An object is damaged for good, so epochs fail and a finite job cannot take its last one: right, if
+        it says which object."""
         newest, damaged = self.cluster.newest, self.outside.store.damaged
-        problems = " ".join(newest.status.problems) if newest is not None and newest.status is not None else ""
+        problems = (
+            " ".join(newest.status.problems) if newest is not None and newest.status is not None else ""
+        )
         if not any(name in problems for name in damaged):
             return False
         self.world.trace.cover("job.stopped by damage")
@@ -164,7 +174,10 @@ class _Run:
         newest = self.cluster.newest
         status = None if newest is None else newest.status
         missing = self.oracle.missing_input()
-        return f"no end in sight: {status}; input that has not entered: {missing}; delivered {self.invariants.delivered}"
+        return (
+            f"no end in sight: {status}; input that has not entered: {missing}; delivered "
+            f"{self.invariants.delivered}"
+        )
 
     def _judge(self) -> None:
         """The end is the right one."""
@@ -194,9 +207,14 @@ class _Run:
         journals, outside = self.outside.journals.logs, self.outside
         if any(name in message for name in outside.store.damaged):
             return "a damaged object"
-        if any(f"{name_of_journal(front)} is damaged" in message and log.damaged for front, log in journals.items()):
+        if any(
+            f"{name_of_journal(front)} is damaged" in message and log.damaged
+            for front, log in journals.items()
+        ):
             return "a damaged journal"
-        if any(f"sink {sink!r} has lost data: slot {slot} " in message for sink, slot in self.invariants.lost):
+        if any(
+            f"sink {sink!r} has lost data: slot {slot} " in message for sink, slot in self.invariants.lost
+        ):
             return "lost output"
         return ""
 
@@ -217,7 +235,11 @@ class _Run:
             self._timing.taken(self.world.now, sink, bundle)
 
     def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        plan = replace(self.plan, worker=edited_worker(self.world.rng, self.plan.worker)) if self.plan.edited else self.plan
+        plan = (
+            replace(self.plan, worker=edited_worker(self.world.rng, self.plan.worker))
+            if self.plan.edited
+            else self.plan
+        )
         node = _WatchedWorker(self.world, me, plan, self.outside, ended, self._parts, self.invariants)
         node.charge = None if self._timing is None else self._timing.charge
         return node
@@ -227,8 +249,8 @@ class _WatchedWorker(WorkerNode):
     """A worker node that shows the invariants what it does."""
 
     def __init__(
-        self, world: World, me: WorkerId, plan: Plan, outside: Outside, ended: Callable[[WorkerNode], None], parts: Parts,
-        invariants: Invariants,
+        self, world: World, me: WorkerId, plan: Plan, outside: Outside, ended: Callable[[WorkerNode], None],
+        parts: Parts, invariants: Invariants,
     ) -> None:  # fmt: skip
         self._invariants = invariants
         self._durable = plan.worker.durable
@@ -236,7 +258,8 @@ class _WatchedWorker(WorkerNode):
         super().__init__(world, me, plan.job.graph, plan.worker, outside, ended, parts)
 
     def _unjournalled(self) -> Iterator[tuple[FrontId, Entry]]:
-        """Runs that have entered since this was asked last, where no journal tells of them (guarantee `none`)."""
+        """Runs that have entered since this was asked last, where no journal tells of them (guarantee
+        `none`)."""
         if self._durable:
             return
         if self._entered[0] != self.core.fence:
@@ -276,7 +299,9 @@ def _outside(world: World, plan: Plan) -> Outside:
         sinks.append(plan.worker.dead_letter)
     delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
     return Outside(
-        Network(world, delay, plan.encode), Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
-        Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay), {sink: site(world, sink, delay) for sink in sinks},
-        {site.front: site for site in plan.sites}, delay, plan.turn,
+        Network(world, delay, plan.encode),
+        Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
+        Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay),
+        {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites}, delay,
+        plan.turn,
     )  # fmt: skip

@@ -40,7 +40,8 @@ def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-on
     if processes == 1:
         outcomes = [outcome for chunk in chunks for outcome in some(chunk)]
     else:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:  # no fork: Arrow has threads
+        # no fork: Arrow has threads
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
             outcomes = [outcome for outcomes in pool.map(some, chunks) for outcome in outcomes]
     reports = [outcome for outcome in outcomes if isinstance(outcome, Result)]
     coverage: Counter[str] = Counter()

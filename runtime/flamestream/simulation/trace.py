@@ -1,4 +1,5 @@
-"""The trace of a simulated run: every thing that happened, in order, folded into one hash and, if asked, kept as lines.
+"""The trace of a simulated run: every thing that happened, in order, folded into one hash and, if asked, kept
+as lines.
 
 Two runs of one seed have the same hash (invariant 10), so a failure found once can always be looked at again.
 
@@ -32,7 +33,8 @@ class Trace:
     def note(self, now: int, who: str, what: str, detail: object = "") -> None:
         """`detail` is for readers: its text is made only if lines are kept, and is not part of the hash."""
         self.events += 1
-        self._low = crc32(f"{now} {who} {what}".encode(), self._low)  # without the detail: reprs change with versions
+        # without the detail: reprs change with versions
+        self._low = crc32(f"{now} {who} {what}".encode(), self._low)
         self._high = (self._high * 31 + self._low) & 0xFFFFFFFF
         if self.keep and len(self.lines) < MAX_LINES:
             line = f"{now:>12} {who:<14} {what} {detail}"

@@ -1,6 +1,7 @@
 """A worker process: the real core, with every action handed to a simulated port.
 
-A node is one life: `flamestream.core.worker.worker.Worker` under the ports, exactly as the shell in `flamestream.spark` runs it.
+A node is one life: `flamestream.core.worker.worker.Worker` under the ports, exactly as the shell in
+`flamestream.spark` runs it.
 
 Does not: decide who is started again when (cluster.py).
 """
@@ -36,8 +37,8 @@ class WorkerNode(Process):
     stall_in_step = Fault.WORKER_STALL_IN_STEP
 
     def __init__(
-        self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside, ended: Callable[["WorkerNode"], None],
-        parts: Parts,
+        self, world: World, me: WorkerId, graph: Graph, settings: WorkerSettings, outside: Outside,
+        ended: Callable[["WorkerNode"], None], parts: Parts,
     ) -> None:  # fmt: skip
         super().__init__(world, me, outside.turn)
         self.id = me
@@ -50,7 +51,10 @@ class WorkerNode(Process):
         self._journal = JournalPort(outside.journals, self.post)
         self._snapshots = SnapshotPort(outside.store, me, self.post)
         self._consumers = {sink: ConsumerPort(site, self.post) for sink, site in outside.consumers.items()}
-        self._producers = {front: ProducerPort(world, site, outside.delay, self.post) for front, site in outside.sources.items()}
+        self._producers = {
+            front: ProducerPort(world, site, outside.delay, self.post)
+            for front, site in outside.sources.items()
+        }
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
         self._network.join(me, self.post)
         self._beat()
@@ -81,7 +85,9 @@ class WorkerNode(Process):
                 if self.link is not None:
                     message = action.message
                     warm = self._snapshots.prefetched.warm
-                    self.link.tell_coordinator(replace(message, warm=warm) if isinstance(message, Progress) else message)
+                    self.link.tell_coordinator(
+                        replace(message, warm=warm) if isinstance(message, Progress) else message
+                    )
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
             case a.Pull():
@@ -91,7 +97,9 @@ class WorkerNode(Process):
             case a.Append():
                 entry = action.entry
                 if entry.moves:
-                    self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
+                    self._appended.setdefault(action.front, []).append(
+                        (entry.time, entry.partition, entry.next)
+                    )
                 self._journal.append(action)
             case a.Wake():
                 self.post_later(1, Woken())

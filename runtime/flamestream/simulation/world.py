@@ -1,7 +1,8 @@
 """The world: virtual time, one source of randomness, and what is due when.
 
-Everything that happens in a simulated run is a call in one heap, ordered by virtual time and, within a microsecond, by the order in
-which it was asked for. All randomness comes from `rng`. So the seed decides everything (invariant 10).
+Everything that happens in a simulated run is a call in one heap, ordered by virtual time and, within a
+microsecond, by the order in which it was asked for. All randomness comes from `rng`. So the seed decides
+everything (invariant 10).
 
 Does not: know what is simulated.
 """
@@ -32,9 +33,21 @@ class SimulationFailure(Exception):
     """An invariant does not hold, or the job did not end."""
 
     def __init__(
-        self, seed: int, invariant: str, now: int, detail: str, guarantee: str = "exactly-once", difference: Difference | None = None
+        self,
+        seed: int,
+        invariant: str,
+        now: int,
+        detail: str,
+        guarantee: str = "exactly-once",
+        difference: Difference | None = None,
     ) -> None:
-        self.seed, self.invariant, self.now, self.detail, self.guarantee = seed, invariant, now, detail, guarantee
+        self.seed, self.invariant, self.now, self.detail, self.guarantee = (
+            seed,
+            invariant,
+            now,
+            detail,
+            guarantee,
+        )
         self.difference = difference
         under = "" if guarantee == "exactly-once" else f" --guarantee {guarantee}"
         super().__init__(
@@ -44,13 +57,22 @@ class SimulationFailure(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels between processes of a swarm."""
-        return SimulationFailure, (self.seed, self.invariant, self.now, self.detail, self.guarantee, self.difference)
+        return SimulationFailure, (
+            self.seed,
+            self.invariant,
+            self.now,
+            self.detail,
+            self.guarantee,
+            self.difference,
+        )
 
 
 class World:
     """All that simulated parts share: virtual time, chance, the trace and the faults."""
 
-    def __init__(self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once") -> None:
+    def __init__(
+        self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once"
+    ) -> None:
         self.seed = seed
         self.guarantee = guarantee
         self.rng = rng
@@ -63,7 +85,8 @@ class World:
     def after(self, delay: int, call: Callable[..., None], *args: Any) -> None:
         """Call in `delay` microseconds of virtual time."""
         self._count += 1
-        heappush(self._due, (self.now + delay, self._count, call, args))  # the count decides ties, so the seed decides all (!)
+        # the count decides ties, so the seed decides all (!)
+        heappush(self._due, (self.now + delay, self._count, call, args))
 
     def step(self) -> bool:
         """Do the next thing that is due. False if nothing is."""

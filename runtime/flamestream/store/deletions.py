@@ -1,10 +1,11 @@
-"""Objects that nobody needs any more, on their way out of the store: gathered for a moment, and removed by one request.
+"""Objects that nobody needs any more, on their way out of the store: gathered for a moment, and removed by
+one request.
 
 Where epochs are short a request for each object would cost as much as the epoch.
 
-Keeps: nothing is removed while somebody holds deletions (a snapshot is being copied). Does not: choose what goes
-(core/coordinator/epochs.py), or remember it: what is left when this process ends, or is more than `MAX_WAITING`, is an orphan, which
-costs room and nothing else.
+Keeps: nothing is removed while somebody holds deletions (a snapshot is being copied). Does not: choose what
+goes (core/coordinator/epochs.py), or remember it: what is left when this process ends, or is more than
+`MAX_WAITING`, is an orphan, which costs room and nothing else.
 """
 
 import logging
@@ -24,9 +25,12 @@ log = logging.getLogger(__name__)
 
 
 class Deletions:
-    """The deletions of one store, by way of one queue. `failed` is told of an error that is not the store's."""
+    """The deletions of one store, by way of one queue. `failed` is told of an error that is not the
+    store's."""
 
-    def __init__(self, store: ObjectStore, reactor: Reactor, queue: Queue, failed: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, store: ObjectStore, reactor: Reactor, queue: Queue, failed: Callable[[Exception], None]
+    ) -> None:
         self._store, self._reactor, self._queue, self._failed = store, reactor, queue, failed
         self._waiting: list[str] = []
         self._held = False

@@ -1,12 +1,13 @@
 """The object store on a folder.
 
-An object is written to a temporary file, made durable, and then linked to its name: `link` fails if the name exists, so creating is
-atomic, happens once, and a part of an object is never visible under its name. Temporary files lie in `.tmp` of the same folder; a
-writer holds a lock on its own, so whoever opens the store can tell a dead writer's leftovers from work under way and removes them.
+An object is written to a temporary file, made durable, and then linked to its name: `link` fails if the name
+exists, so creating is atomic, happens once, and a part of an object is never visible under its name.
+Temporary files lie in `.tmp` of the same folder; a writer holds a lock on its own, so whoever opens the store
+can tell a dead writer's leftovers from work under way and removes them.
 
-Keeps: an object that `put_new` reports (as new or as existing) survives a crash of the machine; objects never change.
-Does not: create the root unless told to (a missing one is more likely an unmounted volume than a first start), or retry.
-Source: ours; `link` as create-if-absent is from the open(2) manual's note on O_EXCL.
+Keeps: an object that `put_new` reports (as new or as existing) survives a crash of the machine; objects never
+change. Does not: create the root unless told to (a missing one is more likely an unmounted volume than a
+first start), or retry. Source: ours; `link` as create-if-absent is from the open(2) manual's note on O_EXCL.
 """
 
 import errno
@@ -21,7 +22,8 @@ from flamestream.store.object_names import check_name
 
 TEMPORARY: Final = ".tmp"
 _TRIES: Final = 3
-"""Tries of a write: a cleaner may take its temporary file in the instant before it is locked; more than once is not chance."""
+"""Tries of a write: a cleaner may take its temporary file in the instant before it is locked; more than once
+is not chance."""
 _ABSENT: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _ADVICE: Final = {
     errno.ENOSPC: "free some space",
@@ -72,12 +74,16 @@ class LocalStore:
             return path.read_bytes()
         except _ABSENT:
             self._check_open()
-            raise Corrupt(f"object {name!r} is missing in {self.root}: restore {path} from a backup, or choose an older snapshot") from None
+            raise Corrupt(
+                f"object {name!r} is missing in {self.root}: restore {path} from a backup, or choose an "
+                "older snapshot"
+            ) from None
         except OSError as error:
             unavailable("read", path, error)
 
     def delete(self, *names: str) -> None:
-        """Remove objects; absent ones are fine. Not forced to disk: one that comes back after a crash is an orphan, and harmless."""
+        """Remove objects; absent ones are fine. Not forced to disk: one that comes back after a crash is an
+        orphan, and harmless."""
         for path in [self.root / check_name(name) for name in names]:
             try:
                 path.unlink()
@@ -93,7 +99,9 @@ class LocalStore:
         found = []
         for where, folders, files in os.walk(folder, onerror=_listing_failed):
             folders[:] = [f for f in folders if not f.startswith(".")]
-            found += [Path(where, f).relative_to(self.root).as_posix() for f in files if not f.startswith(".")]
+            found += [
+                Path(where, f).relative_to(self.root).as_posix() for f in files if not f.startswith(".")
+            ]
         return sorted(name for name in found if name.startswith(prefix))
 
     def _write_and_link(self, path: Path, data: bytes | memoryview) -> bool:
@@ -104,7 +112,8 @@ class LocalStore:
             write_all(fd, data)
             if self._durable:
                 os.fsync(fd)
-            created = _link(temporary, path)  # (!) atomic, and fails if the name exists: `rename` would overwrite
+            # (!) atomic, and fails if the name exists: `rename` would overwrite
+            created = _link(temporary, path)
             if self._durable:
                 sync_folder(path.parent)  # also if it exists: its creator may have died before this
             return created

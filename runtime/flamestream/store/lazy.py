@@ -1,9 +1,11 @@
 """An object store that is opened when it is first used, and again as long as that fails.
 
-A process must be able to start, and go on, while its store is away: epochs fail then, the stream does not. It also keeps the slow import
-of an S3 client out of a worker's start; call `warm` in a helper thread to have it over with.
+A process must be able to start, and go on, while its store is away: epochs fail then, the stream does not. It
+also keeps the slow import of an S3 client out of a worker's start; call `warm` in a helper thread to have it
+over with.
 
-Keeps: an error of opening is an error of the call that needed it. Does not: create a store (the launcher does).
+Keeps: an error of opening is an error of the call that needed it. Does not: create a store (the launcher
+does).
 """
 
 import threading
@@ -14,7 +16,8 @@ from flamestream.ports import ObjectStore
 
 
 class LazyStore:
-    """`ports.ObjectStore` that `opened` gives. Its calls block, so they come from helper threads, several at a time."""
+    """`ports.ObjectStore` that `opened` gives. Its calls block, so they come from helper threads, several at
+    a time."""
 
     def __init__(self, opened: Callable[[], ObjectStore]) -> None:
         self._open = opened

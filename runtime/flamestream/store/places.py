@@ -1,14 +1,15 @@
 """The object store that a job's `checkpoint.store` names.
 
-| store                                              | is                                                       |
+| store                                              | is |
 |----------------------------------------------------|----------------------------------------------------------|
-| `/a/folder`, `a/folder`, `file:///a/folder`        | a folder                                                 |
-| `s3://bucket/prefix`                               | S3; keys and region from the environment                 |
-| `s3://bucket/prefix?endpoint=http://host:port`     | another S3 server; also `&region=`                       |
+| `/a/folder`, `a/folder`, `file:///a/folder`        | a folder |
+| `s3://bucket/prefix`                               | S3; keys and region from the environment |
+| `s3://bucket/prefix?endpoint=http://host:port`     | another S3 server; also `&region=` |
 
 >>> store_from("ftp://x")
 Traceback (most recent call last):
-flamestream.model.errors.UserError: checkpoint.store 'ftp://x' has an unknown scheme: use a folder, file:// or s3://bucket/prefix
+flamestream.model.errors.UserError: checkpoint.store 'ftp://x' has an unknown scheme: use a folder, file:// or
+s3://bucket/prefix
 
 Does not: take keys in a URL; URLs end up in logs.
 """
@@ -29,8 +30,11 @@ _REGION: Final = re.compile(r"[-A-Za-z0-9]{1,63}")
 """Bucket and region become parts of a host's name."""
 
 
-def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.store", keys: Keys | None = None) -> ObjectStore:
-    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. `setting` is for messages.
+def store_from(
+    url: str, *, create: bool = False, setting: str = "checkpoint.store", keys: Keys | None = None
+) -> ObjectStore:
+    """The store that `url` names. `create` makes a folder that is missing; buckets are never made. `setting`
+    is for messages.
 
     Without `keys`, boto3 finds them.
     """
@@ -39,7 +43,9 @@ def store_from(url: str, *, create: bool = False, setting: str = "checkpoint.sto
         return LocalStore(_folder(url, url, setting), create=create)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise UserError(f"{setting} {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes")
+            raise UserError(
+                f"{setting} {url!r} names the host {parts.netloc!r}: write file:///folder with three slashes"
+            )
         return LocalStore(_folder(unquote(parts.path), url, setting), create=create)
     if parts.scheme == "s3":
         return _s3(url, setting, keys)
@@ -52,7 +58,9 @@ def _s3(url: str, setting: str, keys: Keys | None) -> ObjectStore:
     access_key, secret_key = keys or (None, None)
     bucket, prefix, options = parsed_s3(url, setting)
     endpoint, region = options.get("endpoint"), options.get("region")
-    return S3Store(bucket, prefix, endpoint=endpoint, region=region, access_key=access_key, secret_key=secret_key)
+    return S3Store(
+        bucket, prefix, endpoint=endpoint, region=region, access_key=access_key, secret_key=secret_key
+    )
 
 
 def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
@@ -62,18 +70,20 @@ def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
     unknown = sorted(options.keys() - {"endpoint", "region"})
     if parts.scheme != "s3" or unknown or not parts.netloc or "@" in parts.netloc:
         raise UserError(
-            f"{setting} {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if needed"
-            + (f", not {', '.join(unknown)}" if unknown else "")
+            f"{setting} {_without_secret(url)!r} must be s3://bucket/prefix with ?endpoint= and &region= if "
+            "needed" + (f", not {', '.join(unknown)}" if unknown else "")
         )
     if not _BUCKET.fullmatch(parts.netloc) or not _REGION.fullmatch(options.get("region", "none")):
         raise UserError(
-            f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, '_' and '-', "
+            f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, '_' "
+            "and '-', "
             "a region of letters, digits and '-'"
         )
     endpoint = urlsplit(options.get("endpoint", "http://none"))
     if endpoint.scheme not in ("http", "https") or not endpoint.netloc:
         raise UserError(
-            f"{setting} {_without_secret(url)!r} cannot be used: its endpoint must be http://HOST[:PORT] or https://HOST[:PORT]"
+            f"{setting} {_without_secret(url)!r} cannot be used: its endpoint must be http://HOST[:PORT] or "
+            "https://HOST[:PORT]"
         )
     return parts.netloc, unquote(parts.path).strip("/"), options
 

@@ -1,11 +1,13 @@
-"""Prefetch: a standby has the committed snapshot at hand, as chains, so that taking over reads nothing and puts nothing together.
+"""Prefetch: a standby has the committed snapshot at hand, as chains, so that taking over reads nothing and
+puts nothing together.
 
-The coordinator names the segments of each commit to workers without slots. A job's commits are one line, no epoch number comes twice, and
-a key has one row an epoch: so whatever a commit adds to the one before is in the segments that are new, in rows of newer epochs, and the
-rest of those (a merge carries old rows along) is at hand. What cannot be read now is read with the next commit, or at the takeover.
+The coordinator names the segments of each commit to workers without slots. A job's commits are one line, no
+epoch number comes twice, and a key has one row an epoch: so whatever a commit adds to the one before is in
+the segments that are new, in rows of newer epochs, and the rest of those (a merge carries old rows along) is
+at hand. What cannot be read now is read with the next commit, or at the takeover.
 
-Keeps: what is at hand is one whole committed snapshot, and `chains` is of the segments asked for and of no others; memory is bounded by
-that snapshot. Does not: fail; an error counts when `chains` meets it.
+Keeps: what is at hand is one whole committed snapshot, and `chains` is of the segments asked for and of no
+others; memory is bounded by that snapshot. Does not: fail; an error counts when `chains` meets it.
 """
 
 import logging
@@ -22,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 class Prefetched:
-    """`read` gives the chains of some segments' rows of epochs above a number; it is called in a helper thread, as is `chains`."""
+    """`read` gives the chains of some segments' rows of epochs above a number; it is called in a helper
+    thread, as is `chains`."""
 
     def __init__(self, reactor: Reactor, read: Callable[[Sequence[SegmentRef], int], list[Chain]]) -> None:
         self._reactor = reactor
@@ -48,11 +51,13 @@ class Prefetched:
 
     @property
     def warm(self) -> bool:
-        """Whether a committed snapshot is at hand. (Read without the lock: whoever reads the next one holds it for long.)"""
+        """Whether a committed snapshot is at hand. (Read without the lock: whoever reads the next one holds
+        it for long.)"""
         return bool(self._names)
 
     def chains(self, segments: Sequence[SegmentRef], slots: Sequence[Slot]) -> list[Chain] | None:
-        """The chains of `slots` in the snapshot of `segments`; None if nothing is at hand. Raises what reading raises."""
+        """The chains of `slots` in the snapshot of `segments`; None if nothing is at hand. Raises what
+        reading raises."""
         with self._lock:
             if not self._names:
                 return None
@@ -77,7 +82,8 @@ class Prefetched:
         for chain in self._read(fresh, self._newest) if fresh else ():
             of_slot = self._chains.setdefault(chain.slot, {})
             key = chain.operation, chain.key
-            of_slot[key] = chain.behind(of_slot.get(key))  # only newer epochs were read, so what is at hand stands before
+            # only newer epochs were read, so what is at hand stands before
+            of_slot[key] = chain.behind(of_slot.get(key))
             self._newest = max(self._newest, chain.epoch)
         self._names = frozenset(ref.name for ref in segments)
 

@@ -1,11 +1,11 @@
 """The object store on S3, or on anything that speaks S3 and keeps `If-None-Match: *`.
 
-Creating is one conditional put. If an answer is lost (s3_answers.py) the put may or may not have happened: it is tried again, and "exists
-already" then means "ours or another's", which reading back decides. Objects are removed many at a time; from a store that does not know
-that request, one after the other.
+Creating is one conditional put. If an answer is lost (s3_answers.py) the put may or may not have happened: it
+is tried again, and "exists already" then means "ours or another's", which reading back decides. Objects are
+removed many at a time; from a store that does not know that request, one after the other.
 
-Keeps: nothing is overwritten; an acknowledged object is there (S3's promise). Does not: create buckets, or keep objects `a` and `a/b`
-apart (some servers cannot; the names in docs/reference/formats.md never do that).
+Keeps: nothing is overwritten; an acknowledged object is there (S3's promise). Does not: create buckets, or
+keep objects `a` and `a/b` apart (some servers cannot; the names in docs/reference/formats.md never do that).
 """
 
 from collections.abc import Callable
@@ -18,7 +18,17 @@ from obstore.exceptions import AlreadyExistsError
 
 from flamestream.model.errors import Corrupt
 from flamestream.store.object_names import check_name
-from flamestream.store.s3_answers import EXISTS, FIRST_SECONDS, MISSING, READ_SECONDS, TRIES, AnswerLost, Pause, Refused, tried
+from flamestream.store.s3_answers import (
+    EXISTS,
+    FIRST_SECONDS,
+    MISSING,
+    READ_SECONDS,
+    TRIES,
+    AnswerLost,
+    Pause,
+    Refused,
+    tried,
+)
 from flamestream.store.s3_client import Bucket, Keys, answer_in, client_of, foreign_errors
 
 __all__ = ["TRIES", "S3Store"]
@@ -27,14 +37,16 @@ T = TypeVar("T")
 
 
 class S3Store:
-    """`ports.ObjectStore` on the objects of `bucket` whose keys begin with `prefix`. Safe to use from several threads."""
+    """`ports.ObjectStore` on the objects of `bucket` whose keys begin with `prefix`. Safe to use from several
+    threads."""
 
     def __init__(
-        self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None, access_key: str | None = None,
-        secret_key: str | None = None, read_seconds: float = READ_SECONDS, pause: Pause = tenacity.nap.sleep,
+        self, bucket: str, prefix: str = "", *, endpoint: str | None = None, region: str | None = None,
+        access_key: str | None = None, secret_key: str | None = None, read_seconds: float = READ_SECONDS,
+        pause: Pause = tenacity.nap.sleep,
     ) -> None:  # fmt: skip
-        """Keys that are not given come from the environment, or from where boto3 looks: now, which may take a moment. Raises UserError if
-        there are none. `pause` is for tests."""
+        """Keys that are not given come from the environment, or from where boto3 looks: now, which may take a
+        moment. Raises UserError if there are none. `pause` is for tests."""
         keys = None if access_key is None else Keys(access_key, secret_key or "")
         self._bucket = Bucket(bucket, endpoint, region, keys, read_seconds)
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
@@ -43,7 +55,8 @@ class S3Store:
         client_of(self._bucket)
 
     def put_new(self, name: str, data: bytes | memoryview) -> bool:
-        """Create the object. False if the name exists already with other bytes than an own lost try may have written."""
+        """Create the object. False if the name exists already with other bytes than an own lost try may have
+        written."""
         key = self._key(name)
         lost = False
 
@@ -75,10 +88,12 @@ class S3Store:
         return self._tried("list", prefix, lambda bucket: self._names(bucket, self._prefix + prefix))
 
     def _tried(self, verb: str, name: str, call: Callable[[Bucket], T]) -> T:
-        """The first try is short, and the next ones come through connections of their own (!): those at hand may lead to a node that is
-        gone, and such a one says nothing for as long as a slow server may take."""
+        """The first try is short, and the next ones come through connections of their own (!): those at hand
+        may lead to a node that is gone, and such a one says nothing for as long as a slow server may take."""
         patience = chain([min(FIRST_SECONDS, self._bucket.seconds)], repeat(self._bucket.seconds))
-        return tried(verb, name, self._where, lambda: call(self._bucket._replace(seconds=next(patience))), self._pause)
+        return tried(
+            verb, name, self._where, lambda: call(self._bucket._replace(seconds=next(patience))), self._pause
+        )
 
     def _put(self, bucket: Bucket, key: str, data: bytes | memoryview) -> bool:
         with foreign_errors():
@@ -99,7 +114,10 @@ class S3Store:
                 answer = answer_in(error)
                 if answer is None or answer.code not in MISSING:
                     raise
-        raise Corrupt(f"object {key!r} is missing in {self._where}: restore it from a backup, or choose an older snapshot")
+        raise Corrupt(
+            f"object {key!r} is missing in {self._where}: restore it from a backup, or choose an older "
+            "snapshot"
+        )
 
     def _delete(self, bucket: Bucket, keys: list[str]) -> None:
         try:
@@ -108,7 +126,8 @@ class S3Store:
             if not bucket.bulk:
                 raise
             self._delete_in(bucket._replace(bulk=False), keys)
-            self._bucket = self._bucket._replace(bulk=False)  # it was the form that was refused, not who asked
+            # it was the form that was refused, not who asked
+            self._bucket = self._bucket._replace(bulk=False)
 
     def _delete_in(self, bucket: Bucket, keys: list[str]) -> None:
         with foreign_errors():

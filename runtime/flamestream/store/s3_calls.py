@@ -1,8 +1,11 @@
-"""Calls to one bucket through boto3, and the one place where botocore's errors become ours: for sources, whose keys are others' choice.
+"""Calls to one bucket through boto3, and the one place where botocore's errors become ours: for sources,
+whose keys are others' choice.
 
-A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (store/s3.py), which cannot name every key.
+A call costs 3 to 4 ms of the interpreter; what an epoch needs goes another way (store/s3.py), which cannot
+name every key.
 
-Keeps: s3_answers.py's bounds; an error says what was called, where, and what to do. Does not: know what objects mean.
+Keeps: s3_answers.py's bounds; an error says what was called, where, and what to do. Does not: know what
+objects mean.
 """
 
 import logging
@@ -16,7 +19,8 @@ T = TypeVar("T")
 
 
 class S3Calls:
-    """The calls to a bucket; keys come from where boto3 looks (environment, profile, instance). Safe to use from several threads."""
+    """The calls to a bucket; keys come from where boto3 looks (environment, profile, instance). Safe to use
+    from several threads."""
 
     def __init__(self, bucket: str, endpoint: str | None = None, region: str | None = None) -> None:
         self.bucket = bucket
@@ -24,7 +28,8 @@ class S3Calls:
         self.client = _client(self.where, endpoint, region)
 
     def call(self, operation: str, accept: frozenset[str] | set[str] = frozenset(), **arguments: Any) -> Any:
-        """The answer to boto3's `operation`, or None if it is an error that the caller accepts. Raises AnswerLost, Refused, UserError."""
+        """The answer to boto3's `operation`, or None if it is an error that the caller accepts. Raises
+        AnswerLost, Refused, UserError."""
         from botocore.exceptions import ClientError
 
         with foreign_errors():
@@ -52,7 +57,9 @@ class foreign_errors:
         from botocore import exceptions as foreign
 
         if isinstance(error, (foreign.NoCredentialsError, foreign.PartialCredentialsError)):
-            raise UserError(f"no S3 credentials: {error}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY") from error
+            raise UserError(
+                f"no S3 credentials: {error}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            ) from error
         if isinstance(error, foreign.ParamValidationError):
             raise UserError(f"S3 cannot take this: {error}; correct its URL in the manifest") from error
         if isinstance(error, foreign.ClientError):
@@ -70,7 +77,8 @@ def _client(where: str, endpoint: str | None, region: str | None) -> Any:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    logging.getLogger("botocore.credentials").setLevel(logging.WARNING)  # where it found keys, each time, is no news
+    # where it found keys, each time, is no news
+    logging.getLogger("botocore.credentials").setLevel(logging.WARNING)
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
@@ -79,6 +87,11 @@ def _client(where: str, endpoint: str | None, region: str | None) -> Any:
     )
     try:
         session = boto3.session.Session()
-        return session.client("s3", endpoint_url=endpoint, region_name=region or session.region_name or "us-east-1", config=config)
+        return session.client(
+            "s3",
+            endpoint_url=endpoint,
+            region_name=region or session.region_name or "us-east-1",
+            config=config,
+        )
     except (BotoCoreError, ValueError) as error:
         raise UserError(f"{where} cannot be used: {error}; correct its URL in the manifest") from error

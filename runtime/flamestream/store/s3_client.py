@@ -1,12 +1,15 @@
-"""The client of S3 for what an epoch needs: whole objects, put, fetched, removed and listed by native code that lets the interpreter go.
+"""The client of S3 for what an epoch needs: whole objects, put, fetched, removed and listed by native code
+that lets the interpreter go.
 
-Through boto3 such a call held the interpreter for 3 to 4 ms, and an epoch took ten of them; here it is 0.3 ms, of which most without the
-interpreter (decision 043). boto3 is only asked for keys that are neither given nor in the environment: profiles, single sign-on, roles.
+Through boto3 such a call held the interpreter for 3 to 4 ms, and an epoch took ten of them; here it is 0.3
+ms, of which most without the interpreter (decision 043). boto3 is only asked for keys that are neither given
+nor in the environment: profiles, single sign-on, roles.
 
-Clients are shared: a process that serves many jobs has one for each bucket and set of keys, and more patient ones for what is big.
+Clients are shared: a process that serves many jobs has one for each bucket and set of keys, and more patient
+ones for what is big.
 
-Keeps: s3_answers.py's bounds for each part of an answer; an upload, of which nothing is heard until all of it is there, has as long as
-a link of `SLOWEST` takes. Does not: try again (store/s3.py).
+Keeps: s3_answers.py's bounds for each part of an answer; an upload, of which nothing is heard until all of it
+is there, has as long as a link of `SLOWEST` takes. Does not: try again (store/s3.py).
 """
 
 import os
@@ -48,7 +51,12 @@ class Keys(NamedTuple):
     """The session's, if these keys are lent."""
 
     def __call__(self) -> "S3Credential":
-        return {"access_key_id": self.access_key, "secret_access_key": self.secret_key, "token": self.token, "expires_at": None}
+        return {
+            "access_key_id": self.access_key,
+            "secret_access_key": self.secret_key,
+            "token": self.token,
+            "expires_at": None,
+        }
 
 
 class Bucket(NamedTuple):
@@ -79,7 +87,8 @@ def answer_in(error: Exception) -> Answer | None:
 
 @contextmanager
 def foreign_errors() -> Iterator[None]:
-    """The one place where obstore's errors become ours: AnswerLost, Refused, or UserError for a prefix that no object can have."""
+    """The one place where obstore's errors become ours: AnswerLost, Refused, or UserError for a prefix that
+    no object can have."""
     try:
         yield
     except (BaseError, OSError) as error:
@@ -88,11 +97,14 @@ def foreign_errors() -> Iterator[None]:
             raise AnswerLost(_first_line(error) + _cause(error)) from error
         judge(found.code, found.status, error)
     except ValueError as error:
-        raise UserError(f"S3 cannot take this: {_first_line(error)}; correct its URL in the manifest") from error
+        raise UserError(
+            f"S3 cannot take this: {_first_line(error)}; correct its URL in the manifest"
+        ) from error
 
 
 def client_of(bucket: Bucket, size: int = 0) -> Client:
-    """The shared client for an upload of `size` bytes. Raises UserError: no keys, or a place that cannot be."""
+    """The shared client for an upload of `size` bytes. Raises UserError: no keys, or a place that cannot
+    be."""
     return _shared(_patient(bucket, size), bucket.keys or _environments_keys())
 
 
@@ -112,7 +124,8 @@ def _environments_keys() -> Keys | None:
 
 @lru_cache(maxsize=256)
 def _shared(bucket: Bucket, keys: Keys | None) -> Client:
-    # Keys go along as a provider and never as settings (!): then the environment's session token would be taken for theirs.
+    # Keys go along as a provider and never as settings (!): then the environment's session token would be
+    # taken for theirs.
     return _with_found_keys(bucket) if keys is None else _made(bucket, keys)
 
 
@@ -126,21 +139,33 @@ def _with_found_keys(bucket: Bucket) -> Client:
         session = boto3.session.Session()
         provider = Boto3CredentialProvider(session, ttl=timedelta(minutes=5))
     except (BotoCoreError, ValueError) as error:
-        raise UserError(f"no S3 credentials for s3://{bucket.name}: {error}; set {_KEYS[0]} and {_KEYS[1]}") from error
+        raise UserError(
+            f"no S3 credentials for s3://{bucket.name}: {error}; set {_KEYS[0]} and {_KEYS[1]}"
+        ) from error
     return _made(bucket._replace(region=bucket.region or session.region_name), provider)
 
 
 def _made(bucket: Bucket, keys: "S3CredentialProvider") -> Client:
     known = os.environ.get
     endpoint = bucket.endpoint or known("AWS_ENDPOINT_URL_S3") or known("AWS_ENDPOINT_URL")
-    where: S3Config = {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
+    where: S3Config = (
+        {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
+    )
     region = bucket.region or known("AWS_REGION") or known("AWS_DEFAULT_REGION") or "us-east-1"
     config: S3Config = {**where, "region": region, "disable_bulk_delete": not bucket.bulk}
     options = _options(bucket)
     try:
-        return Client(bucket.name, config=config, client_options=options, retry_config={"max_retries": 0}, credential_provider=keys)
+        return Client(
+            bucket.name,
+            config=config,
+            client_options=options,
+            retry_config={"max_retries": 0},
+            credential_provider=keys,
+        )
     except (BaseError, ValueError) as error:
-        raise UserError(f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest") from error
+        raise UserError(
+            f"s3://{bucket.name} cannot be used: {_first_line(error)}; correct its URL in the manifest"
+        ) from error
 
 
 def _options(bucket: Bucket) -> "ClientConfig":
@@ -160,14 +185,20 @@ def _root_certificates(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise UserError(f"{_ROOTS}={file} cannot be read: {error.strerror}; correct it, or unset it") from error
+        raise UserError(
+            f"{_ROOTS}={file} cannot be read: {error.strerror}; correct it, or unset it"
+        ) from error
 
 
 def _cause(error: Exception) -> str:
     found = _CAUSE.search(str(error))
     if found is None:
         return ""
-    return f" ({found[2]})" if found[2] else f" (certificate refused: {' '.join(re.findall('[A-Za-z]+', found[1]))})"
+    return (
+        f" ({found[2]})"
+        if found[2]
+        else f" (certificate refused: {' '.join(re.findall('[A-Za-z]+', found[1]))})"
+    )
 
 
 def _first_line(error: Exception) -> str:

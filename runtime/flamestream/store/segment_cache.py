@@ -1,6 +1,8 @@
-"""Segments that this worker wrote last, kept in memory: most are merged soon where epochs are short, and need not be read back and decoded.
+"""Segments that this worker wrote last, kept in memory: most are merged soon where epochs are short, and need
+not be read back and decoded.
 
-Safe to use from several threads: a fence's upload that has been given up can still be putting while the next one's runs.
+Safe to use from several threads: a fence's upload that has been given up can still be putting while the next
+one's runs.
 
 Keeps: at most `bound` bytes, the newest. Does not: promise anything; what is not here is in the store.
 """

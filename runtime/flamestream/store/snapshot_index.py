@@ -1,10 +1,11 @@
 """Manifests in the object store: what a committed snapshot consists of, and how objects leave the store.
 
-A manifest is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes, so a manifest that is
-damaged, exchanged or half written is told from the committed one. For the coordinator's shell; all calls block.
+A manifest is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes,
+so a manifest that is damaged, exchanged or half written is told from the committed one. For the coordinator's
+shell; all calls block.
 
-Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not: choose names or decide what is superfluous.
-Format: docs/reference/formats.md.
+Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not: choose names or decide what
+is superfluous. Format: docs/reference/formats.md.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def write_manifest(store: ObjectStore, name: str, manifest: Manifest) -> str:
-    """Create a manifest, durably, and return its hash. Writing the same again is fine; other bytes under the name are Corrupt."""
+    """Create a manifest, durably, and return its hash. Writing the same again is fine; other bytes under the
+    name are Corrupt."""
     data = encode_manifest(manifest)
     put_and_compare(store, name, data)
     return checksum_of(data)
@@ -35,17 +37,22 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
     data = store.get(name)
     if checksum_of(data) != expected_hash:
         raise Corrupt(
-            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., the job record says "
+            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., the job "
+            "record says "
             f"{expected_hash[:16]}...; restore it from a backup"
         )
     try:
         return from_json(data, Manifest)
     except msgspec.DecodeError as error:
-        raise Corrupt(f"manifest {name} was written by another version: {error}; resume the job with the version that wrote it") from error
+        raise Corrupt(
+            f"manifest {name} was written by another version: {error}; resume the job with the version that "
+            "wrote it"
+        ) from error
 
 
 def delete_objects(store: ObjectStore, names: Sequence[str]) -> Sequence[str]:
-    """Remove objects; absent ones are fine. The names that may be left: orphans, harmless but for their room."""
+    """Remove objects; absent ones are fine. The names that may be left: orphans, harmless but for their
+    room."""
     try:
         store.delete(*names)
     except StoreUnavailable:

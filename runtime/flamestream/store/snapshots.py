@@ -1,15 +1,16 @@
 """Snapshots: rows to segments in the object store, and back.
 
-Everything that takes time runs in a helper thread: encode, merge, checksum, upload, download, decode. Per fence one action is under
-way; a newer fence does not wait for an older one's, whose work gives up at its next slice and whose answer is dropped.
+Everything that takes time runs in a helper thread: encode, merge, checksum, upload, download, decode. Per
+fence one action is under way; a newer fence does not wait for an older one's, whose work gives up at its next
+slice and whose answer is dropped.
 
-An upload writes the rows of an epoch as one segment (several if big). Segments to compact are merged into the same upload, so that
-the result replaces them. After "exists" or a lost answer the object is read back and compared; a nonce in the name keeps two writers
-apart in the first place.
+An upload writes the rows of an epoch as one segment (several if big). Segments to compact are merged into the
+same upload, so that the result replaces them. After "exists" or a lost answer the object is read back and
+compared; a nonce in the name keeps two writers apart in the first place.
 
-Keeps: Uploaded only names objects that are durable; Loaded only has states whose segment has the size and checksum that the manifest
-says (invariant 4). Does not: decide what to compact or delete, or retry longer than the store does (the epoch aborts instead).
-Format: docs/reference/formats.md.
+Keeps: Uploaded only names objects that are durable; Loaded only has states whose segment has the size and
+checksum that the manifest says (invariant 4). Does not: decide what to compact or delete, or retry longer
+than the store does (the epoch aborts instead). Format: docs/reference/formats.md.
 """
 
 import hashlib
@@ -28,7 +29,17 @@ from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor
 from flamestream.store.object_names import plain
 from flamestream.store.prefetch import Prefetched
-from flamestream.store.segment import Part, chains_in, merged, part_of, pause, read_segment, slots_in, table_of, written
+from flamestream.store.segment import (
+    Part,
+    chains_in,
+    merged,
+    part_of,
+    pause,
+    read_segment,
+    slots_in,
+    table_of,
+    written,
+)
 from flamestream.store.segment_cache import SegmentCache
 
 if TYPE_CHECKING:  # a worker's start does not wait for Arrow
@@ -49,7 +60,16 @@ MAX_WAITING: Final = 16
 class StoreSnapshots:
     """`ports.Snapshots` over an object store. `nonce` gives a new short string at each call."""
 
-    def __init__(self, store: ObjectStore, reactor: Reactor, post: Post, *, job: str, writer: WorkerId, nonce: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        reactor: Reactor,
+        post: Post,
+        *,
+        job: str,
+        writer: WorkerId,
+        nonce: Callable[[], str],
+    ) -> None:
         self._store = store
         self._reactor = reactor
         self._post = post
@@ -60,7 +80,9 @@ class StoreSnapshots:
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
         self._cache = SegmentCache(CACHED)
-        self.prefetched = Prefetched(reactor, lambda segments, after: chains_in(self._parts(segments, after=after)))
+        self.prefetched = Prefetched(
+            reactor, lambda segments, after: chains_in(self._parts(segments, after=after))
+        )
 
     def upload(self, action: Upload) -> None:
         """Write rows as segments. Answer: Uploaded or UploadFailed."""
@@ -82,7 +104,9 @@ class StoreSnapshots:
             self._waiting.clear()
             self._under_way = False
         if len(self._waiting) >= MAX_WAITING:
-            problem = StoreUnavailable(f"{MAX_WAITING} snapshot actions wait for a store that does not keep up")
+            problem = StoreUnavailable(
+                f"{MAX_WAITING} snapshot actions wait for a store that does not keep up"
+            )
             self._reactor.soon(partial(self._post, _failed(action, problem)))
             return
         self._waiting.append(action)
@@ -109,12 +133,13 @@ class StoreSnapshots:
         else:
             self._post(result)
 
-    # --- in a helper thread ---------------------------------------------------------------------------------------------------------
+    # --- in a helper thread ---------------------------------------------------------------------------------
 
     def _upload(self, action: Upload) -> Event:
         merge = list(action.compact) if sum(ref.size for ref in action.compact) <= MAX_MERGE else []
         between = partial(self._between, action.fence)
-        tables: Iterable[Table] = (table_of(rows, between) for rows in _cut(action.rows))  # without a merge, one at a time is in memory
+        # without a merge, one at a time is in memory
+        tables: Iterable[Table] = (table_of(rows, between) for rows in _cut(action.rows))
         if merge:
             tables = [merged([*map(self._table, merge), *tables])]
         segments = [self._put(action, table) for table in tables]
@@ -143,9 +168,14 @@ class StoreSnapshots:
         return Loaded(action.fence, chains, held)
 
     def _parts(
-        self, refs: Sequence[SegmentRef], slots: Collection[Slot] | None = None, after: int = -1, between: Callable[[], None] = pause
+        self,
+        refs: Sequence[SegmentRef],
+        slots: Collection[Slot] | None = None,
+        after: int = -1,
+        between: Callable[[], None] = pause,
     ) -> list[Part]:
-        """The wanted rows of some segments, several read at a time: waiting, checksums and decoding all let the interpreter go."""
+        """The wanted rows of some segments, several read at a time: waiting, checksums and decoding all let
+        the interpreter go."""
 
         def part(ref: SegmentRef) -> Part:
             between()
@@ -194,14 +224,17 @@ def checked(data: bytes, ref: SegmentRef) -> bytes:
     """The bytes of a segment. Raises Corrupt if they are not what the manifest says."""
     if len(data) != ref.size or checksum_of(data) != ref.checksum:
         raise Corrupt(
-            f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 {checksum_of(data)[:16]}..., the manifest says "
-            f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older snapshot"
+            f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 "
+            f"{checksum_of(data)[:16]}..., the manifest says "
+            f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older "
+            "snapshot"
         )
     return data
 
 
 def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> None:
-    """Have `name` hold `data`, durably. An existing object with other bytes is Corrupt; a lost answer is settled by reading back."""
+    """Have `name` hold `data`, durably. An existing object with other bytes is Corrupt; a lost answer is
+    settled by reading back."""
     try:
         if store.put_new(name, data):
             return
@@ -210,7 +243,10 @@ def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> 
             return
         raise lost
     if store.get(name) != data:
-        raise Corrupt(f"object {name!r} exists with other bytes: something else writes to this store; give the job a folder of its own")
+        raise Corrupt(
+            f"object {name!r} exists with other bytes: something else writes to this store; give the job a "
+            "folder of its own"
+        )
 
 
 def _holds(store: ObjectStore, name: str, data: bytes | memoryview) -> bool:

@@ -1,16 +1,20 @@
 """The job record in ZooKeeper, by kazoo; and who launches a job.
 
-`/flamestream/<job>/record` holds the record as JSON; its version is ZooKeeper's version of the node. A write names the version it read,
-so of several writers one wins. A write is sent once: a second try could meet the first one's effect and take it for a conflict. If its
-answer is lost, its outcome is unknown (ClusterStateUnavailable), and only reading again tells. Reads are tried again, bounded.
+`/flamestream/<job>/record` holds the record as JSON; its version is ZooKeeper's version of the node. A write
+names the version it read, so of several writers one wins. A write is sent once: a second try could meet the
+first one's effect and take it for a conflict. If its answer is lost, its outcome is unknown
+(ClusterStateUnavailable), and only reading again tells. Reads are tried again, bounded.
 
-`/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a second launcher is refused with
-the holder's name. It goes when the session does and guarantees nothing: the fence in the job record does.
+`/flamestream/<job>/launcher` is a hint for people, an ephemeral node that names who runs the job, so that a
+second launcher is refused with the holder's name. It goes when the session does and guarantees nothing: the
+fence in the job record does.
 
-How it is reached is one value (zookeeper_access.py). With a login every node is its maker's alone; where several jobs share a server,
-zookeeper_rights.py says whose is what. With an authority the session is sealed (zookeeper_tls.py).
+How it is reached is one value (zookeeper_access.py). With a login every node is its maker's alone; where
+several jobs share a server, zookeeper_rights.py says whose is what. With an authority the session is sealed
+(zookeeper_tls.py).
 
-Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls nothing here either.
+Keeps: every call ends within its deadline, whatever ZooKeeper does. Does not: watch; the coordinator polls
+nothing here either.
 """
 
 import logging
@@ -50,21 +54,34 @@ class ClusterState:
         self, access: ZooKeeperAccess, *, session: float = SESSION, connect_within: float = CONNECT_WITHIN,
         refused: type[FlameStreamError] = UserError,
     ) -> None:  # fmt: skip
-        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `refused`: what a call raises that
-        the login has no right to."""
+        """Connect. Raises ClusterStateUnavailable that names the hosts if nobody answers in time. `refused`:
+        what a call raises that the login has no right to."""
         self.hosts, self._refused = access.hosts, refused
         self.session = session
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
         self._tls = TlsHandler(access.authority) if access.authority else None
         sealed = {"handler": self._tls, "use_ssl": True} if self._tls else {}
-        self.client = KazooClient(self.hosts, timeout=session, connection_retry=forever, logger=_quiet(), **sealed, **_as(access.login))
+        self.client = KazooClient(
+            self.hosts,
+            timeout=session,
+            connection_retry=forever,
+            logger=_quiet(),
+            **sealed,
+            **_as(access.login),
+        )
         try:
             self.client.start(timeout=connect_within)
         except KazooTimeoutError as error:
             self.close()
-            wanted = "; over TLS it must not want a certificate of clients (ssl.clientAuth=none)" if self._tls else ""
+            wanted = (
+                "; over TLS it must not want a certificate of clients (ssl.clientAuth=none)"
+                if self._tls
+                else ""
+            )
             asked = self._problem or f"is it running there, and reachable from here?{wanted}"
-            raise ClusterStateUnavailable(f"no ZooKeeper answers at {self.hosts} within {connect_within:g} s: {asked}") from error
+            raise ClusterStateUnavailable(
+                f"no ZooKeeper answers at {self.hosts} within {connect_within:g} s: {asked}"
+            ) from error
 
     @property
     def _problem(self) -> str:
@@ -72,19 +89,22 @@ class ClusterState:
         return self._tls.problem if self._tls else ""
 
     def ask(self, what: str, call: Callable[[], Any]) -> Any:
-        """The result of an asynchronous call of kazoo, in bounded time. Errors that are answers (no node, bad version) pass through."""
+        """The result of an asynchronous call of kazoo, in bounded time. Errors that are answers (no node, bad
+        version) pass through."""
         try:
             return call().get(timeout=ANSWER_WITHIN)
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
         except NoAuthError as error:
             raise self._refused(
-                f"ZooKeeper at {self.hosts} refuses {what}: somebody with another login has made that node. Give the login that made it, "
+                f"ZooKeeper at {self.hosts} refuses {what}: somebody with another login has made that node. "
+                "Give the login that made it, "
                 "or let whoever has it delete the node"
             ) from error
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterStateUnavailable(
-                f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have taken effect: read again"
+                f"ZooKeeper at {self.hosts}: {what} got no answer ({type(error).__name__}); a write may have "
+                "taken effect: read again"
                 + (f" (no new connection: {self._problem})" if self._problem else "")
             ) from error
 
@@ -99,7 +119,10 @@ class ClusterState:
 
     def _children(self, path: str) -> list[str]:
         try:
-            return [f"/{child}" for child in self.ask(f"listing {path}", lambda: self.client.get_children_async(path))]
+            return [
+                f"/{child}"
+                for child in self.ask(f"listing {path}", lambda: self.client.get_children_async(path))
+            ]
         except NoNodeError:
             return []
 
@@ -142,7 +165,8 @@ class ZooKeeperJobRecords:
         return retrying(self._read)
 
     def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
-        """Write if the version is still `version` (None: if there is none). The new version, or None on a conflict."""
+        """Write if the version is still `version` (None: if there is none). The new version, or None on a
+        conflict."""
         data = msgspec.json.encode(record)
         client = self._state.client
         what = f"writing {self._path} over version {version}"
@@ -150,19 +174,25 @@ class ZooKeeperJobRecords:
             if version is None:
                 self._state.ask(what, lambda: client.create_async(self._path, data, self._acl, makepath=True))
                 return 0
-            return int(self._state.ask(what, lambda: client.set_async(self._path, data, version=version)).version)
+            return int(
+                self._state.ask(what, lambda: client.set_async(self._path, data, version=version)).version
+            )
         except (NodeExistsError, BadVersionError, NoNodeError):
             return None
 
     def _read(self) -> tuple[JobRecord, int] | None:
         try:
-            data, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+            data, stat = self._state.ask(
+                f"reading {self._path}", lambda: self._state.client.get_async(self._path)
+            )
         except NoNodeError:
             return None
         try:
             return from_json(data, JobRecord), int(stat.version)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"the job record {self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
+            raise Corrupt(
+                f"the job record {self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}"
+            ) from error
 
 
 class SingleInstance:
@@ -175,9 +205,11 @@ class SingleInstance:
         self._mine = msgspec.json.encode(ProcessIdentity.of_this_process())
 
     def claim(self) -> None:
-        """Take the job, for as long as the session lives. Raises UserError that names the holder if another launcher has it.
+        """Take the job, for as long as the session lives. Raises UserError that names the holder if another
+        launcher has it.
 
-        What a launcher of this machine that is dead has left is removed at once; what is left of one elsewhere goes with its session.
+        What a launcher of this machine that is dead has left is removed at once; what is left of one
+        elsewhere goes with its session.
         """
         for _ in range(CLAIM_TRIES):
             if self._create():
@@ -190,15 +222,20 @@ class SingleInstance:
                 self._remove(version)
                 continue
             raise UserError(
-                f"job {self._job!r} is already run by process {holder.pid} on {holder.host}, since {holder.started}: stop that one first. "
+                f"job {self._job!r} is already run by process {holder.pid} on {holder.host}, since "
+                f"{holder.started}: stop that one first. "
                 "(If that machine is gone, its claim ends by itself within a minute.)"
             )
-        raise ClusterStateUnavailable(f"the claim {self._path} in ZooKeeper at {self._state.hosts} keeps changing: try again")
+        raise ClusterStateUnavailable(
+            f"the claim {self._path} in ZooKeeper at {self._state.hosts} keeps changing: try again"
+        )
 
     def release(self) -> None:
         """Give the job back, if it is ours."""
         try:
-            _, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+            _, stat = self._state.ask(
+                f"reading {self._path}", lambda: self._state.client.get_async(self._path)
+            )
         except NoNodeError:
             return
         if stat.ephemeralOwner == self._state.client.client_id[0]:
@@ -207,24 +244,33 @@ class SingleInstance:
     def _create(self) -> bool:
         create = self._state.client.create_async
         try:
-            self._state.ask(f"creating {self._path}", lambda: create(self._path, self._mine, ephemeral=True, makepath=True))
+            self._state.ask(
+                f"creating {self._path}",
+                lambda: create(self._path, self._mine, ephemeral=True, makepath=True),
+            )
         except NodeExistsError:
             return False
         return True
 
     def _holder(self) -> tuple[ProcessIdentity, int] | None:
         try:
-            data, stat = self._state.ask(f"reading {self._path}", lambda: self._state.client.get_async(self._path))
+            data, stat = self._state.ask(
+                f"reading {self._path}", lambda: self._state.client.get_async(self._path)
+            )
         except NoNodeError:
             return None
         try:
             return from_json(data, ProcessIdentity), int(stat.version)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"{self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}") from error
+            raise Corrupt(
+                f"{self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}"
+            ) from error
 
     def _remove(self, version: int) -> None:
         try:
-            self._state.ask(f"deleting {self._path}", lambda: self._state.client.delete_async(self._path, version=version))
+            self._state.ask(
+                f"deleting {self._path}", lambda: self._state.client.delete_async(self._path, version=version)
+            )
         except (NoNodeError, BadVersionError):
             return  # somebody else was faster
 

@@ -1,15 +1,18 @@
 """A ZooKeeper server in a pod of its own: the image's role `zookeeper`, from PySpark's jars.
 
-`ZOOKEEPER_DATA` is a volume that outlives the pod; its port is 2181. One server: while it is away no epoch commits and no recovery begins,
-and the streams run on. A production set-up names a ZooKeeper ensemble of its own.
+`ZOOKEEPER_DATA` is a volume that outlives the pod; its port is 2181. One server: while it is away no epoch
+commits and no recovery begins, and the streams run on. A production set-up names a ZooKeeper ensemble of its
+own.
 
-`ZOOKEEPER_LOGIN` is a file with the operator's login (user:password), who is the superuser here: so a login that was lost can be made anew,
-and what a job has locked can be removed. The server knows its digest only. Whose nodes are whose: zookeeper_rights.py.
+`ZOOKEEPER_LOGIN` is a file with the operator's login (user:password), who is the superuser here: so a login
+that was lost can be made anew, and what a job has locked can be removed. The server knows its digest only.
+Whose nodes are whose: zookeeper_rights.py.
 
-`ZOOKEEPER_TLS` is a folder with tls.crt and tls.key (a Secret of type kubernetes.io/tls): then every client speaks TLS, and there is no
-port without it. Renewed files are read when the server starts again.
+`ZOOKEEPER_TLS` is a folder with tls.crt and tls.key (a Secret of type kubernetes.io/tls): then every client
+speaks TLS, and there is no port without it. Renewed files are read when the server starts again.
 
-Keeps: acknowledged writes survive the pod; quotas hold; one address has a bounded number of connections. Does not: replicate.
+Keeps: acknowledged writes survive the pod; quotas hold; one address has a bounded number of connections. Does
+not: replicate.
 """
 
 import os
@@ -17,7 +20,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from kazoo.security import make_digest_acl_credential
 
 from flamestream.machine.java import QUICK, find_java
@@ -52,7 +60,8 @@ ssl.protocol=TLS
 ssl.enabledProtocols=TLSv1.3,TLSv1.2
 """
 _OPENSSL: Final = ("netty-tcnative-classes", "netty-tcnative-boringssl-static")
-"""Java's own TLS, in a JVM that starts fast, takes a millisecond for 8 KB: without its second compiler AES is plain Java."""
+"""Java's own TLS, in a JVM that starts fast, takes a millisecond for 8 KB: without its second compiler AES is
+plain Java."""
 _LOGGING: Final = """rootLogger.level = warn
 logger.handshakes.name = org.apache.zookeeper.server.NettyServerCnxnFactory
 logger.handshakes.level = off
@@ -68,14 +77,25 @@ appender.console.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
 
 
 def command(data: Path, scratch: Path, login: str, port: int = PORT, tls: Path | None = None) -> list[str]:
-    """The server's command line; its files of settings are written to `scratch`. `tls`: the folder of its key; None serves without TLS."""
+    """The server's command line; its files of settings are written to `scratch`. `tls`: the folder of its
+    key; None serves without TLS."""
     config, logging = scratch / "zoo.cfg", scratch / "log4j2.properties"
     user, _, password = login.partition(":")
     digest = make_digest_acl_credential(user, password)
-    reached = _SEALED.format(port=port, store=_key_store(tls, scratch / "server.pem")) if tls else _PLAIN.format(port=port)
+    reached = (
+        _SEALED.format(port=port, store=_key_store(tls, scratch / "server.pem"))
+        if tls
+        else _PLAIN.format(port=port)
+    )
     config.write_text(_CONFIG.format(data=data, connections=CONNECTIONS, digest=digest) + reached)
     logging.write_text(_LOGGING)
-    options = [*QUICK, "-Xms16m", "-XX:MaxRAMPercentage=50", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
+    options = [
+        *QUICK,
+        "-Xms16m",
+        "-XX:MaxRAMPercentage=50",
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Dlog4j2.configurationFile={logging}",
+    ]
     small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     return [str(find_java().launcher), *options, *small_log, "-cp", class_path(*_OPENSSL), main, str(config)]
@@ -86,7 +106,10 @@ def _key_store(tls: Path, store: Path) -> Path:
     key = load_pem_private_key((tls / "tls.key").read_bytes(), None)
     store.unlink(missing_ok=True)
     with os.fdopen(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
-        made.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + (tls / "tls.crt").read_bytes())
+        made.write(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + (tls / "tls.crt").read_bytes()
+        )
     return store
 
 

@@ -6,13 +6,15 @@
     /flamestream/JOB/journal/...       the operator's and the job's; how much it may hold is a quota
     /, /zookeeper, /zookeeper/quota    on a server that nobody else uses: the operator's
 
-A right is a digest of a login (user:password) on each node: ZooKeeper has no rights that are inherited, so what stands below a node says
-nothing about it. A session that knows no password has no right anywhere.
+A right is a digest of a login (user:password) on each node: ZooKeeper has no rights that are inherited, so
+what stands below a node says nothing about it. A session that knows no password has no right anywhere.
 
-What older versions left open to everybody is closed once, by whoever leads first: `/flamestream` then bears the mark of the login that has
-closed everything, so a look at it is all that the next leader does. With another login everything is closed again, if that login may.
+What older versions left open to everybody is closed once, by whoever leads first: `/flamestream` then bears
+the mark of the login that has closed everything, so a look at it is all that the next leader does. With
+another login everything is closed again, if that login may.
 
-Keeps: a job's own nodes are made, and bounded, before its record is first read. Does not: know how a job gets its login, or read a record.
+Keeps: a job's own nodes are made, and bounded, before its record is first read. Does not: know how a job gets
+its login, or read a record.
 """
 
 import logging
@@ -42,32 +44,51 @@ log = logging.getLogger(__name__)
 class Rights:
     """The rights of jobs in ZooKeeper, given and taken by the operator's session. Its calls block."""
 
-    def __init__(self, state: ClusterState, login: str, login_of: Callable[[str], str], *, room: int = 0, alone: bool = False) -> None:
-        """`login`: the session's; `login_of` a job. `room`: bytes of a job's journal, 0: any. `alone`: this server is nobody else's."""
+    def __init__(
+        self,
+        state: ClusterState,
+        login: str,
+        login_of: Callable[[str], str],
+        *,
+        room: int = 0,
+        alone: bool = False,
+    ) -> None:
+        """`login`: the session's; `login_of` a job. `room`: bytes of a job's journal, 0: any. `alone`: this
+        server is nobody else's."""
         self._state, self._login_of, self._room, self._alone = state, login_of, room, alone
         self._mark = make_digest_acl_credential(*_parts(login)).encode()
         self._own = [make_digest_acl(*_parts(login), all=True)]
 
     def take(self) -> None:
-        """Make all that is there the operator's and its jobs'. Raises ClusterStateUnavailable if this login has no right to."""
+        """Make all that is there the operator's and its jobs'. Raises ClusterStateUnavailable if this login
+        has no right to."""
         client = self._state.client
         try:
             if self._state.ask(f"reading {ROOT}", lambda: client.get_async(ROOT))[0] == self._mark:
                 return
         except NoNodeError:
             self._create(ROOT, self._own)
-        for path in (*(_SHARED_BY_ALL if self._alone else ()), ROOT):  # ROOT before what is below it: nobody makes more of it meanwhile
+        # ROOT before what is below it: nobody makes more of it meanwhile
+        for path in (*(_SHARED_BY_ALL if self._alone else ()), ROOT):
             self._state.ask(f"closing {path}", partial(client.set_acls_async, path, self._own))
-        foreign = [path for folder in self._children([ROOT]) for path in self._close_job(folder.rpartition("/")[2])]
+        foreign = [
+            path for folder in self._children([ROOT]) for path in self._close_job(folder.rpartition("/")[2])
+        ]
         if foreign:
-            log.error("nodes in ZooKeeper are another login's", extra={"zookeeper": self._state.hosts, "nodes": foreign[:SHOWN]})
+            log.error(
+                "nodes in ZooKeeper are another login's",
+                extra={"zookeeper": self._state.hosts, "nodes": foreign[:SHOWN]},
+            )
         else:
             self._state.ask(f"writing {ROOT}", lambda: client.set_async(ROOT, self._mark))
 
     def prepare(self, job: str) -> None:
         """Make the nodes of `job` that its workers cannot make, and bound what they can."""
         journal = _journal_of(job)
-        if self._state.ask(f"looking for {journal}", lambda: self._state.client.exists_async(journal)) is None:
+        if (
+            self._state.ask(f"looking for {journal}", lambda: self._state.client.exists_async(journal))
+            is None
+        ):
             self._create(folder_of(job), self._own)
             self._create(journal, self.of_journal(job))
         self._bound(journal)
@@ -89,10 +110,11 @@ class Rights:
         """All rights, or its maker could not see whose the nodes are to be that it makes."""
         return [*self._own, make_digest_acl(*_parts(self._login_of(job)), all=True)]
 
-    # --- closing ----------------------------------------------------------------------------------------------------------------------
+    # --- closing --------------------------------------------------------------------------------------------
 
     def _close_job(self, job: str) -> list[str]:
-        """Nodes that are another login's: they are left, only ZooKeeper's own superuser can take them back."""
+        """Nodes that are another login's: they are left, only ZooKeeper's own superuser can take them
+        back."""
         folder, owners = folder_of(job), {"record": self.of_record(job), "journal": self.of_journal(job)}
         foreign = self._close([folder], self._own)
         for child in self._children([folder]):
@@ -100,7 +122,8 @@ class Rights:
         return foreign
 
     def _close_below(self, paths: list[str], acl: list[ACL]) -> list[str]:
-        """The nodes, and what is below them, a level at a time: what is closed gets no more children of strangers."""
+        """The nodes, and what is below them, a level at a time: what is closed gets no more children of
+        strangers."""
         foreign = list[str]()
         while paths:
             foreign += self._close(paths, acl)
@@ -126,10 +149,11 @@ class Rights:
                     yield path, error
                 except (KazooException, KazooTimeoutError) as error:
                     raise ClusterStateUnavailable(
-                        f"ZooKeeper at {self._state.hosts}: closing {path} got no answer ({type(error).__name__})"
+                        f"ZooKeeper at {self._state.hosts}: closing {path} got no answer "
+                        f"({type(error).__name__})"
                     ) from error
 
-    # --- bounds -----------------------------------------------------------------------------------------------------------------------
+    # --- bounds ---------------------------------------------------------------------------------------------
 
     def _bound(self, journal: str) -> None:
         """ZooKeeper keeps to it where its `enforceQuota` is set."""
@@ -146,7 +170,9 @@ class Rights:
     def _create(self, path: str, acl: list[ACL], data: bytes = b"") -> None:
         """Unless it is there. What is missing above it becomes the same's."""
         try:
-            self._state.ask(f"creating {path}", lambda: self._state.client.create_async(path, data, acl, makepath=True))
+            self._state.ask(
+                f"creating {path}", lambda: self._state.client.create_async(path, data, acl, makepath=True)
+            )
         except NodeExistsError:
             return
 

@@ -1,17 +1,18 @@
 """An embedded ZooKeeper: a real server for one machine, from the jars that PySpark brings.
 
-One server a data folder. Whoever opens the folder first starts it and owns it; who comes later is told where it listens and joins. The
-owner's claim is a lock on a file that the server process inherits, so a folder cannot be served twice, not even in the moment between
-the death of an owner and the death of its server. The server listens on loopback only, and ends when its owner does.
+One server a data folder. Whoever opens the folder first starts it and owns it; who comes later is told where
+it listens and joins. The owner's claim is a lock on a file that the server process inherits, so a folder
+cannot be served twice, not even in the moment between the death of an owner and the death of its server. The
+server listens on loopback only, and ends when its owner does.
 
-A restart is on the same port, so clients find it again by themselves; acknowledged writes and sessions survive it (they are
-in the log, which is synced before every acknowledgement).
+A restart is on the same port, so clients find it again by themselves; acknowledged writes and sessions
+survive it (they are in the log, which is synced before every acknowledgement).
 
-It has a login of its own (zookeeper.py), which stands beside the data and which only the folder's owner can read: another user of
-this machine reaches the port, and none of the nodes.
+It has a login of its own (zookeeper.py), which stands beside the data and which only the folder's owner can
+read: another user of this machine reaches the port, and none of the nodes.
 
-Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout). Does not: replicate. A
-cluster uses its own ZooKeeper.
+Keeps: the first client never meets a server that is not ready (it would wait out its whole session timeout).
+Does not: replicate. A cluster uses its own ZooKeeper.
 """
 
 import fcntl
@@ -59,7 +60,8 @@ _NEEDED: Final = (
     "commons-io",
     "commons-cli",
 )
-"""Beginnings of the names of the jars that a server loads classes from: a class path of all of Spark takes seconds to open."""
+"""Beginnings of the names of the jars that a server loads classes from: a class path of all of Spark takes
+seconds to open."""
 
 _CONFIG: Final = """tickTime=500
 dataDir={data}
@@ -152,12 +154,14 @@ class EmbeddedZooKeeper:
         return True
 
     def _join(self) -> str:
-        """The place of the server that somebody else runs on this folder. It may still be starting, or about to end."""
+        """The place of the server that somebody else runs on this folder. It may still be starting, or about
+        to end."""
         deadline = time.monotonic() + JOIN_WITHIN
         while (served := self._served()) is None or not is_ready(served.place):
             if time.monotonic() > deadline:
                 raise ClusterStateUnavailable(
-                    f"{self._folder / 'lock'} is held by another process, but no ZooKeeper answers for {self._folder} after "
+                    f"{self._folder / 'lock'} is held by another process, but no ZooKeeper answers for "
+                    f"{self._folder} after "
                     f"{JOIN_WITHIN:g} s: end that process, or use another folder"
                 )
             time.sleep(POLL)
@@ -170,7 +174,8 @@ class EmbeddedZooKeeper:
             return None  # the owner is just writing it
 
     def _start_somewhere(self) -> str:
-        """Start on a free port. Another process may take it before our server does, so a few ports are tried."""
+        """Start on a free port. Another process may take it before our server does, so a few ports are
+        tried."""
         for attempt in range(PORT_TRIES):
             place = f"{HOST}:{_free_port()}"
             try:
@@ -185,14 +190,17 @@ class EmbeddedZooKeeper:
 
     def _start(self, place: str) -> None:
         (self._folder / "served.json").unlink(missing_ok=True)
-        self._process = start_child(self._command(place), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,))
+        self._process = start_child(
+            self._command(place), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,)
+        )
         deadline = time.monotonic() + READY_WITHIN
         while not is_ready(place):
             ended = self._process.poll()
             if ended is not None or time.monotonic() > deadline:
                 state = "is not ready" if ended is None else f"ended with exit code {ended}"
                 raise ClusterStateUnavailable(
-                    f"the embedded ZooKeeper of {self._folder} {state} at {place}. Its log is {self._folder / 'zookeeper.log'}; "
+                    f"the embedded ZooKeeper of {self._folder} {state} at {place}. Its log is "
+                    f"{self._folder / 'zookeeper.log'}; "
                     f"it printed: {self._printed() or 'nothing'}"
                 )
             time.sleep(POLL)
@@ -200,11 +208,27 @@ class EmbeddedZooKeeper:
 
     def _command(self, place: str) -> list[str | Path]:
         config, logging = self._folder / "zoo.cfg", self._folder / "log4j2.properties"
-        config.write_text(_CONFIG.format(data=self._folder / "data", host=HOST, port=place.rpartition(":")[2]))
+        config.write_text(
+            _CONFIG.format(data=self._folder / "data", host=HOST, port=place.rpartition(":")[2])
+        )
         logging.write_text(_LOGGING.format(folder=self._folder))
-        options = [*QUICK, "-Xms16m", "-Xmx64m", "-XX:+ExitOnOutOfMemoryError", f"-Dlog4j2.configurationFile={logging}"]
+        options = [
+            *QUICK,
+            "-Xms16m",
+            "-Xmx64m",
+            "-XX:+ExitOnOutOfMemoryError",
+            f"-Dlog4j2.configurationFile={logging}",
+        ]
         small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
-        return [self._java.launcher, *options, *small_log, "-cp", class_path(), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config]
+        return [
+            self._java.launcher,
+            *options,
+            *small_log,
+            "-cp",
+            class_path(),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            config,
+        ]
 
     def _printed(self) -> str:
         """The end of what the server wrote to its output."""
@@ -216,7 +240,10 @@ class EmbeddedZooKeeper:
 def login_of(folder: Path) -> str:
     """user:password of the server that serves `folder`, made when it is first asked for."""
     file = folder / "login"
-    with suppress(FileExistsError), os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh:
+    with (
+        suppress(FileExistsError),
+        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh,
+    ):
         fresh.write(f"flamestream:{secrets.token_hex(16)}")
     return file.read_text()
 
@@ -226,12 +253,15 @@ def class_path(*more: str) -> str:
     jars = spark_jars()
     found = sorted(str(jar) for jar in jars.glob("*.jar") if jar.name.startswith((*_NEEDED, *more)))
     if not any("/zookeeper-3" in jar for jar in found):
-        raise ClusterStateUnavailable(f"no ZooKeeper among PySpark's jars in {jars}: install pyspark as requirements/run.txt pins it")
+        raise ClusterStateUnavailable(
+            f"no ZooKeeper among PySpark's jars in {jars}: install pyspark as requirements/run.txt pins it"
+        )
     return ":".join(found)
 
 
 def is_ready(place: str, *, sealed: bool = False) -> bool:
-    """Whether a ZooKeeper at `place` (host:port) serves clients, by its own word. `sealed`: over TLS, whoever it is."""
+    """Whether a ZooKeeper at `place` (host:port) serves clients, by its own word. `sealed`: over TLS, whoever
+    it is."""
     host, _, port = place.rpartition(":")
     try:
         with ExitStack() as stack:

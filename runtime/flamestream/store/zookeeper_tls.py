@@ -1,10 +1,11 @@
 """How a session with ZooKeeper is sealed: TLS whose other end is named by one authority, and by nothing else.
 
-kazoo can speak TLS, but it trusts every authority of the machine beside the one that it is given, and keeps to itself why a handshake
-failed. So the connection is made here, and kazoo goes on with it.
+kazoo can speak TLS, but it trusts every authority of the machine beside the one that it is given, and keeps
+to itself why a handshake failed. So the connection is made here, and kazoo goes on with it.
 
-Keeps: no byte of a session, its login least of all, is sent before the server has proved the name that it was dialled by, with a
-certificate of `authority`. Does not: prove the client (its login does, inside the session).
+Keeps: no byte of a session, its login least of all, is sent before the server has proved the name that it was
+dialled by, with a certificate of `authority`. Does not: prove the client (its login does, inside the
+session).
 """
 
 import socket
@@ -15,8 +16,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 
 
 def trusting(authority: str) -> ssl.SSLContext:
-    """A client's settings: TLS 1.2 at least, this authority (PEM) alone, and the name is looked at. Raises SSLError, ValueError or
-    TypeError if it is none."""
+    """A client's settings: TLS 1.2 at least, this authority (PEM) alone, and the name is looked at. Raises
+    SSLError, ValueError or TypeError if it is none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=authority)
@@ -31,7 +32,9 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has
         self._trusting = trusting(authority)
         self.problem = ""
 
-    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: Any) -> ssl.SSLSocket:
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
+    ) -> ssl.SSLSocket:
         """A connection whose server has proved `hostname`."""
         try:
             plain = socket.create_connection(address, timeout)
@@ -47,8 +50,11 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has
         self.problem = ""
         return sealed
 
-    def select(self, readers: list[Any], writers: list[Any], odd: list[Any], timeout: float | None) -> tuple[list[Any], ...]:
-        """As select, but what TLS has unsealed and nobody has read counts as there: its socket has no byte left that would show it."""
+    def select(
+        self, readers: list[Any], writers: list[Any], odd: list[Any], timeout: float | None
+    ) -> tuple[list[Any], ...]:
+        """As select, but what TLS has unsealed and nobody has read counts as there: its socket has no byte
+        left that would show it."""
         unread = [one for one in readers if isinstance(one, ssl.SSLSocket) and one.pending()]
         ready: tuple[list[Any], ...] = super().select(readers, writers, odd, 0 if unread else timeout)
         return [*ready[0], *(one for one in unread if one not in ready[0])], *ready[1:]
@@ -58,7 +64,8 @@ def _sentence(error: OSError, name: str) -> str:
     """A failed connection in words for whoever set it up; "" for one that TLS has no part in."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            f"its certificate is refused ({error.verify_message}): the authority that is trusted must have signed it, for {name}, and it "
+            f"its certificate is refused ({error.verify_message}): the authority that is trusted must have "
+            f"signed it, for {name}, and it "
             "must not have expired; give the authority that signed it, or the server a new certificate"
         )
     if isinstance(error, ssl.SSLError):

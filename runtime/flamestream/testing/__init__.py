@@ -1,4 +1,5 @@
-"""The test kit, public: what a user needs to test a graph, a source or a sink the way the engine itself is tested.
+"""The test kit, public: what a user needs to test a graph, a source or a sink the way the engine itself is
+tested.
 
 | to                                                     | use                                              |
 |--------------------------------------------------------|--------------------------------------------------|
@@ -17,4 +18,15 @@ from flamestream.simulation.simulator import Charge, Result, SimulationFailure, 
 from flamestream.simulation.swarm import SwarmResult, swarm
 from flamestream.testing.graph_check import CheckFailed, check
 
-__all__ = ["Charge", "CheckFailed", "Result", "SimulationFailure", "SwarmResult", "Timing", "Variant", "check", "simulate", "swarm"]
+__all__ = [
+    "Charge",
+    "CheckFailed",
+    "Result",
+    "SimulationFailure",
+    "SwarmResult",
+    "Timing",
+    "Variant",
+    "check",
+    "simulate",
+    "swarm",
+]

@@ -1,10 +1,12 @@
 """The audit: did every result that had to be there arrive once, in its slot and in order?
 
-`audit` compares what the sinks were given with what the reference interpreter gives for the recorded input, item by item, by meta and
-payload: by values with their types, and not by an encoding, whose mistakes would be on both sides.
+`audit` compares what the sinks were given with what the reference interpreter gives for the recorded input,
+item by item, by meta and payload: by values with their types, and not by an encoding, whose mistakes would be
+on both sides.
 
-What a slot lacks before its own last item is lost. What it lacks behind that is lost if it is `due`, and else not due yet: who audits
-says which results had to be there, so that a slot which is silent for ever is lost output and not output under way.
+What a slot lacks before its own last item is lost. What it lacks behind that is lost if it is `due`, and else
+not due yet: who audits says which results had to be there, so that a slot which is silent for ever is lost
+output and not output under way.
 
 >>> from flamestream.model.meta import meta_of
 >>> from flamestream.model.time import Time
@@ -15,9 +17,9 @@ says which results had to be there, so that a slot which is silent for ever is l
 >>> verdict.lost, verdict.not_due
 (0, 1)
 
-Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost or not due. Does not: know how outputs were read, or
-what had to be there (cli/audit.py).
-Source: "Delivery, consistency and determinism" (the delivery paper), definition 6.
+Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost or not due. Does not: know
+how outputs were read, or what had to be there (cli/audit.py). Source: "Delivery, consistency and determinism"
+(the delivery paper), definition 6.
 """
 
 from collections import Counter, defaultdict
@@ -79,7 +81,8 @@ class Verdict:
         return not (self.lost or self.doubled or self.foreign or self.misplaced or self.reordered)
 
     def keeps(self, guarantee: str) -> bool:
-        """Whether a job with this guarantee may have delivered so. Under at-least-once repeats of equal (meta, bytes) do not count."""
+        """Whether a job with this guarantee may have delivered so. Under at-least-once repeats of equal
+        (meta, bytes) do not count."""
         wrong = self.lost or self.foreign or self.misplaced or self.reordered
         return not wrong if guarantee == "at-least-once" else self.clean
 
@@ -95,27 +98,42 @@ class _Identity(NamedTuple):
 
 def audit(expected: Expected, delivered: History) -> Verdict:
     """Compare the outputs of all sinks."""
-    results = {_Identity(each.meta, sink, exact(each.payload)): each for sink, given in expected.items() for each in given}
-    items = [(_Identity(item.meta, sink, exact(item.payload)), item) for sink, given in delivered.items() for item in given]
+    results = {
+        _Identity(each.meta, sink, exact(each.payload)): each
+        for sink, given in expected.items()
+        for each in given
+    }
+    items = [
+        (_Identity(item.meta, sink, exact(item.payload)), item)
+        for sink, given in delivered.items()
+        for item in given
+    ]
     got = Counter(identity for identity, _ in items)  # by meta and exact value, not by an encoding (!)
     newest = _newest(results, got)
     absent = [identity for identity in results if identity not in got]
     lost = [i for i in absent if results[i].due or i.meta < newest.get((i.sink, results[i].slot), LEAST)]
-    doubled, foreign = Counter({i: n - 1 for i, n in got.items() if i in results and n > 1}), [i for i, _ in items if i not in results]
+    doubled, foreign = (
+        Counter({i: n - 1 for i, n in got.items() if i in results and n > 1}),
+        [i for i, _ in items if i not in results],
+    )
     misplaced = [i for i, item in items if i in results and results[i].slot not in (None, item.slot)]
     late = [i for sink in delivered for i in _behind(sink, delivered[sink])]
     told = {"lost": lost, "doubled": doubled, "foreign": foreign, "misplaced": misplaced, "reordered": late}
     first = min(
-        ((i, what) for what, found in told.items() for i in found), key=lambda each: (each[0].meta, each[0].sink, each[1]), default=None
+        ((i, what) for what, found in told.items() for i in found),
+        key=lambda each: (each[0].meta, each[0].sink, each[1]),
+        default=None,
     )
     return Verdict(
-        expected=len(results), delivered=len(items), lost=len(lost), not_due=len(absent) - len(lost), doubled=doubled.total(),
-        foreign=len(foreign), misplaced=len(misplaced), reordered=len(late),
+        expected=len(results), delivered=len(items), lost=len(lost), not_due=len(absent) - len(lost),
+        doubled=doubled.total(), foreign=len(foreign), misplaced=len(misplaced), reordered=len(late),
         first_difference=_told(*first, results, items) if first else "",
     )  # fmt: skip
 
 
-def _newest(results: Mapping[_Identity, Result], got: Iterable[_Identity]) -> dict[tuple[str, Slot | None], Meta]:
+def _newest(
+    results: Mapping[_Identity, Result], got: Iterable[_Identity]
+) -> dict[tuple[str, Slot | None], Meta]:
     """The last item that each slot has of those that belong there."""
     newest: dict[tuple[str, Slot | None], Meta] = {}
     for identity in got:
@@ -140,8 +158,18 @@ def _behind(sink: str, items: Iterable[Delivered]) -> Iterator[_Identity]:
         newest[item.slot] = (max(sequence, item.sequence), max(meta, item.meta))
 
 
-def _told(identity: _Identity, what: str, results: Mapping[_Identity, Result], items: Iterable[tuple[_Identity, Delivered]]) -> str:
+def _told(
+    identity: _Identity,
+    what: str,
+    results: Mapping[_Identity, Result],
+    items: Iterable[tuple[_Identity, Delivered]],
+) -> str:
     result = results.get(identity)
-    value = repr(next(item.payload for each, item in items if each == identity) if result is None else result.payload)
+    value = repr(
+        next(item.payload for each, item in items if each == identity) if result is None else result.payload
+    )
     short = value if len(value) <= 200 else f"{value[:200]}..."
-    return f"{what} in sink {identity.sink!r}: {short} at time {time_of_meta(identity.meta)} (meta {identity.meta.hex()})"
+    return (
+        f"{what} in sink {identity.sink!r}: {short} at time {time_of_meta(identity.meta)} (meta "
+        f"{identity.meta.hex()})"
+    )

@@ -1,7 +1,8 @@
 """A reference consumer: what the far end of a socket sink has to do, in memory, and a server around it.
 
-`Consumer` is the whole duty of a consumer in a page; `ConsumerServer` speaks docs/reference/wire-protocol.md in a thread of its own.
-Both are for tests, benchmarks, and as a model for a consumer of one's own (which would keep `_fences` and the ledger on disk).
+`Consumer` is the whole duty of a consumer in a page; `ConsumerServer` speaks docs/reference/wire-protocol.md
+in a thread of its own. Both are for tests, benchmarks, and as a model for a consumer of one's own (which
+would keep `_fences` and the ledger on disk).
 
 >>> consumer = Consumer()
 >>> consumer.open(Fence(Attempt(2), LayoutVersion(0)), [Slot(7)])
@@ -66,7 +67,9 @@ class Consumer:
 class ConsumerServer:
     """A `Consumer` behind a TCP port, in a thread of its own; `on_bundles` is called in that thread."""
 
-    def __init__(self, on_bundles: OnBundles | None = None, *, consumer: Consumer | None = None, port: int = 0) -> None:
+    def __init__(
+        self, on_bundles: OnBundles | None = None, *, consumer: Consumer | None = None, port: int = 0
+    ) -> None:
         """`consumer` and `port` of an earlier server: it has been restarted."""
         self.consumer = consumer or Consumer(on_bundles)
         self._reactor = EpollReactor()
@@ -117,7 +120,9 @@ class ConsumerServer:
         def closed(_: str) -> None:
             self._connections.discard(connection)
 
-        connection = FrameConnection(self._reactor, sock, wire.MAX_FRAME, lambda frames: self._frames(connection, frames), closed)
+        connection = FrameConnection(
+            self._reactor, sock, wire.MAX_FRAME, lambda frames: self._frames(connection, frames), closed
+        )
         self._connections.add(connection)
 
     def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:

@@ -1,30 +1,39 @@
-"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks (docs/reference/connectors.md).
+"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks
+(docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink(check, tmp_path):
         check(MyOutside(tmp_path))
 
-An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each check states one promise:
+An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each
+check states one promise:
 
-| promise                     | checks                                                                                              |
+| promise                     | checks |
 |-----------------------------|-----------------------------------------------------------------------------------------------------|
-| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size        |
-| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race              |
-| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side          |
-| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close`                                        |
+| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size |
+| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race |
+| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side |
+| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close` |
 
-Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), consumer_outages.py (its server can be
-killed and started) and consumer_kills.py (workers that are processes of their own are killed).
+Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), consumer_outages.py
+(its server can be killed and started) and consumer_kills.py (workers that are processes of their own are
+killed).
 
 Does not: measure.
-"""
+"""  # noqa: E501
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    LastBundle,
+    SinkFailed,
+    SinkFenced,
+    SinkOpened,
+)
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SequenceNumber, SinkName, Slot
 from flamestream.model.payload import encode_items
 from flamestream.ports import Consumer, Post, Reactor
@@ -61,7 +70,9 @@ def fence(attempt: int, layout: int = 1) -> Fence:
 def bundle(slot: int, sequence: int, text: str = "") -> Bundle:
     """A bundle of one item whose bytes depend on the arguments alone."""
     meta = sequence.to_bytes(9, "big") + bytes([slot])
-    return Bundle(Slot(slot), SequenceNumber(sequence), meta, encode_items([(meta, text or f"{slot}/{sequence}")]))
+    return Bundle(
+        Slot(slot), SequenceNumber(sequence), meta, encode_items([(meta, text or f"{slot}/{sequence}")])
+    )
 
 
 class Worker:
@@ -115,7 +126,10 @@ def check_last_bundle_is_kept_for_the_next_owner(outside: Outside) -> None:
         first.deliver(fence(1), bundle(0, 1), bundle(1, 1))
         first.deliver(fence(1), bundle(1, 2))
         last = Worker(outside, "w2", first.driver).open(fence(2), 0, 1)
-    assert last == {Slot(slot): LastBundle(b.sequence, b.t_last, b.items) for slot, b in enumerate([bundle(0, 1), bundle(1, 2)])}
+    assert last == {
+        Slot(slot): LastBundle(b.sequence, b.t_last, b.items)
+        for slot, b in enumerate([bundle(0, 1), bundle(1, 2)])
+    }
 
 
 def check_last_bundle_survives_attempts_without_output(outside: Outside) -> None:
@@ -207,7 +221,9 @@ def check_workers_of_one_attempt_share_it(outside: Outside) -> None:
             first.deliver(fence(1), bundle(0, sequence))
             second.deliver(fence(1), bundle(1, sequence))
         assert {last.sequence for last in Worker(outside, "w3", driver).open(fence(2), 0, 1).values()} == {3}
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in (1, 2, 3)]
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [
+        (slot, s) for slot in (0, 1) for s in (1, 2, 3)
+    ]
 
 
 def check_each_slot_keeps_its_order(outside: Outside) -> None:
@@ -224,7 +240,9 @@ def check_what_is_acknowledged_is_there(outside: Outside) -> None:
         worker.open(fence(1), 0, 1)
         for sequence in (1, 2, 3):
             worker.deliver(fence(1), bundle(0, sequence), bundle(1, sequence))
-            assert sorted(outside.taken()) == [(slot, s, bundle(slot, s).items) for slot in (0, 1) for s in range(1, sequence + 1)]
+            assert sorted(outside.taken()) == [
+                (slot, s, bundle(slot, s).items) for slot in (0, 1) for s in range(1, sequence + 1)
+            ]
 
 
 def check_a_delivery_of_many_slots(outside: Outside) -> None:
@@ -235,7 +253,9 @@ def check_a_delivery_of_many_slots(outside: Outside) -> None:
             worker.deliver(fence(1), *(bundle(slot, sequence) for slot in slots))
         worker.deliver(fence(1), *(bundle(slot, 3) for slot in slots[::7]))
         last = Worker(outside, "w2", worker.driver).open(fence(2), *slots)
-    assert {slot: found.items for slot, found in last.items()} == {slot: bundle(slot, 2 + (slot % 7 == 0)).items for slot in slots}
+    assert {slot: found.items for slot, found in last.items()} == {
+        slot: bundle(slot, 2 + (slot % 7 == 0)).items for slot in slots
+    }
 
 
 def check_an_item_may_be_big(outside: Outside) -> None:
@@ -243,7 +263,9 @@ def check_an_item_may_be_big(outside: Outside) -> None:
     with one_worker(outside) as worker:
         worker.open(fence(1), 0)
         worker.deliver(fence(1), bundle(0, 1, text))
-        assert Worker(outside, "w2", worker.driver).open(fence(2), 0)[Slot(0)].items == bundle(0, 1, text).items
+        assert (
+            Worker(outside, "w2", worker.driver).open(fence(2), 0)[Slot(0)].items == bundle(0, 1, text).items
+        )
 
 
 def check_slots_change_their_owners(outside: Outside) -> None:
@@ -256,11 +278,14 @@ def check_slots_change_their_owners(outside: Outside) -> None:
                 assert (last[Slot(slot)].sequence if last else 0) == layout - 1
             for number, worker in enumerate(owners):
                 worker.deliver(fence(1, layout), bundle((number + layout) % 2, layout))
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in range(1, 5)]
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [
+        (slot, s) for slot in (0, 1) for s in range(1, 5)
+    ]
 
 
 def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
-    """Either it is acknowledged, then the new owner knows it; or it is refused, and then it may be there or not, but only once."""
+    """Either it is acknowledged, then the new owner knows it; or it is refused, and then it may be there or
+    not, but only once."""
     with PortDriver() as driver:
         owner, sequence = Worker(outside, "w0", driver), 0
         owner.open(fence(1), 0)
@@ -283,7 +308,9 @@ def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
 def _is_acknowledged(driver: PortDriver, under: Fence, number: int) -> bool:
     """Wait for the answer of a delivery: acknowledged, or fenced."""
     answers = (BundlesAcknowledged(under, SINK, number), SinkFenced(under, SINK))
-    driver.until(lambda: any(event in answers for event in driver.events), f"an answer to delivery {number} of {under}")
+    driver.until(
+        lambda: any(event in answers for event in driver.events), f"an answer to delivery {number} of {under}"
+    )
     found = next(event for event in driver.events if event in answers)
     driver.events.remove(found)
     return found == answers[0]
@@ -300,7 +327,8 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
 
 
 def check_torn_at_any_byte(outside: TearableOutside) -> None:
-    """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on behind it."""
+    """Whatever is left of the last write, the delivery before it is whole, and the next attempt goes on
+    behind it."""
     with PortDriver() as driver:
         worker = Worker(outside, "w0", driver)
         worker.open(fence(1), 0, 1)
@@ -311,12 +339,15 @@ def check_torn_at_any_byte(outside: TearableOutside) -> None:
         tears = 0
         while outside.tear():
             tears += 1
-            assert [sequence for slot, sequence, _ in outside.taken() if slot == 0] == [1], f"{tears} bytes torn off"
+            assert [sequence for slot, sequence, _ in outside.taken() if slot == 0] == [1], (
+                f"{tears} bytes torn off"
+            )
         assert tears > 8, "there was nothing to tear"
 
 
 def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
-    """A delivery that a zombie had under way when it was replaced is taken before the heir has looked, or never."""
+    """A delivery that a zombie had under way when it was replaced is taken before the heir has looked, or
+    never."""
     with PortDriver() as driver:
         for attempt in range(1, 6):
             zombie, heir = Worker(outside, f"z{attempt}", driver), Worker(outside, f"h{attempt}", driver)
@@ -327,7 +358,9 @@ def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
             last = heir.open(newer, 0).get(Slot(0))
             driver.settle()
             taken = [sequence for _, sequence, _ in outside.taken()]
-            assert taken == list(range(1, (last.sequence if last else 0) + 1)), f"taken {taken}, but the heir was told {last}"
+            assert taken == list(range(1, (last.sequence if last else 0) + 1)), (
+                f"taken {taken}, but the heir was told {last}"
+            )
             driver.events.clear()
 
 

@@ -1,4 +1,5 @@
-"""What a consumer must do whose workers die: deliveries by processes of their own, killed with SIGKILL in the middle.
+"""What a consumer must do whose workers die: deliveries by processes of their own, killed with SIGKILL in the
+middle.
 
     def test_my_sink_outlives_its_workers(tmp_path):
         check_killed_at_any_moment(MyOutside(tmp_path))
@@ -26,7 +27,8 @@ class SpecOutside(Outside, Protocol):
 
 
 def check_killed_at_any_moment(outside: SpecOutside, seed: int = 1, lives: int = 6, items: int = 400) -> None:
-    """Workers die by SIGKILL in the middle of deliveries; each item is taken once, in order, and none that was acknowledged is missing."""
+    """Workers die by SIGKILL in the middle of deliveries; each item is taken once, in order, and none that
+    was acknowledged is missing."""
     rng = random.Random(seed)
     slots = list(range(8))
     acknowledged = dict.fromkeys(slots, 0)
@@ -39,9 +41,13 @@ def check_killed_at_any_moment(outside: SpecOutside, seed: int = 1, lives: int =
     found: dict[int, list[tuple[bytes, object]]] = {slot: [] for slot in slots}
     for slot, _, encoded in outside.taken():
         found[slot] += decode_items(encoded)
-    assert acknowledged == dict.fromkeys(slots, items), f"seed {seed}: the last worker did not get through: {acknowledged}"
+    assert acknowledged == dict.fromkeys(slots, items), (
+        f"seed {seed}: the last worker did not get through: {acknowledged}"
+    )
     for slot in slots:
-        assert found[slot] == wanted[slot], f"seed {seed}, slot {slot}: {_difference(found[slot], wanted[slot])}"
+        assert found[slot] == wanted[slot], (
+            f"seed {seed}, slot {slot}: {_difference(found[slot], wanted[slot])}"
+        )
 
 
 def _one_life(config: dict[str, Any], deliveries: int | None, more_seconds: float) -> dict[str, int]:
@@ -58,12 +64,18 @@ def _one_life(config: dict[str, Any], deliveries: int | None, more_seconds: floa
                 break
         for line in process.stdout:
             told = json.loads(line) if line.endswith("}\n") else told
-    assert deliveries is not None or process.returncode == 0, f"the last worker ended with {process.returncode}"
+    assert deliveries is not None or process.returncode == 0, (
+        f"the last worker ended with {process.returncode}"
+    )
     return told
 
 
 def _difference(found: Sequence[object], wanted: Sequence[object]) -> str:
-    place = next((i for i, (have, want) in enumerate(zip(found, wanted, strict=False)) if have != want), min(len(found), len(wanted)))
+    place = next(
+        (i for i, (have, want) in enumerate(zip(found, wanted, strict=False)) if have != want),
+        min(len(found), len(wanted)),
+    )
     return (
-        f"{len(found)} items instead of {len(wanted)}; from item {place} on {found[place : place + 3]}, wanted {wanted[place : place + 3]}"
+        f"{len(found)} items instead of {len(wanted)}; from item {place} on {found[place : place + 3]}, "
+        f"wanted {wanted[place : place + 3]}"
     )

@@ -1,12 +1,15 @@
-"""What a consumer must do while its outside is away, as checks for an outside whose server can be killed and started again.
+"""What a consumer must do while its outside is away, as checks for an outside whose server can be killed and
+started again.
 
     @pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink_outlives_its_server(check, server):
         check(MyOutside(server))
 
-An outage is nobody's fault: nothing is acknowledged, nothing fails, and when the server is back everything is there once.
+An outage is nobody's fault: nothing is acknowledged, nothing fails, and when the server is back everything is
+there once.
 
-Does not: cut connections of a server that stays (the server's kill does that, and loses what the server had not written).
+Does not: cut connections of a server that stays (the server's kill does that, and loses what the server had
+not written).
 """
 
 from collections.abc import Callable
@@ -42,7 +45,9 @@ def check_a_delivery_waits_for_the_server(outside: StoppableOutside) -> None:
         outside.stop()
         number = worker.send(fence(1), bundle(0, 2))
         worker.driver.settle()
-        assert worker.driver.events == [], "nothing is acknowledged and nothing fails while the server is away"
+        assert worker.driver.events == [], (
+            "nothing is acknowledged and nothing fails while the server is away"
+        )
         outside.start()
         assert worker.driver.take(BundlesAcknowledged).number == number
     assert [sequence for _, sequence, _ in outside.taken()] == [1, 2]
@@ -74,7 +79,9 @@ def check_killed_again_and_again_while_delivering(outside: StoppableOutside) -> 
             assert worker.driver.take(BundlesAcknowledged).number == number
         assert not [event for event in worker.driver.events if isinstance(event, SinkFailed)]
     for slot in (0, 1):
-        assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(range(1, rounds + 1))
+        assert [sequence for found, sequence, _ in outside.taken() if found == slot] == list(
+            range(1, rounds + 1)
+        )
 
 
 def check_fencing_outlives_the_server(outside: StoppableOutside) -> None:
@@ -90,7 +97,8 @@ def check_fencing_outlives_the_server(outside: StoppableOutside) -> None:
 
 
 def check_a_killed_server_keeps_all(outside: StoppableOutside) -> None:
-    """Killed behind a delivery and in the middle of one: what was acknowledged is there, the other is taken once.
+    """Killed behind a delivery and in the middle of one: what was acknowledged is there, the other is taken
+    once.
 
     All in one, for servers that take long to start.
     """
@@ -100,7 +108,9 @@ def check_a_killed_server_keeps_all(outside: StoppableOutside) -> None:
         outside.stop()
         worker.send(fence(1), bundle(0, 2), bundle(1, 2))
         worker.driver.settle()
-        assert not [event for event in worker.driver.events if isinstance(event, BundlesAcknowledged)], "nobody was there to take it"
+        assert not [event for event in worker.driver.events if isinstance(event, BundlesAcknowledged)], (
+            "nobody was there to take it"
+        )
         outside.start()
         worker.driver.take(BundlesAcknowledged)
         worker.deliver(fence(1), bundle(0, 3))
@@ -109,9 +119,16 @@ def check_a_killed_server_keeps_all(outside: StoppableOutside) -> None:
         heir.consumer.open(OpenSink(fence(2), SINK, [Slot(0), Slot(1)]))
         worker.driver.settle()
         outside.start()
-        assert {slot: last.sequence for slot, last in worker.driver.take(SinkOpened).last.items()} == {0: 3, 1: 2}
+        assert {slot: last.sequence for slot, last in worker.driver.take(SinkOpened).last.items()} == {
+            0: 3,
+            1: 2,
+        }
         heir.deliver(fence(2), bundle(1, 3))
-    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [(slot, s) for slot in (0, 1) for s in (1, 2, 3)]
+    assert sorted((slot, sequence) for slot, sequence, _ in outside.taken()) == [
+        (slot, s) for slot in (0, 1) for s in (1, 2, 3)
+    ]
 
 
-CONSUMER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = checks_in(globals(), but=[check_a_killed_server_keeps_all])
+CONSUMER_OUTAGE_CHECKS: Final[list[Callable[[StoppableOutside], None]]] = checks_in(
+    globals(), but=[check_a_killed_server_keeps_all]
+)

@@ -1,9 +1,11 @@
-"""A worker that delivers to a sink in a process of its own, so that it can be killed at any moment: half of a contract check.
+"""A worker that delivers to a sink in a process of its own, so that it can be killed at any moment: half of a
+contract check.
 
     python -m flamestream.testing.delivering '{"spec": {...}, "attempt": 2, "slots": [0, 1], "items": 500, "seed": 7}'
 
-Item `n` of a slot is the same in every attempt; how items are cut into bundles is not. Each worker goes on behind what the sink says it
-has, as the engine does, and prints one line a delivery that was acknowledged: how many items each slot has.
+Item `n` of a slot is the same in every attempt; how items are cut into bundles is not. Each worker goes on
+behind what the sink says it has, as the engine does, and prints one line a delivery that was acknowledged:
+how many items each slot has.
 
 Does not: judge (consumer_contract.py).
 """
@@ -69,7 +71,11 @@ class Deliverer:
             sys.stdout.flush()
 
     def _bundles(self) -> list[Bundle]:
-        chosen = [slot for slot in self._next if self._rng.random() < 0.7 and self._next[slot] < self._config["items"]]
+        chosen = [
+            slot
+            for slot in self._next
+            if self._rng.random() < 0.7 and self._next[slot] < self._config["items"]
+        ]
         return [self._bundle(slot) for slot in chosen or [min(self._next, key=lambda slot: self._next[slot])]]
 
     def _bundle(self, slot: int) -> Bundle:

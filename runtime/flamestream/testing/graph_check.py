@@ -1,11 +1,15 @@
-"""The check of a graph: drawn records, drawn schedules, and the results of the simulator held to the reference interpreter.
+"""The check of a graph: drawn records, drawn schedules, and the results of the simulator held to the
+reference interpreter.
 
-Four comparisons for each example, the cheapest first; the first difference ends it, is shrunk by hypothesis, and told:
+Four comparisons for each example, the cheapest first; the first difference ends it, is shrunk by hypothesis,
+and told:
 
-    each function is called twice     one that depends on clock or chance, or changes its input; a `merge` that is none
+    each function is called twice     one that depends on clock or chance, or changes its input; a `merge`
+                                      that is none
     no error items                    what a function raises, unless they are meant (`on_error="dead-letter"`)
     another process gives the same    the order of a set, a module's state, a day's date
-    so does a job in the simulator    anything else that comes out otherwise on several workers, behind crashes, in another order
+    so does a job in the simulator    anything else that comes out otherwise on several workers, behind
+                                      crashes, in another order
 
 Does not: know how a job may run (schedule.py).
 """
@@ -36,27 +40,32 @@ Records = Mapping[str, Sequence[Any]]
 
 
 class CheckFailed(AssertionError):
-    """A graph does not give the same results each time. The message says which sink or function, for which records."""
+    """A graph does not give the same results each time. The message says which sink or function, for which
+    records."""
 
 
 def check(
     graph: Graph, *, examples: int = 10, records: int = 20, workers: int = 3, seed: int | None = None,
-    guarantees: Sequence[str] = GUARANTEES, on_error: Literal["fail", "dead-letter"] = "fail", other_process: bool = True,
-    **sources: Any,
+    guarantees: Sequence[str] = GUARANTEES, on_error: Literal["fail", "dead-letter"] = "fail",
+    other_process: bool = True, **sources: Any,
 ) -> None:  # fmt: skip
-    """Run `graph` on `examples` drawn inputs, each as a job with a drawn schedule in the simulator, and compare every byte of its results
-    with the reference interpreter's.
+    """Run `graph` on `examples` drawn inputs, each as a job with a drawn schedule in the simulator, and
+    compare every byte of its results with the reference interpreter's.
 
-    `sources`: for each source a hypothesis strategy of its records, or of lists of them, or a list of records. `records`: the most of a
-    source where the strategy is of single ones. `workers`: the most of a job. `guarantees`: those that jobs ask for. `on_error="fail"`:
-    an error item is a failure too. `other_process=False` leaves out the comparison with another process, for graphs that cannot be
-    copied to one. `seed` makes the same examples again. Raises CheckFailed with the smallest input that was found, and GraphError for
-    a source without records or a guarantee that is none.
+    `sources`: for each source a hypothesis strategy of its records, or of lists of them, or a list of
+    records. `records`: the most of a source where the strategy is of single ones. `workers`: the most of a
+    job. `guarantees`: those that jobs ask for. `on_error="fail"`: an error item is a failure too.
+    `other_process=False` leaves out the comparison with another process, for graphs that cannot be copied to
+    one. `seed` makes the same examples again. Raises CheckFailed with the smallest input that was found, and
+    GraphError for a source without records or a guarantee that is none.
     """
     __tracebackhide__ = True
     names = [source.name for source in graph.validated().sources]
     if missing := sorted(set(names) ^ sources.keys()):
-        raise GraphError(f"graph {graph.name!r} has the sources {', '.join(map(repr, names))}: give each its records, and {missing[0]!r}")
+        raise GraphError(
+            f"graph {graph.name!r} has the sources {', '.join(map(repr, names))}: give each its records, and "
+            f"{missing[0]!r}"
+        )
     if unknown := sorted(set(guarantees) - set(GUARANTEES)):
         raise GraphError(f"guarantee {unknown[0]!r} is none of {', '.join(GUARANTEES)}")
     seed = secrets.randbits(32) if seed is None else seed
@@ -64,12 +73,22 @@ def check(
         other = stack.enter_context(OtherProcess(graph)) if other_process else None
         example = _Example(graph, on_error, other)
         try:
-            _draw(example, {name: sources[name] for name in names}, (examples, records, workers, seed), guarantees)
+            _draw(
+                example,
+                {name: sources[name] for name in names},
+                (examples, records, workers, seed),
+                guarantees,
+            )
         except CheckFailed as failed:
             raise CheckFailed(f"{failed}\n  again with: check(..., seed={seed})") from None
 
 
-def _draw(example: "_Example", sources: Mapping[str, Any], numbers: tuple[int, int, int, int], guarantees: Sequence[str]) -> None:
+def _draw(
+    example: "_Example",
+    sources: Mapping[str, Any],
+    numbers: tuple[int, int, int, int],
+    guarantees: Sequence[str],
+) -> None:
     """Let hypothesis draw the examples, and shrink one that fails."""
     try:
         import hypothesis  # an extra; nobody else needs it
@@ -86,14 +105,20 @@ def _draw(example: "_Example", sources: Mapping[str, Any], numbers: tuple[int, i
     def lists(records_of: Any) -> Any:
         if not isinstance(records_of, st.SearchStrategy):
             return st.just(list(records_of))
-        simplest = hypothesis.find(records_of, lambda _: True, settings=settings)  # a list is no payload, so it is several records
+        # a list is no payload, so it is several records
+        simplest = hypothesis.find(records_of, lambda _: True, settings=settings)
         if isinstance(simplest, list):
             return records_of
-        several = st.lists(records_of, min_size=records // 2, max_size=records)  # left to itself, hypothesis draws few
+        # left to itself, hypothesis draws few
+        several = st.lists(records_of, min_size=records // 2, max_size=records)
         return st.lists(records_of, max_size=records) | several
 
     schedules = st.builds(
-        Schedule, st.sampled_from(list(guarantees)), st.integers(1, workers), st.booleans(), st.integers(0, (1 << 32) - 1)
+        Schedule,
+        st.sampled_from(list(guarantees)),
+        st.integers(1, workers),
+        st.booleans(),
+        st.integers(0, (1 << 32) - 1),
     )
     inputs = st.fixed_dictionaries({name: lists(records_of) for name, records_of in sources.items()})
     run = hypothesis.seed(seed)(settings(hypothesis.given(inputs, schedules)(example.run)))
@@ -101,7 +126,9 @@ def _draw(example: "_Example", sources: Mapping[str, Any], numbers: tuple[int, i
         run()
     except hypothesis.errors.Flaky:  # it did not fail again: whatever differs is not the input
         assert example.last is not None, "something has failed"
-        raise CheckFailed(f"{example.last}\n  not each time: a function depends on something that is not its input") from None
+        raise CheckFailed(
+            f"{example.last}\n  not each time: a function depends on something that is not its input"
+        ) from None
     if example.refusal is not None:
         raise example.refusal
 
@@ -156,10 +183,23 @@ class _Example:
         for sink, wanted in expected.items():
             got = found[sink]
             if got != wanted:
-                place = next((i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted)))
-                one, other = (repr(codec.decode(each[place][1])) if place < len(each) else "nothing" for each in (got, wanted))
-                why = "a function depends on something that is not its input: the order of a set, a clock, chance, what was before"
-                raise _failed(f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: {one} instead of {other}", records)
+                place = next(
+                    (i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b),
+                    min(len(got), len(wanted)),
+                )
+                one, other = (
+                    repr(codec.decode(each[place][1])) if place < len(each) else "nothing"
+                    for each in (got, wanted)
+                )
+                why = (
+                    "a function depends on something that is not its input: the order of a set, a clock, "
+                    "chance, what was before"
+                )
+                raise _failed(
+                    f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: {one} instead "
+                    f"of {other}",
+                    records,
+                )
 
 
 def _check_records(source: str, records: Sequence[Any]) -> None:
@@ -168,7 +208,9 @@ def _check_records(source: str, records: Sequence[Any]) -> None:
         try:
             codec.check(record)
         except PayloadError as error:
-            raise GraphError(f"the records of source {source!r} are payloads, and {shortened(record)} is none: {error}") from None
+            raise GraphError(
+                f"the records of source {source!r} are payloads, and {shortened(record)} is none: {error}"
+            ) from None
 
 
 def _interleaved(records: Records, chance: Random) -> list[tuple[str, Any]]:
@@ -182,16 +224,26 @@ def _interleaved(records: Records, chance: Random) -> list[tuple[str, Any]]:
 def _said(failure: SimulationFailure) -> str:
     different = failure.difference
     if different is None:
-        return f"as a job it does not do what the reference interpreter does: {failure.invariant}: {failure.detail}"
+        return (
+            f"as a job it does not do what the reference interpreter does: {failure.invariant}: "
+            f"{failure.detail}"
+        )
     instead = f"instead of {different.wanted}" if different.wanted else "too much"
-    return f"as a job it gives other results than the reference interpreter\n  sink {different.sink!r}: {different.got} {instead}"
+    return (
+        f"as a job it gives other results than the reference interpreter\n  sink {different.sink!r}: "
+        f"{different.got} {instead}"
+    )
 
 
 def _failed(what: str, records: Records, schedule: Schedule | None = None) -> CheckFailed:
-    lines = [what, *(f"  {name} = {shortened(tuple(of_source), SHOWN)}" for name, of_source in records.items())]
+    lines = [
+        what,
+        *(f"  {name} = {shortened(tuple(of_source), SHOWN)}" for name, of_source in records.items()),
+    ]
     if schedule is not None:
         lines += [
             f"  as a job: {schedule}",
-            "  if no function depends on anything but its input, this is a bug of FlameStream: please report it",
+            "  if no function depends on anything but its input, this is a bug of FlameStream: please report "
+            "it",
         ]
     return CheckFailed("\n".join(lines))

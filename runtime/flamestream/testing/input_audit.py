@@ -10,7 +10,8 @@ the first offset that is not below the cut) is what its runs come to.
 ["records 200 to 299 of 'p' not recorded"]
 
 Keeps: what cannot be told from a record that is whole is not called wrong: offsets may skip where a source
-says so (`skips`), and what lies there is then asked of the source (audit/recorded.py). Does not: read anything.
+says so (`skips`), and what lies there is then asked of the source (audit/recorded.py). Does not: read
+anything.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,10 +47,15 @@ class Skip:
 
 
 def contiguity(
-    entries: Iterable[Entry], begins: Mapping[Partition, Offset], start: Offset = Offset(0), *, skips: bool = False
+    entries: Iterable[Entry],
+    begins: Mapping[Partition, Offset],
+    start: Offset = Offset(0),
+    *,
+    skips: bool = False,
 ) -> Iterator[Finding | Skip]:
-    """Holes and overlaps of a journal, and times that do not grow. `begins`: where partitions go on that were read before; a new one begins
-    at `start`, or where its first run says that if it has no records. `skips`: runs that name their end may begin behind a gap."""
+    """Holes and overlaps of a journal, and times that do not grow. `begins`: where partitions go on that were
+    read before; a new one begins at `start`, or where its first run says that if it has no records. `skips`:
+    runs that name their end may begin behind a gap."""
     last, ends = START, dict(begins)
     for entry in entries:
         if entry.time <= last:
@@ -60,14 +66,22 @@ def contiguity(
         if entry.first > have and skips and entry.end is not None:
             yield Skip(entry.time, entry.partition, have, entry.first)
         elif entry.first > have:
-            yield Finding("missing", entry.first - have, f"{records(entry.partition, have, entry.first)} not recorded")
+            yield Finding(
+                "missing", entry.first - have, f"{records(entry.partition, have, entry.first)} not recorded"
+            )
         elif entry.first < have:
             again = min(have, entry.next)
-            yield Finding("unexpected", again - entry.first, f"{records(entry.partition, entry.first, again)} recorded twice")
+            yield Finding(
+                "unexpected",
+                again - entry.first,
+                f"{records(entry.partition, entry.first, again)} recorded twice",
+            )
         ends[entry.partition] = max(have, entry.next)
 
 
-def committed_position(entries: Sequence[Entry], position: FrontPosition, cut: Time, begins: Mapping[Partition, Offset]) -> list[Finding]:
+def committed_position(
+    entries: Sequence[Entry], position: FrontPosition, cut: Time, begins: Mapping[Partition, Offset]
+) -> list[Finding]:
     """Whether the runs below `cut` come to what was committed."""
     below = [entry for entry in entries if entry.time < cut]
     ends = dict(begins)
@@ -77,7 +91,11 @@ def committed_position(entries: Sequence[Entry], position: FrontPosition, cut: T
     for partition in sorted({*ends, *position.offsets}):
         had, has = position.offsets.get(partition, Offset(0)), ends.get(partition, Offset(0))
         if has < had:
-            found.append(Finding("missing", had - has, f"{records(partition, has, had)} not recorded, though committed"))
+            found.append(
+                Finding(
+                    "missing", had - has, f"{records(partition, has, had)} not recorded, though committed"
+                )
+            )
         elif has > had:
             text = f"{records(partition, had, has)} recorded below the cut, though not committed"
             found.append(Finding("unexpected", has - had, text))
@@ -91,9 +109,21 @@ def recounted(count: int, position: FrontPosition) -> list[Finding]:
     """Whether a source that is read again has as many records below the cut, `count`, as had entered."""
     had = sum(position.offsets.values())
     if count < had:
-        return [Finding("missing", had - count, f"{had:,} records had entered below the cut, and the source has {count:,} now")]
+        return [
+            Finding(
+                "missing",
+                had - count,
+                f"{had:,} records had entered below the cut, and the source has {count:,} now",
+            )
+        ]
     if count > had:
-        return [Finding("unexpected", count - had, f"{had:,} records had entered, and the source has {count - had:,} more now")]
+        return [
+            Finding(
+                "unexpected",
+                count - had,
+                f"{had:,} records had entered, and the source has {count - had:,} more now",
+            )
+        ]
     return []
 
 

@@ -1,7 +1,8 @@
 """Merges: a graph in which a session's `merge` is held to its `combine`.
 
-Folding all items of a session must give what merging the folds of its first and of its last items gives, wherever it is cut; or a
-window's value depends on the order in which items came. Numbers with a fraction may differ in their last digits.
+Folding all items of a session must give what merging the folds of its first and of its last items gives,
+wherever it is cut; or a window's value depends on the order in which items came. Numbers with a fraction may
+differ in their last digits.
 
 Does not: look at ready-made aggregates.
 """
@@ -27,7 +28,8 @@ Both = tuple[Any, tuple[Any, ...]]
 
 
 def merges_checked(graph: Graph) -> Graph:
-    """The graph with each `merge` of the user's compared at every item of a session. One that differs becomes an error item."""
+    """The graph with each `merge` of the user's compared at every item of a session. One that differs becomes
+    an error item."""
     checked = copy(graph)
     checked.vertices = [_checked(vertex) for vertex in graph.vertices]
     return checked
@@ -71,8 +73,10 @@ class _Law:
         merged, whole = users(left[0], right[0]), self._folded(items)
         if not _alike(merged, whole):
             raise UserError(
-                f"{name_of(users)} is no merge of {self.users.written}: it gave {shortened(merged)} for {shortened(left[0])} and "
-                f"{shortened(right[0])}, but folding {shortened(left[1])} and then {shortened(right[1])} gives {shortened(whole)}"
+                f"{name_of(users)} is no merge of {self.users.written}: it gave {shortened(merged)} for "
+                f"{shortened(left[0])} and "
+                f"{shortened(right[0])}, but folding {shortened(left[1])} and then {shortened(right[1])} "
+                f"gives {shortened(whole)}"
             )
         return merged, items
 

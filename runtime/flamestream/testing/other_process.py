@@ -1,11 +1,14 @@
-"""Another process, in which a graph is interpreted too: what depends on a process, and not on the input, differs there.
+"""Another process, in which a graph is interpreted too: what depends on a process, and not on the input,
+differs there.
 
-It has another seed for hashes, so sets of texts have another order, and a clock that is eleven days ahead; else it is like a worker's.
+It has another seed for hashes, so sets of texts have another order, and a clock that is eleven days ahead;
+else it is like a worker's.
 
     parent   -> graph          -> runs      -> runs ...
     child                      <- results   <- results ...
 
-Graph and records go by cloudpickle, which takes functions and classes that no module has. Does not: compare (graph_check.py).
+Graph and records go by cloudpickle, which takes functions and classes that no module has. Does not: compare
+(graph_check.py).
 """
 
 import importlib.util
@@ -37,7 +40,10 @@ Encoded = dict[str, list[tuple[bytes, bytes]]]
 
 def encoded(results: Results) -> Encoded:
     """Results as bytes."""
-    return {sink: [(bytes(meta), codec.encode(payload)) for meta, payload in items] for sink, items in results.items()}
+    return {
+        sink: [(bytes(meta), codec.encode(payload)) for meta, payload in items]
+        for sink, items in results.items()
+    }
 
 
 class OtherProcess:
@@ -45,11 +51,13 @@ class OtherProcess:
 
     def __init__(self, graph: Graph) -> None:
         environment = {
-            **os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path), "TZ": "UTC", "LC_ALL": "C.UTF-8",
-            "PYTHONHASHSEED": "0" if sys.flags.hash_randomization else "1",
+            **os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+            "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0" if sys.flags.hash_randomization else "1",
         }  # fmt: skip
         command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
         assert self._child.stdin is not None and self._child.stdout is not None, "they are pipes"
         self._to, self._answers = self._child.stdin, self._child.stdout
         self._pickler = _pickler()
@@ -58,15 +66,22 @@ class OtherProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._child.kill()
         self._child.communicate()
 
     def results(self, runs: Sequence[Run]) -> Encoded:
-        """What the reference interpreter gives there. Raises UserError, now and ever after, if the graph does not run there."""
+        """What the reference interpreter gives there. Raises UserError, now and ever after, if the graph does
+        not run there."""
         if not self._begun:
             self._begun = True
-            files = {name: file for name, module in list(sys.modules.items()) if (file := getattr(module, "__file__", None))}
+            files = {
+                name: file
+                for name, module in list(sys.modules.items())
+                if (file := getattr(module, "__file__", None))
+            }
             self._send(files, "the list of modules")
             self._send(self._graph, f"graph {self._graph.name!r}")
         self._send([(time, list(records)) for time, records in runs], "a drawn record")

@@ -1,7 +1,7 @@
 """Drives one adapter by hand: a real loop, what it posted, and waiting for what it must post.
 
-Used by the contracts of producers and consumers. Waiting ends with what is waited for, or, after a generous deadline, with an
-error that shows what came instead.
+Used by the contracts of producers and consumers. Waiting ends with what is waited for, or, after a generous
+deadline, with an error that shows what came instead.
 """
 
 import threading
@@ -83,7 +83,9 @@ class PortDriver:
         """Turn the loop until `condition` holds."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition():
-            assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}; posted so far: {self.events}"
+            assert time.monotonic() < deadline, (
+                f"waited {DEADLINE_SECONDS:g} s for {what}; posted so far: {self.events}"
+            )
             timer = self.reactor.later(TICK_SECONDS, _nothing)  # so that a turn with nothing to do ends
             self.reactor.turn()
             timer.cancel()
@@ -104,8 +106,13 @@ class PortDriver:
 
 
 def checks_in(module: Mapping[str, Any], but: Collection[object] = ()) -> list[Callable[[Any], None]]:
-    """The checks that the module of a contract has defined so far, in their order, so that none can be forgotten in a list."""
-    own = [each for name, each in module.items() if name.startswith("check_") and each.__module__ == module["__name__"]]
+    """The checks that the module of a contract has defined so far, in their order, so that none can be
+    forgotten in a list."""
+    own = [
+        each
+        for name, each in module.items()
+        if name.startswith("check_") and each.__module__ == module["__name__"]
+    ]
     return [check for check in own if check not in but]
 
 

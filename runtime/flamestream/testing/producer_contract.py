@@ -1,24 +1,26 @@
-"""What every producer must do, as checks for any adapter: the conformance kit of sources (docs/reference/connectors.md).
+"""What every producer must do, as checks for any adapter: the conformance kit of sources
+(docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)
     def test_my_source(check, tmp_path):
         check(MyOutside(tmp_path))
 
 An `Outside` holds the records 0 to 9 of one partition, and says what their payloads are. Offsets may have
-gaps: then `starts` says at which offset each record begins, and where the partition goes on behind the last one.
-Each check states one promise:
+gaps: then `starts` says at which offset each record begins, and where the partition goes on behind the last
+one. Each check states one promise:
 
-| promise            | checks                                                                                                       |
+| promise            | checks |
 |--------------------|--------------------------------------------------------------------------------------------------------------|
-| order              | all records, in order, without gap; from an offset on; the same for every worker and at every replay         |
-| back-pressure      | nothing without credit; never more than the last Pull; a new Pull replaces the one before                    |
-| fencing            | a newer fence starts anew, an older one is ignored, a closed producer is silent                              |
-| payloads           | what is given can be a payload, and has a size, so that credit in bytes is true                              |
+| order              | all records, in order, without gap; from an offset on; the same for every worker and at every replay |
+| back-pressure      | nothing without credit; never more than the last Pull; a new Pull replaces the one before |
+| fencing            | a newer fence starts anew, an older one is ignored, a closed producer is silent |
+| payloads           | what is given can be a payload, and has a size, so that credit in bytes is true |
 
-REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose server can be killed.
+REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose
+server can be killed.
 
 Does not: measure.
-"""
+"""  # noqa: E501
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -135,7 +137,9 @@ def check_gives_within_the_last_pull(outside: Outside) -> None:
         front.pull(1)
         front.wait(4)
         front.pull(PLENTY, size=1)
-        assert front.wait(5) == list(outside.payloads[:5]), "a record may always go over the size, a second one not"
+        assert front.wait(5) == list(outside.payloads[:5]), (
+            "a record may always go over the size, a second one not"
+        )
 
 
 def check_follows_from_an_offset(outside: Outside) -> None:
@@ -220,7 +224,10 @@ def check_reads_a_run_again(outside: Outside) -> None:
             front.producer.read(ReadRun(Front.fence(1), FRONT, run))
         answers = [front.driver.take(RunRead) for _ in runs]
         assert [answer.entry for answer in answers] == runs, "answered in the order asked"
-        assert [list(answer.payloads) for answer in answers] == [list(outside.payloads[2:5]), list(outside.payloads[5:6])]
+        assert [list(answer.payloads) for answer in answers] == [
+            list(outside.payloads[2:5]),
+            list(outside.payloads[5:6]),
+        ]
         front.follow(6)
         front.pull(PLENTY)
         assert front.wait(4) == list(outside.payloads[6:])
@@ -230,7 +237,9 @@ def check_a_new_worker_reads_a_run_again(outside: Outside) -> None:
     """Runs are read in the order asked, also where they overlap, and a newer fence forgets them."""
     with one_front(outside) as front:
         for time, (first, count) in enumerate([(7, 3), (0, 10), (4, 1)], 1):
-            front.producer.read(ReadRun(Front.fence(1), FRONT, run_of(outside, 100 * time, first, first + count)))
+            front.producer.read(
+                ReadRun(Front.fence(1), FRONT, run_of(outside, 100 * time, first, first + count))
+            )
         found = [list(front.driver.take(RunRead).payloads) for _ in range(3)]
         assert found == [list(outside.payloads[7:]), list(outside.payloads), list(outside.payloads[4:5])]
         run = run_of(outside, 900, 1, 2)
@@ -239,5 +248,8 @@ def check_a_new_worker_reads_a_run_again(outside: Outside) -> None:
         assert (answer.fence, list(answer.payloads)) == (Front.fence(2), list(outside.payloads[1:2]))
 
 
-REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [check_reads_a_run_again, check_a_new_worker_reads_a_run_again]
+REPLAY_CHECKS: Final[list[Callable[[Outside], None]]] = [
+    check_reads_a_run_again,
+    check_a_new_worker_reads_a_run_again,
+]
 PRODUCER_CHECKS: Final[list[Callable[[Outside], None]]] = checks_in(globals(), but=REPLAY_CHECKS)

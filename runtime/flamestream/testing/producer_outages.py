@@ -1,11 +1,12 @@
-"""What a producer must do while its outside is away, as checks for an outside whose server can be killed and started again.
+"""What a producer must do while its outside is away, as checks for an outside whose server can be killed and
+started again.
 
     @pytest.mark.parametrize("check", PRODUCER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
     def test_my_source_outlives_its_server(check, server):
         check(MyOutside(server))
 
-An outage is nobody's fault: nothing fails, and when the server is back the records go on where they were. (`REPLAY_OUTAGE_CHECKS` are
-for sources that can be read again.)
+An outage is nobody's fault: nothing fails, and when the server is back the records go on where they were.
+(`REPLAY_OUTAGE_CHECKS` are for sources that can be read again.)
 """
 
 from collections.abc import Callable
@@ -60,7 +61,8 @@ def _failed(driver: PortDriver) -> bool:
 
 
 def check_gives_the_rest_behind_a_killed_server(outside: StoppableOutside) -> None:
-    """The server is killed while the front follows it, and while it reads again: nothing is lost, doubled or reordered.
+    """The server is killed while the front follows it, and while it reads again: nothing is lost, doubled or
+    reordered.
 
     All in one, for servers that take long to start.
     """

@@ -1,7 +1,9 @@
-"""Schedule: one way in which a job may come to run a graph on given records: its guarantee, its workers, and a seed for all else.
+"""Schedule: one way in which a job may come to run a graph on given records: its guarantee, its workers, and
+a seed for all else.
 
-The seed draws how each source's records lie in partitions, when each can be read, delays, epochs, and where asked for the faults: killed
-workers and coordinators, cut links, full stores. Nothing is lost for good, so a job under any of them has to give the reference's results.
+The seed draws how each source's records lie in partitions, when each can be read, delays, epochs, and where
+asked for the faults: killed workers and coordinators, cut links, full stores. Nothing is lost for good, so a
+job under any of them has to give the reference's results.
 
 Does not: find the records (graph_check.py), or judge (simulation/invariants.py).
 """
@@ -26,8 +28,11 @@ from flamestream.simulation.simulator import simulate
 from flamestream.simulation.world import EPOCH_START
 
 IDLE: Final = Micros(20 * MS)
-"""Microseconds of virtual time after which a source with `idle` is idle: runs take a third of a second of it, whatever a graph says."""
-LOSSES: Final = frozenset({Fault.JOURNAL_DAMAGE, Fault.STORE_DAMAGE, Fault.CONSUMER_LOSS, Fault.FUNCTION_CHANGE})
+"""Microseconds of virtual time after which a source with `idle` is idle: runs take a third of a second of it,
+whatever a graph says."""
+LOSSES: Final = frozenset(
+    {Fault.JOURNAL_DAMAGE, Fault.STORE_DAMAGE, Fault.CONSUMER_LOSS, Fault.FUNCTION_CHANGE}
+)
 """Faults that a job may end of."""
 
 
@@ -42,15 +47,24 @@ class Schedule:
 
     def __str__(self) -> str:
         what = "faults" if self.faults else "no faults"
-        return f"{self.guarantee}, {self.workers} worker{'s' if self.workers > 1 else ''}, {what}, schedule {self.seed}"
+        return (
+            f"{self.guarantee}, {self.workers} worker{'s' if self.workers > 1 else ''}, {what}, schedule "
+            f"{self.seed}"
+        )
 
     def run(self, graph: Graph, records: Mapping[str, Sequence[Any]]) -> None:
-        """Run the graph in the simulator on each source's records. Raises SimulationFailure if it does not give the reference's results."""
+        """Run the graph in the simulator on each source's records. Raises SimulationFailure if it does not
+        give the reference's results."""
 
         def directed(rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
-            sites = [_site(rng, FrontId(front), source, records[source.name], plan.heal_at) for front, source in enumerate(graph.sources)]
+            sites = [
+                _site(rng, FrontId(front), source, records[source.name], plan.heal_at)
+                for front, source in enumerate(graph.sources)
+            ]
             fronts = tuple(
-                FrontSettings(site.front, SourceName(source.name), site.timed, site.run_length, site.replayable)
+                FrontSettings(
+                    site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+                )
                 for site, source in zip(sites, graph.sources, strict=True)
             )
             self._limit(faults)
@@ -72,11 +86,16 @@ class Schedule:
 
 
 def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], heal_at: int) -> SourceSite:
-    """The outside of a source, whose partitions share its records: each has them in their order. A clock has one partition."""
+    """The outside of a source, whose partitions share its records: each has them in their order. A clock has
+    one partition."""
     clock = source.timing is not None and source.timing.every is not None
     by_arrival = source.timing is not None and source.timing.by_arrival
     timed = rng.random() < 0.3 and not (clock or by_arrival)
-    names = [Partition("")] if timed or clock else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
+    names = (
+        [Partition("")]
+        if timed or clock
+        else [Partition(f"p{number}") for number in range(rng.choice([1, 1, 2, 3]))]
+    )
     parts: dict[Partition, list[SimRecord]] = {name: [] for name in names}
     for payload in payloads:
         parts[rng.choice(names)].append(SimRecord(payload, 0, Timestamp(0)))
@@ -86,10 +105,13 @@ def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], 
 
 
 def _soon_idle(graph: Graph) -> Graph:
-    """The graph with another `idle`: when a source is idle is a matter of the clock, so any moment is as right as another."""
+    """The graph with another `idle`: when a source is idle is a matter of the clock, so any moment is as
+    right as another."""
     soon = copy(graph)
     soon.vertices = [
-        replace(each, timing=replace(each.timing, idle=IDLE)) if each.timing is not None and each.timing.idle else each
+        replace(each, timing=replace(each.timing, idle=IDLE))
+        if each.timing is not None and each.timing.idle
+        else each
         for each in graph.vertices
     ]
     return soon

@@ -1,4 +1,5 @@
-"""What lies on disk and in the object store: journal, segments, logs of sinks. Damage is Corrupt, never another value."""
+"""What lies on disk and in the object store: journal, segments, logs of sinks. Damage is Corrupt, never
+another value."""
 
 import io
 import struct
@@ -22,7 +23,18 @@ from flamestream.journal import file as journal_file
 from flamestream.journal import seal as journal_seal
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import Corrupt
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START, FrontId, Time
 from flamestream.store.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
@@ -37,11 +49,12 @@ ENTRIES = [
 ]
 
 
-# --- the journal --------------------------------------------------------------------------------------------------------------------
+# --- the journal --------------------------------------------------------------------------------------------
 
 
 def journal(data: bytes) -> None:
-    """A file as it is; and the same bytes as the body of a record whose checksums are right, which no chance would find."""
+    """A file as it is; and the same bytes as the body of a record whose checksums are right, which no chance
+    would find."""
     _scanned(data)
     if data:
         _scanned(journal_file.head(START) + journal_file.record(ENTRIES[0]) + _checked(data))
@@ -57,8 +70,12 @@ def _scanned(data: bytes) -> None:
     if found is not None and found.length:
         _summed(data[journal_file.FIRST : found.length])
         again = journal_file.head(found.after) + b"".join(map(journal_file.record, found.entries))
-        assert journal_file.scan(again, "file", sealed=True).entries == found.entries, "entries are written as others"
-        assert journal_file.scan(data[: found.length], "file", sealed=True).entries == found.entries, "what counts is not what was read"
+        assert journal_file.scan(again, "file", sealed=True).entries == found.entries, (
+            "entries are written as others"
+        )
+        assert journal_file.scan(data[: found.length], "file", sealed=True).entries == found.entries, (
+            "what counts is not what was read"
+        )
 
 
 def _summed(records: bytes) -> None:
@@ -66,7 +83,11 @@ def _summed(records: bytes) -> None:
     while records:
         length, _, of_body, of_head = struct.unpack_from("<IQII", records)
         body = records[20 : 20 + length]
-        assert (crc32(records[:16]), crc32(body), records[20 + length : 21 + length]) == (of_head, of_body, b"\xff"), "damage is read"
+        assert (crc32(records[:16]), crc32(body), records[20 + length : 21 + length]) == (
+            of_head,
+            of_body,
+            b"\xff",
+        ), "damage is read"
         records = records[21 + length :]
 
 
@@ -96,7 +117,7 @@ def _seals() -> Iterator[bytes]:
     yield b'[["attempt-00000001-0.log", 17, 5]]'
 
 
-# --- snapshots ----------------------------------------------------------------------------------------------------------------------
+# --- snapshots ----------------------------------------------------------------------------------------------
 
 
 def segment(data: bytes) -> None:
@@ -113,7 +134,10 @@ def segment(data: bytes) -> None:
 
 
 def _segments() -> Iterator[bytes]:
-    rows = [Row(1, Slot(place % 3), b"k%d" % place, Epoch(place), place % 2 == 0, b"s" * place) for place in range(6)]
+    rows = [
+        Row(1, Slot(place % 3), b"k%d" % place, Epoch(place), place % 2 == 0, b"s" * place)
+        for place in range(6)
+    ]
     yield bytes(written(table_of(rows)))
     yield bytes(written(table_of([])))
 
@@ -125,10 +149,15 @@ MANIFEST = Manifest(
     outputs=(SlotOutput(SinkName("out"), Slot(1), SequenceNumber(2), b"meta"),),
     code=(CodeSpan(START, "abc"),),
 )  # fmt: skip
-LAYOUT = Layout(LayoutVersion(2), (WorkerId("a"), WorkerId("b"), WorkerId("a"), WorkerId("b")), (WorkerId("a"),), WorkerId("b"))
+LAYOUT = Layout(
+    LayoutVersion(2),
+    (WorkerId("a"), WorkerId("b"), WorkerId("a"), WorkerId("b")),
+    (WorkerId("a"),),
+    WorkerId("b"),
+)
 RECORD = JobRecord(
-    attempt=Attempt(3), layout=LAYOUT, announced=Epoch(2), committed=Epoch(2), cut=Time(9), manifest="m", manifest_hash="00", job="j",
-    code="abc", writer="n",
+    attempt=Attempt(3), layout=LAYOUT, announced=Epoch(2), committed=Epoch(2), cut=Time(9), manifest="m",
+    manifest_hash="00", job="j", code="abc", writer="n",
 )  # fmt: skip
 
 
@@ -144,10 +173,11 @@ def record(data: bytes) -> None:
     if found is not None:
         assert from_json(msgspec.json.encode(found), JobRecord) == found
         assert START <= found.cut <= END and found.committed <= found.announced
-        msgspec.msgpack.encode((found.fence, found.layout, found.announced, found.committed))  # as messages carry it
+        # as messages carry it
+        msgspec.msgpack.encode((found.fence, found.layout, found.announced, found.committed))
 
 
-# --- sinks and keys -----------------------------------------------------------------------------------------------------------------
+# --- sinks and keys -----------------------------------------------------------------------------------------
 
 
 def sink_log(data: bytes) -> None:
@@ -155,7 +185,9 @@ def sink_log(data: bytes) -> None:
     for given in (data, log.framed(data)):
         found: Any = attempt(lambda file: list(log.scan(io.BytesIO(file), "log")), given, Corrupt)  # type: ignore[arg-type]
         for each in found or ():
-            assert log.framed(given[each.start + log.HEADER : each.end]) == given[each.start : each.end], "damage is read"
+            assert log.framed(given[each.start + log.HEADER : each.end]) == given[each.start : each.end], (
+                "damage is read"
+            )
             assert log._decode(msgspec.msgpack.encode(each.delivery)) == each.delivery
         stored = attempt(lambda file: segments.decode(file, "segment"), given, Corrupt)
         assert stored is None or segments.decode(segments.encode(stored), "segment") == stored
@@ -177,7 +209,11 @@ def decision(data: bytes) -> None:
 def _decisions() -> Iterator[bytes]:
     yield chain._encode(chain.Opened(FENCE, "w"))
     yield chain._encode(chain.Closed(1))
-    yield chain._encode(chain.Part(1, 1, 2, "part-1.parquet", 5, 90, b"a", b"z", [(Slot(1), SequenceNumber(2), b"z", b"\x90")]))
+    yield chain._encode(
+        chain.Part(
+            1, 1, 2, "part-1.parquet", 5, 90, b"a", b"z", [(Slot(1), SequenceNumber(2), b"z", b"\x90")]
+        )
+    )
 
 
 class _File:
@@ -192,7 +228,9 @@ class _File:
 def key_log(data: bytes) -> None:
     """Idempotency keys of an HTTP source."""
     found = attempt(lambda given: http_keys._read(_File(given)), data, Corrupt)  # type: ignore[arg-type]
-    assert found is None or all(later.first >= note.first for note, later in zip(found.notes, found.notes[1:], strict=False))
+    assert found is None or all(
+        later.first >= note.first for note, later in zip(found.notes, found.notes[1:], strict=False)
+    )
 
 
 TARGETS = (
@@ -201,7 +239,12 @@ TARGETS = (
     Target("journal-seal", seal, _seals, runs=20_000),
     Target("segment", segment, _segments, runs=1500, largest=4096),
     Target("snapshot-manifest", manifest, lambda: [encode_manifest(MANIFEST)], runs=20_000),
-    Target("job-record", record, lambda: [msgspec.json.encode(RECORD), msgspec.json.encode(replace(RECORD, cut=END))], runs=20_000),
+    Target(
+        "job-record",
+        record,
+        lambda: [msgspec.json.encode(RECORD), msgspec.json.encode(replace(RECORD, cut=END))],
+        runs=20_000,
+    ),
     Target("sink-log", sink_log, _logs),
     Target("rolling-decision", decision, _decisions, runs=20_000),
     Target("key-log", key_log, lambda: [b'{"start":4}\n[4,2,"a","0a"]\n[6,1,"b","0b"]\n[7'], runs=20_000),

@@ -26,9 +26,16 @@ BODY = 64
 
 
 def http(data: bytes) -> None:
-    """A server is asked anything, in any pieces: its own code raises nothing, it holds no more than it lends, and it answers HTTP."""
+    """A server is asked anything, in any pieces: its own code raises nothing, it holds no more than it lends,
+    and it answers HTTP."""
     loop, heard = Loop(), list[Request]()
-    server = HttpServer(loop, ("port", 80), lambda request, exchange: _handled(heard, request, exchange), body=BODY, token=_token(data))
+    server = HttpServer(
+        loop,
+        ("port", 80),
+        lambda request, exchange: _handled(heard, request, exchange),
+        body=BODY,
+        token=_token(data),
+    )
     sock = Wire(*pieces(data[1:]))
     with patch.object(server.drops, "add", _raising):
         server._came(sock, "peer")  # type: ignore[arg-type]
@@ -38,7 +45,9 @@ def http(data: bytes) -> None:
     assert not sock.open and server._lent.held == 0, "what was lent is not given back"
     assert not sock.sent or sock.sent.startswith(b"HTTP/1.1 "), "an answer that is none"
     assert all(len(request.body) <= BODY for request in heard)
-    assert _token(data) is None or all(request.headers["authorization"] == "Bearer key" for request in heard), "asked without the token"
+    assert _token(data) is None or all(
+        request.headers["authorization"] == "Bearer key" for request in heard
+    ), "asked without the token"
 
 
 def _token(data: bytes) -> str | None:
@@ -46,7 +55,8 @@ def _token(data: bytes) -> str | None:
 
 
 def _raising(reason: str, error: Exception | None = None) -> None:
-    """Whoever is dropped is dropped for what they did; that our own code raised is a defect, though it ends one connection only."""
+    """Whoever is dropped is dropped for what they did; that our own code raised is a defect, though it ends
+    one connection only."""
     if error is not None:
         raise error
 
@@ -61,12 +71,20 @@ def _handled(heard: list[Request], request: Request, exchange: Exchange) -> None
 
 
 def _requests() -> Iterator[bytes]:
-    for head in (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HEAD / HTTP/1.0\r\n\r\n", b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n"):
+    for head in (
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"HEAD / HTTP/1.0\r\n\r\n",
+        b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n",
+    ):
         yield b"\0" + bytes([len(head)]) + head
-    post = b"POST /?a=b HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer key\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+    post = (
+        b"POST /?a=b HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer key\r\nContent-Length: 3\r\nExpect: "
+        b"100-continue\r\n\r\n"
+    )
     yield b"\xff" + bytes([len(post)]) + post + b"\x03abc"
     chunked = (
-        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nCONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
+        b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\nCONNECT a:1 "
+        b"HTTP/1.1\r\nHost: a\r\n\r\n"
     )
     yield b"\0" + bytes([len(chunked)]) + chunked
 
@@ -74,7 +92,9 @@ def _requests() -> Iterator[bytes]:
 def opened(data: bytes) -> None:
     """What a user's server says it has (`contract: fenced`), and its status."""
     status = 200 + 100 * (data[0] % 4) + data[0] % 16 if data else 200
-    writing = HttpWriting(HttpPlace("http://host/", "fenced", 1.0, 1, {}), "j", SinkName("out"), WorkerId("a"))
+    writing = HttpWriting(
+        HttpPlace("http://host/", "fenced", 1.0, 1, {}), "j", SinkName("out"), WorkerId("a")
+    )
     writing._pool = SimpleNamespace(request=lambda *_, **__: SimpleNamespace(status=status, data=data[1:]))  # type: ignore[assignment]
     action = OpenSink(FENCE, SinkName("out"), [Slot(0), Slot(1)])
     last = attempt(lambda _: writing.open(action), b"", UserError, Corrupt, Fenced, ConnectionError)
@@ -103,6 +123,10 @@ def cursor(data: bytes) -> None:
 TARGETS = (
     Target("http", http, _requests, runs=4000),
     Target("http-consumer", opened, _opened),
-    Target("schema-registry", registry, lambda: [b'{"schema": "{\\"type\\": \\"string\\"}"}', b'{"error_code": 1}']),
+    Target(
+        "schema-registry",
+        registry,
+        lambda: [b'{"schema": "{\\"type\\": \\"string\\"}"}', b'{"error_code": 1}'],
+    ),
     Target("event-cursor", cursor, lambda: [b"3.1/w5-0@1234+2/w6-0@2345", b"3.1/2.1!w5-0@7"], runs=20_000),
 )

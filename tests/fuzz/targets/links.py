@@ -1,4 +1,5 @@
-"""What comes over a connection: frames, the handshake, workers' and the coordinator's messages, producers and consumers of the user's."""
+"""What comes over a connection: frames, the handshake, workers' and the coordinator's messages, producers and
+consumers of the user's."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,17 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Bundle, Deliver, Follow, OpenSink, Pull
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import FlameStreamError
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    MessageId,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.time import FrontId, Time
 from flamestream.net.framing import FrameConnection
 from flamestream.net.handshake import Accepted, Greeting, Limits, Purpose, Welcome
@@ -35,11 +46,12 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(struct.pack(">I", len(each)) + each for each in frames)
 
 
-# --- frames -------------------------------------------------------------------------------------------------------------------------
+# --- frames -------------------------------------------------------------------------------------------------
 
 
 def frame(data: bytes) -> None:
-    """However a stream is cut into pieces, its frames are the same; none is longer than allowed, and not more than one is held."""
+    """However a stream is cut into pieces, its frames are the same; none is longer than allowed, and not more
+    than one is held."""
     chunks = list(pieces(data))
     stream = b"".join(chunks)
     frames, reason = _frames(*chunks)
@@ -70,7 +82,9 @@ def handshake(data: bytes) -> None:
     def established(_: FrameConnection) -> None:
         raise AssertionError("established without the key")
 
-    Accepted(loop, sock, lambda half: half.welcome(KEY, established), refusals.append, Limits(1 << 20, 1 << 20))  # type: ignore[arg-type]
+    Accepted(
+        loop, sock, lambda half: half.welcome(KEY, established), refusals.append, Limits(1 << 20, 1 << 20)
+    )  # type: ignore[arg-type]
     loop.run(sock)
     assert len(refusals) == 1 and not sock.open, "a stranger is refused, once"
 
@@ -81,34 +95,37 @@ def _handshakes() -> Iterator[bytes]:
     yield joined([_encode(Welcome())])
 
 
-# --- workers and the coordinator ----------------------------------------------------------------------------------------------------
+# --- workers and the coordinator ----------------------------------------------------------------------------
 
 FRAME = msg.Frame(
     FENCE, 1,
     [
         msg.Data(Time(5), MessageId(7), [1, 2], [b"m", b"n"], [False, True], b"\x92\x01\x02"),
-        msg.Acks([5], [7]), msg.Promise(FrontId(0), Time(5), Time(6)), msg.Question(FrontId(0), Time(6)), msg.Hold(Time(5), 1, "why"),
-        msg.MinimalTime(Time(5)), msg.Cut(Epoch(1), Time(5)), msg.Settled(Time(5)),
+        msg.Acks([5], [7]), msg.Promise(FrontId(0), Time(5), Time(6)), msg.Question(FrontId(0), Time(6)),
+        msg.Hold(Time(5), 1, "why"), msg.MinimalTime(Time(5)), msg.Cut(Epoch(1), Time(5)),
+        msg.Settled(Time(5)),
     ],
 )  # fmt: skip
 A = WorkerId("a")
 REPORTS: tuple[msg.ToCoordinator, ...] = (
-    msg.Hello(A, "127.0.0.1:1", FENCE, True, "3.11", "g"), msg.Opened(FENCE, b"t", list(MANIFEST.outputs)), msg.Sealed(FENCE, Time(5)),
-    msg.CutTaken(FENCE, Epoch(1), Time(5)),
+    msg.Hello(A, "127.0.0.1:1", FENCE, True, "3.11", "g"), msg.Opened(FENCE, b"t", list(MANIFEST.outputs)),
+    msg.Sealed(FENCE, Time(5)), msg.CutTaken(FENCE, Epoch(1), Time(5)),
     msg.Accepted(FENCE, Epoch(1), Time(5), list(MANIFEST.segments), ["x"], list(MANIFEST.fronts), []),
-    msg.Refused(FENCE, Epoch(1), "why"), msg.PeerLost(FENCE, A, "why"), msg.Progress(FENCE, Time(1), Time(1), Time(2), 5, 6),
-    msg.Failed(FENCE, "user", "why"),
+    msg.Refused(FENCE, Epoch(1), "why"), msg.PeerLost(FENCE, A, "why"),
+    msg.Progress(FENCE, Time(1), Time(1), Time(2), 5, 6), msg.Failed(FENCE, "user", "why"),
 )  # fmt: skip
 ORDERS: tuple[msg.ToWorker, ...] = (
-    msg.Recover(msg.Assignment(FENCE, LAYOUT), {A: "127.0.0.1:1"}, "key", Time(9), Epoch(2), MANIFEST), msg.Seal(FENCE),
-    msg.Replay(FENCE, Time(9)), msg.Announce(FENCE, Epoch(3), []), msg.Committed(FENCE, Epoch(3), Time(10)), msg.Warm([]),
-    msg.Abort(FENCE, Epoch(3)), msg.Drain(FENCE), msg.Stop("why"),
+    msg.Recover(msg.Assignment(FENCE, LAYOUT), {A: "127.0.0.1:1"}, "key", Time(9), Epoch(2), MANIFEST),
+    msg.Seal(FENCE), msg.Replay(FENCE, Time(9)), msg.Announce(FENCE, Epoch(3), []),
+    msg.Committed(FENCE, Epoch(3), Time(10)), msg.Warm([]), msg.Abort(FENCE, Epoch(3)), msg.Drain(FENCE),
+    msg.Stop("why"),
 )  # fmt: skip
 _KINDS = {kind: msgpack_decoder(kind) for kind in (msg.Frame, msg.ToCoordinator, msg.ToWorker)}
 
 
 def message(data: bytes) -> None:
-    """Frames of peers, reports of workers, orders of the coordinator: what is one is written as it was meant."""
+    """Frames of peers, reports of workers, orders of the coordinator: what is one is written as it was
+    meant."""
     for kind, decode in _KINDS.items():
         found = attempt(decode, data, DecodeError)
         if found is not None:
@@ -120,13 +137,15 @@ def _messages() -> Iterator[bytes]:
     yield from map(_encode, (FRAME, *REPORTS, *ORDERS))
 
 
-# --- producers and consumers of the user's ------------------------------------------------------------------------------------------
+# --- producers and consumers of the user's ------------------------------------------------------------------
 
 
 def producer(data: bytes) -> None:
     """A socket source: records without gap, each once, or a failure that names the producer."""
     loop, heard = Loop(), list[Any]()
-    source = SocketProducer(("producer", 7001), bool(data[:1] > b"\x7f"), "docs", "j", FrontId(0), heard.append, loop)
+    source = SocketProducer(
+        ("producer", 7001), bool(data[:1] > b"\x7f"), "docs", "j", FrontId(0), heard.append, loop
+    )
     source.follow(Follow(FENCE, FrontId(0), {}))
     source.pull(Pull(FENCE, FrontId(0), 1000, 1 << 20))
     sock = Wire(framed(*pieces(data)))
@@ -144,7 +163,9 @@ def producer(data: bytes) -> None:
             case _:
                 assert isinstance(event, ev.SourceEnded) and event is heard[-1], f"{event} of a producer"
     assert len(given) <= len(expected), "more records than were sent in order"
-    assert all(value == sent for value, sent in zip(given, expected, strict=False) if isinstance(value, bytes))
+    assert all(
+        value == sent for value, sent in zip(given, expected, strict=False) if isinstance(value, bytes)
+    )
 
 
 def _records(frames: Iterable[bytes]) -> list[bytes]:
@@ -157,13 +178,16 @@ def _records(frames: Iterable[bytes]) -> list[bytes]:
 
 
 def _producers() -> Iterator[bytes]:
-    records = [number.to_bytes(8, "big") + text for number, text in enumerate((b"a", b"w\xc3\xb6rd", b"\xff"))]
+    records = [
+        number.to_bytes(8, "big") + text for number, text in enumerate((b"a", b"w\xc3\xb6rd", b"\xff"))
+    ]
     yield joined([*records, records[0], b""])
     yield joined([records[0], records[2]])
 
 
 def consumer(data: bytes) -> None:
-    """A socket sink: what is told of the consumer is true to its frames, and a failure has a category that there is."""
+    """A socket sink: what is told of the consumer is true to its frames, and a failure has a category that
+    there is."""
     loop, heard = Loop(), list[Any]()
     sink = SocketConsumer(("consumer", 7002), SinkName("out"), A, "j", heard.append, loop)
     sink.open(OpenSink(FENCE, SinkName("out"), [Slot(0), Slot(1)]))

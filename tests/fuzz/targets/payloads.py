@@ -20,7 +20,12 @@ VALUES: tuple[Any, ...] = (
     Slotted("a", Open(Map()), Packed(1, Vector([Set()]))),
 )
 ITEMS = [(b"meta-%d" % place, value) for place, value in enumerate(VALUES)]
-STATES: tuple[Any, ...] = (Vector(range(5)), Map({"a": Slotted("a", 1, ()), 2: Vector("xy")}), Set("ab"), Slotted(Vector(range(9)), 2, 3))
+STATES: tuple[Any, ...] = (
+    Vector(range(5)),
+    Map({"a": Slotted("a", 1, ()), 2: Vector("xy")}),
+    Set("ab"),
+    Slotted(Vector(range(9)), 2, 3),
+)
 NEWER: tuple[Any, ...] = (
     STATES[0].set(1, "x").extend([()]),
     STATES[1].set("a", Slotted("a", 2, ())).set("b", 1).delete(2),
@@ -30,7 +35,8 @@ NEWER: tuple[Any, ...] = (
 
 
 def _agree(way: str, data: bytes, again: Callable[[Any], bytes]) -> None:
-    """The kernel and its reference read the same, and what they read is written and read again as the same."""
+    """The kernel and its reference read the same, and what they read is written and read again as the
+    same."""
     meant = attempt(getattr(reference, way), data, Corrupt)
     if kernel is not None:
         said = attempt(getattr(kernel, way), data, Corrupt)
@@ -40,7 +46,9 @@ def _agree(way: str, data: bytes, again: Callable[[Any], bytes]) -> None:
     if meant is not None:
         written = again(meant)
         assert again(said) == written, f"{way}: the kernel says {said!r}, its reference {meant!r}"
-        assert again(getattr(reference, way)(written)) == written, f"{way}: {meant!r} is written as something else"
+        assert again(getattr(reference, way)(written)) == written, (
+            f"{way}: {meant!r} is written as something else"
+        )
 
 
 def payload(data: bytes) -> None:

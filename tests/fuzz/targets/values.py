@@ -1,4 +1,5 @@
-"""Records of the user's, in all formats: what cannot be read is a ValueError (an error item), and what is read is a payload."""
+"""Records of the user's, in all formats: what cannot be read is a ValueError (an error item), and what is
+read is a payload."""
 
 import json
 import struct
@@ -47,7 +48,9 @@ def kafka(data: bytes) -> None:
         if found is not None:
             codec.check(found[0])
             again = decoder_of(form)(encoder_of(form)(found[0]))  # type: ignore[arg-type]
-            assert codec.encode(again) == codec.encode(found[0]), f"{form}: {found[0]!r} is written as {again!r}"
+            assert codec.encode(again) == codec.encode(found[0]), (
+                f"{form}: {found[0]!r} is written as {again!r}"
+            )
 
 
 FLAG = {"name": "b", "type": "boolean"}
@@ -56,9 +59,17 @@ SCHEMAS = [
     for schema in (
         "string",
         {"type": "array", "items": ["null", "long", "double", "bytes"]},
-        {"type": "record", "name": "L", "fields": [{"name": "v", "type": "int"}, {"name": "next", "type": ["null", "L"]}]},
+        {
+            "type": "record",
+            "name": "L",
+            "fields": [{"name": "v", "type": "int"}, {"name": "next", "type": ["null", "L"]}],
+        },
         {"type": "map", "values": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
-        {"type": "record", "name": "R", "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 3}}, FLAG]},
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [{"name": "f", "type": {"type": "fixed", "name": "F", "size": 3}}, FLAG],
+        },
     )
 ]
 
@@ -101,8 +112,14 @@ MADE = {cls: Rows(cls) for cls in (None, Order)}
 def rows(data: bytes) -> None:
     """A line of JSON or CSV, as fs.Map and as a class."""
     for cls, made in MADE.items():
-        for parser, header in ((JsonRows("utf-8", made), b""), (JsonRows("latin-1", made), b""), (_csv(made), b"shop,count,at\n")):
-            found = attempt(lambda line, parser=parser, header=header: (parser.parse(line, header),), data, ValueError)  # type: ignore[misc]
+        for parser, header in (
+            (JsonRows("utf-8", made), b""),
+            (JsonRows("latin-1", made), b""),
+            (_csv(made), b"shop,count,at\n"),
+        ):
+            found = attempt(
+                lambda line, parser=parser, header=header: (parser.parse(line, header),), data, ValueError
+            )  # type: ignore[misc]
             if found is not None:
                 codec.check(found[0])
                 assert cls is None or type(found[0]) is cls
@@ -113,7 +130,10 @@ def _csv(made: Rows) -> CsvRows:
 
 
 def _rows() -> Iterator[bytes]:
-    yield b'{"shop": "a", "count": 3, "price": 1e3, "at": null, "tags": ["x"], "parts": {"y": 1}, "seen": [1, 2]}'
+    yield (
+        b'{"shop": "a", "count": 3, "price": 1e3, "at": null, "tags": ["x"], "parts": {"y": 1}, "seen": [1, '
+        b"2]}"
+    )
     yield b'"a ""b""",3,\n'
     yield b'[1, [2, {"a": [true, null, -5.5e-3]}]]'
 
@@ -138,7 +158,8 @@ KINDS: tuple[Callable[[bytes], Any], ...] = (
 
 
 def postgres(data: bytes) -> None:
-    """A row of PostgreSQL: values of types that are read as they are, alone, in an array, in an array of arrays, with nulls."""
+    """A row of PostgreSQL: values of types that are read as they are, alone, in an array, in an array of
+    arrays, with nulls."""
     kind, shape = KINDS[data[0] % len(KINDS)] if data else bytes, data[1:2]
     parts = [kind(part) if part else None for part in pieces(data[2:])]
     value = [parts, list(parts)] if shape > b"\xaa" else parts if shape > b"\x55" or not parts else parts[0]
@@ -148,11 +169,14 @@ def postgres(data: bytes) -> None:
         assert codec.encode(made) == codec.encode((value, 2))
 
 
-POSTGRES = PostgresReader(SimpleNamespace(where="there"), ChangeLog("t", "id", ["a", "b"], True, 0, 0.1), "rows")  # type: ignore[arg-type]
+POSTGRES = PostgresReader(
+    SimpleNamespace(where="there"), ChangeLog("t", "id", ["a", "b"], True, 0, 0.1), "rows"
+)  # type: ignore[arg-type]
 
 
 def _loaded(value: Any) -> Any:
-    """By way of PostgreSQL's binary form. (psycopg's native code trusts the server: what is no such form may end the process.)"""
+    """By way of PostgreSQL's binary form. (psycopg's native code trusts the server: what is no such form may
+    end the process.)"""
     if value is None:
         return None
     dumper = Transformer().get_dumper(value, PyFormat.BINARY)
@@ -184,10 +208,19 @@ def job_file(data: bytes) -> None:
 
 
 TARGETS = (
-    Target("kafka", kafka, lambda: [b'{"a": [1, 2.5, null, "x"]}', b"w\xc3\xb6rd", codec.encode((1, Map({"a": Vector([b""])})))]),
+    Target(
+        "kafka",
+        kafka,
+        lambda: [b'{"a": [1, 2.5, null, "x"]}', b"w\xc3\xb6rd", codec.encode((1, Map({"a": Vector([b""])})))],
+    ),
     Target("avro", avro, _avro),
     Target("avro-schema", avro_schema, _schemas, runs=10_000),
-    Target("kafka-headers", headers, lambda: [pack((b"t", 1, 0, 2, 3, 1, b"m", b"d")), pack((1, (1, 0), "w", {0: 5}))], runs=20_000),
+    Target(
+        "kafka-headers",
+        headers,
+        lambda: [pack((b"t", 1, 0, 2, 3, 1, b"m", b"d")), pack((1, (1, 0), "w", {0: 5}))],
+        runs=20_000,
+    ),
     Target("rows", rows, _rows),
     Target("redis", redis, lambda: [joined([b"5-3", b"a", b"1", b"b", b"\xff"])]),
     Target("postgres", postgres, _postgres),

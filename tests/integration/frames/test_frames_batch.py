@@ -1,4 +1,5 @@
-"""A graph as DataFrame jobs gives the bytes of the reference interpreter, on the examples and on drawn graphs."""
+"""A graph as DataFrame jobs gives the bytes of the reference interpreter, on the examples and on drawn
+graphs."""
 
 import pytest
 from hypothesis import given

@@ -48,7 +48,9 @@ def write(folder: Path, guarantee: str, generator: str) -> None:
 def started(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "runtime")}
     command = [sys.executable, "-m", "flamestream.cli.main", *arguments]
-    return subprocess.Popen(command, cwd=folder, text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command, cwd=folder, text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def answer(folder: Path, *arguments: str) -> Any:
@@ -71,7 +73,11 @@ def test_a_stream_goes_on_from_the_state_of_micro_batches(tmp_path: Path) -> Non
     """One that is stopped somewhere on the way; the stream does the rest."""
     write(tmp_path, "micro-batch", "{count: 6000, rate: 1500}")
     run = started(tmp_path, "run", "job.yaml", "--json")
-    eventually(lambda: len(list((tmp_path / "store" / "manifests").glob("*"))) > 0, "an epoch is committed", within=120)
+    eventually(
+        lambda: len(list((tmp_path / "store" / "manifests").glob("*"))) > 0,
+        "an epoch is committed",
+        within=120,
+    )
     run.send_signal(signal.SIGTERM)
     said, _ = run.communicate(timeout=120)
     stopped = json.loads(said)
@@ -89,7 +95,11 @@ def test_micro_batches_survive_kills_of_everything(tmp_path: Path) -> None:
     for _ in range(3):
         before = {path.name for path in manifests.glob("*")}
         run = started(tmp_path, "run", "job.yaml")
-        eventually(lambda seen=before: {path.name for path in manifests.glob("*")} - seen or None, "an epoch is committed", within=120)
+        eventually(
+            lambda seen=before: {path.name for path in manifests.glob("*")} - seen or None,
+            "an epoch is committed",
+            within=120,
+        )
         run.kill()
         run.communicate()
     assert answer(tmp_path, "run", "job.yaml")["outcome"] == "completed"

@@ -1,7 +1,8 @@
-"""The DataFrame runners where Spark's tasks run in other JVMs than the driver: whatever is needed there must get there.
+"""The DataFrame runners where Spark's tasks run in other JVMs than the driver: whatever is needed there must
+get there.
 
-Two workers of Spark with an executor each, every process with a folder of its own to work in. The manifest's paths are relative, so a
-path that is not made absolute before it travels is found out.
+Two workers of Spark with an executor each, every process with a folder of its own to work in. The manifest's
+paths are relative, so a path that is not made absolute before it travels is found out.
 """
 
 import json
@@ -48,9 +49,17 @@ class ClusterJob:
             "guarantee": guarantee,
             "workers": {"replicas": 2, "slots": 16},
             "checkpoint": {"interval": "200ms", "store": "store"},
-            "spark": {"master": MASTER, "conf": {"spark.executor.memory": "512m", "spark.executor.cores": "1"}},
+            "spark": {
+                "master": MASTER,
+                "conf": {"spark.executor.memory": "512m", "spark.executor.cores": "1"},
+            },
         }
-        document = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "index"}, "spec": spec}
+        document = {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamJob",
+            "metadata": {"name": "index"},
+            "spec": spec,
+        }
         (folder / "job.yaml").write_text(json.dumps(document))
 
     def answer(self, *arguments: str) -> Any:
@@ -59,7 +68,11 @@ class ClusterJob:
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = subprocess.Popen(line, cwd=self._folder, text=True, env=ENVIRONMENT, **pipes)
         try:
-            eventually(lambda: self._executors(command.pid) == 2 or command.poll() is not None, "two executors", within=60)
+            eventually(
+                lambda: self._executors(command.pid) == 2 or command.poll() is not None,
+                "two executors",
+                within=60,
+            )
             assert command.poll() is None, command.communicate()
             said, errors = command.communicate(timeout=120)
         finally:
@@ -75,8 +88,12 @@ class ClusterJob:
         """Every byte is the reference's. How many items there are."""
         spec = {"files": {"path": str(self._folder / "docs")}}
         traits = sources.describe(spec)
-        front = FrontSettings(FrontId(0), SourceName("docs"), traits.timed, traits.run_length, traits.replayable)
-        results = interpret(load(EXAMPLES / "inverted_index.py", "graph"), RecordedSource("index", front, spec).below(END))
+        front = FrontSettings(
+            FrontId(0), SourceName("docs"), traits.timed, traits.run_length, traits.replayable
+        )
+        results = interpret(
+            load(EXAMPLES / "inverted_index.py", "graph"), RecordedSource("index", front, spec).below(END)
+        )
         expected = [(bytes(meta), codec.encode(payload)) for meta, payload in results["index"]]
         delivered = sinks.read({"files": {"path": str(self._folder / "index")}})
         assert [(bytes(meta), codec.encode(payload)) for meta, _, _, payload in delivered] == expected

@@ -1,4 +1,5 @@
-"""The reference in each partition of keys gives what the reference gives in one process; and it is not the engine's."""
+"""The reference in each partition of keys gives what the reference gives in one process; and it is not the
+engine's."""
 
 from pathlib import Path
 from random import Random
@@ -51,7 +52,9 @@ def feeds_itself(graph: Graph) -> bool:
 def test_examples(example: str) -> None:
     graph, runs = load(EXAMPLES / f"{example}.py", "graph"), runs_of(example)
     if feeds_itself(graph):
-        with pytest.raises(UserError, match=r"Leave out --spark: the interpreter in one process does every graph"):
+        with pytest.raises(
+            UserError, match=r"Leave out --spark: the interpreter in one process does every graph"
+        ):
             in_partitions(graph, runs)
     else:
         assert encoded(results_in_partitions(graph, runs)) == encoded(interpret(graph, runs))
@@ -88,7 +91,9 @@ def failing(payload: Any) -> Any:
 
 def test_errors_are_items_or_the_end() -> None:
     graph = Graph("errors")
-    graph.source("s0").map(lambda record: record).reduce(key=failing, initial=int, combine=lambda n, _: n + 1).sink("out")
+    graph.source("s0").map(lambda record: record).reduce(
+        key=failing, initial=int, combine=lambda n, _: n + 1
+    ).sink("out")
     runs = [(time, [("a", str(number)) for number in range(10)]) for time in (4096, 8192)]
     expected = interpret(graph, runs)  # type: ignore[arg-type]  # any int is a time
     assert len(expected[ERRORS]) == 2
@@ -98,7 +103,16 @@ def test_errors_are_items_or_the_end() -> None:
 
 
 def test_neither_the_engine_nor_the_kernel_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The modules that a task has loaded the reference from take nothing of theirs but the input and the graph."""
+    """The modules that a task has loaded the reference from take nothing of theirs but the input and the
+    graph."""
     text = Path(reference_rows.__file__).read_text() + Path(interpret.__code__.co_filename).read_text()
-    for theirs in ("flamestream.core", "frames.pipeline", "frames.keyed", "frames.walk", "frames.native", "model.codec", "kernel import"):
+    for theirs in (
+        "flamestream.core",
+        "frames.pipeline",
+        "frames.keyed",
+        "frames.walk",
+        "frames.native",
+        "model.codec",
+        "kernel import",
+    ):
         assert theirs not in text

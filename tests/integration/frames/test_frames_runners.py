@@ -1,4 +1,5 @@
-"""The batch runner and the micro-batch runner deliver the reference's bytes once, whatever is tried twice or dies between."""
+"""The batch runner and the micro-batch runner deliver the reference's bytes once, whatever is tried twice or
+dies between."""
 
 import os
 import shutil
@@ -22,7 +23,9 @@ STAGES = (graphs.scatter, graphs.concatenation, graphs.rekey, graphs.windows, gr
 
 
 def drawn(seed: int, *stages: graphs.Stage, sources: int = 2) -> Any:
-    return graph_of(*(lambda stream, stage=stage: stage(Random(seed), stream) for stage in stages), sources=sources)
+    return graph_of(
+        *(lambda stream, stage=stage: stage(Random(seed), stream) for stage in stages), sources=sources
+    )
 
 
 def failing_at(number: str) -> Any:
@@ -55,17 +58,27 @@ def test_a_batch_over_changed_input_is_refused_and_delivers_nothing(site: Site) 
     before = site.delivered()
     (site.path / "s0.txt").write_text(lines(9, 41))
     with (
-        pytest.raises(UserError, match=r"sink '.*', slot \d+: the result of the run at time .* The functions or the input"),
+        pytest.raises(
+            UserError,
+            match=r"sink '.*', slot \d+: the result of the run at time .* The functions or the input",
+        ),
         raised_in_tasks(),
     ):
         site.batch(attempt=2)
     assert site.delivered() == before
 
 
-def test_under_fail_a_batch_delivers_what_is_before_the_first_error_and_names_the_record(tmp_path: Path) -> None:
-    graph = graph_of(failing_at("30"), failing_at("20"), lambda s: graphs.concatenation(Random(1), s), sources=1)
+def test_under_fail_a_batch_delivers_what_is_before_the_first_error_and_names_the_record(
+    tmp_path: Path,
+) -> None:
+    graph = graph_of(
+        failing_at("30"), failing_at("20"), lambda s: graphs.concatenation(Random(1), s), sources=1
+    )
     site = Site(tmp_path, graph, dead_letter=None, texts=[lines(1, 60)])
-    told = "test_frames_runners.failing_at.<locals>.failing raised ValueError: cannot take 20 (record 20 of source 's0')"
+    told = (
+        "test_frames_runners.failing_at.<locals>.failing raised ValueError: cannot take 20 (record 20 of "
+        "source 's0')"
+    )
     assert site.batch().problem.splitlines()[0].endswith(told)
     assert site.delivered() == site.expected()
     assert 0 < len(site.delivered()["out"]) <= 20
@@ -75,14 +88,20 @@ def test_a_cycle_that_changes_its_key_is_refused_with_the_reason(tmp_path: Path)
     def across(stream: Any) -> Any:
         head = stream.graph.loop("across", max_iterations=3)
         turned = (
-            stream.map(lambda p: (p[0], p[1], 0)).merge(head).group(2, key=lambda p: p[0]).map(lambda w: (w[-1][1], w[-1][0], w[-1][2] + 1))
+            stream.map(lambda p: (p[0], p[1], 0))
+            .merge(head)
+            .group(2, key=lambda p: p[0])
+            .map(lambda w: (w[-1][1], w[-1][0], w[-1][2] + 1))
         )
         head.close(turned.filter(lambda p: p[2] < 2))
         return turned.filter(lambda p: p[2] >= 2).map(lambda p: p[:2])
 
     site = Site(tmp_path, graph_of(across, sources=1), texts=["a b\n"])
     with (
-        pytest.raises(GraphError, match=r"came back to the operation keyed by .* with another key \('a' before, 'b' now\)"),
+        pytest.raises(
+            GraphError,
+            match=r"came back to the operation keyed by .* with another key \('a' before, 'b' now\)",
+        ),
         raised_in_tasks(),
     ):
         site.batch()
@@ -133,7 +152,9 @@ ONE_FILE = {"concatenation": "letters", "word_count": "lines", "minute_counts": 
 def example_at(path: Path, example: str) -> Site:
     """An example over its own data; the index over this project's documents."""
     graph = load(EXAMPLES / f"{example}.py", "graph")
-    data = {"two_front_merge": ["prices", "orders"], **{name: [of] for name, of in ONE_FILE.items()}}.get(example, [])
+    data = {"two_front_merge": ["prices", "orders"], **{name: [of] for name, of in ONE_FILE.items()}}.get(
+        example, []
+    )
     for vertex, name in zip(graph.sources, data, strict=False):
         shutil.copy(EXAMPLES / "data" / f"{name}.txt", path / f"{vertex.name}.txt")
     if not data:
@@ -143,7 +164,9 @@ def example_at(path: Path, example: str) -> Site:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", [*ONE_FILE, "inverted_index", "two_front_merge"])
-def test_batch_and_micro_batches_of_the_examples_deliver_the_bytes_of_the_reference(tmp_path: Path, example: str) -> None:
+def test_batch_and_micro_batches_of_the_examples_deliver_the_bytes_of_the_reference(
+    tmp_path: Path, example: str
+) -> None:
     for name in ("batch", "micro"):
         (tmp_path / name).mkdir()
         site = example_at(tmp_path / name, example)

@@ -99,7 +99,10 @@ def test_an_epoch_or_a_cut_bounds_the_output(site: Site) -> None:
     assert found is not None
     every = table(site, sink="out").count()
     middle = 20 << 12
-    before, after = table(site, sink="out", cut=middle).count(), table(site, sink="out", fromCut=middle).count()
+    before, after = (
+        table(site, sink="out", cut=middle).count(),
+        table(site, sink="out", fromCut=middle).count(),
+    )
     assert 0 < before < every and before + after == every
     assert table(site, sink="out", epoch=found[0].committed).count() == every
 
@@ -110,7 +113,9 @@ def test_slots_are_read_alone_by_option_and_by_a_pushed_filter(site: Site) -> No
     assert some and {row.slot for row in table(site, slots="0-7").collect()} == some
     pushed = table(site, pushDown="true").where("slot < 8")
     assert {row.slot for row in pushed.collect()} == some
-    assert "Filter (slot" not in pushed._jdf.queryExecution().executedPlan().toString(), "Spark filters again what the source has left out"
+    assert "Filter (slot" not in pushed._jdf.queryExecution().executedPlan().toString(), (
+        "Spark filters again what the source has left out"
+    )
 
 
 def test_a_filtered_query_leaves_others_over_the_same_table_alone(site: Site) -> None:
@@ -135,7 +140,7 @@ def test_what_is_not_there_is_named(site: Site, options: dict[str, str], says: s
         table(site, **options).count()
 
 
-# --- audit --------------------------------------------------------------------------------------------------------------------------
+# --- audit --------------------------------------------------------------------------------------------------
 
 
 def audited(site: Site, below: Meta | None = None) -> Findings:
@@ -175,10 +180,17 @@ def test_the_audit_counts_what_is_lost_doubled_foreign_and_out_of_order(tmp_path
 
 
 def test_a_bundle_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    site = Site(tmp_path, graph_of(lambda s: graphs.concatenation(Random(1), s), sources=1), dead_letter=None, texts=[lines(1, 40)])
+    site = Site(
+        tmp_path,
+        graph_of(lambda s: graphs.concatenation(Random(1), s), sources=1),
+        dead_letter=None,
+        texts=[lines(1, 40)],
+    )
     site.batch()
     bundle = next(bundle for chunk in chunks_of(tmp_path / "out") for bundle in chunk.bundles())
-    beyond = Bundle(Slot(bundle.slot), SequenceNumber(bundle.sequence + 99), Meta(bundle.t_last), bundle.items)
+    beyond = Bundle(
+        Slot(bundle.slot), SequenceNumber(bundle.sequence + 99), Meta(bundle.t_last), bundle.items
+    )
     log = next(path for path in (tmp_path / "out").glob("attempt-*.log") if path.stat().st_size)
     with log.open("ab") as file:
         file.write(encode_record(Fence(Attempt(1), LayoutVersion(1)), 99, [beyond]))
@@ -186,11 +198,15 @@ def test_a_bundle_that_is_gone_is_an_error(tmp_path: Path) -> None:
         audited(site)
 
 
-# --- frames as input ----------------------------------------------------------------------------------------------------------------
+# --- frames as input ----------------------------------------------------------------------------------------
 
 
 def test_a_saved_frame_is_a_bounded_source_in_its_order(tmp_path: Path) -> None:
-    frame = spark_session().range(100).selectExpr("(id * 37) % 100 as place", "concat('k', id % 3) as key", "array(id, id + 1) as numbers")
+    frame = (
+        spark_session()
+        .range(100)
+        .selectExpr("(id * 37) % 100 as place", "concat('k', id % 3) as key", "array(id, id + 1) as numbers")
+    )
     assert save_input(frame, str(tmp_path / "saved"), ["place"]) == 100
     rows = [payload for payload, _ in rows_of(tmp_path / "saved")]
     assert [row[0] for row in rows] == list(range(100)) and rows[37] == (37, "k1", (1, 2))

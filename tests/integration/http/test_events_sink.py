@@ -1,4 +1,5 @@
-"""Server-sent events against real clients: the consumer's contract, cursors, clients that are slow or wrong, and a real browser."""
+"""Server-sent events against real clients: the consumer's contract, cursors, clients that are slow or wrong,
+and a real browser."""
 
 import http.client
 import shutil
@@ -26,7 +27,15 @@ class Place:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.port, self.root = free_port(), folder / "out"
-        self.spec = {"events": {"path": str(self.root), "listen": f"127.0.0.1:{self.port}", "fsync": False, "poll_ms": 1, **settings}}
+        self.spec = {
+            "events": {
+                "path": str(self.root),
+                "listen": f"127.0.0.1:{self.port}",
+                "fsync": False,
+                "poll_ms": 1,
+                **settings,
+            }
+        }
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
@@ -99,9 +108,15 @@ def test_a_client_that_does_not_read_holds_up_nobody(driver: PortDriver, tmp_pat
 
 @pytest.mark.parametrize(
     ("method", "path", "last", "status", "says"),
-    [("GET", "/", "", 404, "there is only /events"), ("PUT", "/events", "", 405, "only GET"), ("GET", "/events", "nonsense", 400, "no")],
+    [
+        ("GET", "/", "", 404, "there is only /events"),
+        ("PUT", "/events", "", 405, "only GET"),
+        ("GET", "/events", "nonsense", 400, "no"),
+    ],
 )
-def test_bad_requests_are_told_why(driver: PortDriver, tmp_path: Path, method: str, path: str, last: str, status: int, says: str) -> None:
+def test_bad_requests_are_told_why(
+    driver: PortDriver, tmp_path: Path, method: str, path: str, last: str, status: int, says: str
+) -> None:
     place = Place(tmp_path)
     Worker(place, "w1", driver).open(fence(1), 0)
     with closing(http.client.HTTPConnection("127.0.0.1", place.port, timeout=20)) as connection:
@@ -117,7 +132,10 @@ def test_payloads_are_json(driver: PortDriver, tmp_path: Path) -> None:
     worker = Worker(place, "w1", driver)
     worker.open(fence(1), 0)
     meta = b"\0" * 8 + b"\1"
-    worker.deliver(fence(1), Bundle(Slot(0), SequenceNumber(1), meta, encode_items([(meta, ("a\nb", None, 1.5, (True,)))])))
+    worker.deliver(
+        fence(1),
+        Bundle(Slot(0), SequenceNumber(1), meta, encode_items([(meta, ("a\nb", None, 1.5, (True,)))])),
+    )
     with EventSource(place.port) as source:
         seen(driver, source, ["a\nb", None, 1.5, [True]])
 
@@ -125,7 +143,7 @@ def test_payloads_are_json(driver: PortDriver, tmp_path: Path) -> None:
 PAGE = """<!doctype html><ul id=list></ul><script>
 const source = new EventSource(EVENTS);
 source.onmessage = event => { const item = document.createElement("li"); item.textContent = JSON.parse(event.data); list.append(item); };
-</script>"""
+</script>"""  # noqa: E501
 
 
 @pytest.mark.slow
@@ -138,7 +156,9 @@ def test_a_real_browser_sees_each_event_once_while_workers_die(driver: PortDrive
     page_file = tmp_path / "page.html"
     page_file.write_text(PAGE.replace("EVENTS", f"'http://127.0.0.1:{place.port}/events'"))
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"])
+        browser = running.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        )
         page = browser.new_page()
         page.goto(page_file.as_uri())
         wanted: list[str] = []

@@ -1,4 +1,5 @@
-"""Whoever finds an HTTP port: every wrong word is answered or hung up on, costs its own connection only, and locks nobody out."""
+"""Whoever finds an HTTP port: every wrong word is answered or hung up on, costs its own connection only, and
+locks nobody out."""
 
 import random
 import socket
@@ -41,10 +42,12 @@ class Source:
         self.driver, self.port, self.posted = driver, free_port(), 0
         (folder / "token").write_text(TOKEN)
         spec = {
-            "listen": f"127.0.0.1:{self.port}", "keys": str(folder / "keys"), "fsync": False, "token_file": str(folder / "token"),
-            "max_body": 1000,
+            "listen": f"127.0.0.1:{self.port}", "keys": str(folder / "keys"), "fsync": False,
+            "token_file": str(folder / "token"), "max_body": 1000,
         }  # fmt: skip
-        self.producer: Any = sources.build({"http": spec}, FRONT, driver.post, driver.reactor, name="docs", job="job")
+        self.producer: Any = sources.build(
+            {"http": spec}, FRONT, driver.post, driver.reactor, name="docs", job="job"
+        )
         driver.at_exit.append(self.producer.close)
         self.producer.follow(Follow(Front.fence(1), FRONT, {}))
         self.producer.pull(Pull(Front.fence(1), FRONT, PLENTY, PLENTY))
@@ -56,7 +59,10 @@ class Source:
 
     def works(self) -> None:
         """A post with the token is taken, and nothing else was."""
-        head = f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nIdempotency-Key: {self.posted}\r\n"
+        head = (
+            f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nIdempotency-Key: "
+            f"{self.posted}\r\n"
+        )
         client = RawClient(self.driver, self.port, f"{head}Content-Length: 2\r\n\r\nok".encode())
         assert self.driver.take(RecordsArrived).first == self.posted
         self.posted += 1
@@ -98,7 +104,9 @@ VICTIMS: dict[str, Callable[[PortDriver, Path], Source | Events]] = {"source": S
 
 @pytest.mark.parametrize("name", VICTIMS)
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_whatever_is_sent_is_answered_and_costs_its_connection_only(driver: PortDriver, tmp_path: Path, name: str, attack: str) -> None:
+def test_whatever_is_sent_is_answered_and_costs_its_connection_only(
+    driver: PortDriver, tmp_path: Path, name: str, attack: str
+) -> None:
     victim = VICTIMS[name](driver, tmp_path)
     data, *expected = ATTACKS[attack]
     client = RawClient(driver, victim.port, data)
@@ -111,7 +119,9 @@ def test_whatever_is_sent_is_answered_and_costs_its_connection_only(driver: Port
 
 @pytest.mark.parametrize("name", VICTIMS)
 @pytest.mark.parametrize("seed", range(4))
-def test_damaged_requests_cost_their_connections_only(driver: PortDriver, tmp_path: Path, name: str, seed: int) -> None:
+def test_damaged_requests_cost_their_connections_only(
+    driver: PortDriver, tmp_path: Path, name: str, seed: int
+) -> None:
     victim = VICTIMS[name](driver, tmp_path)
     chance = random.Random(seed)
     for _ in range(60):
@@ -131,10 +141,18 @@ def test_the_token_is_judged_before_path_method_key_and_body(driver: PortDriver,
     victim = Source(driver, tmp_path)
     for line in (b"GET /elsewhere", b"PUT /", b"POST /", b"CONNECT /", b"HEAD /", b"OPTIONS *"):
         for wrong in (b"", b"Authorization: Bearer wrong\r\n", b"Authorization: Bearer s\xe9cret\r\n"):
-            client = RawClient(driver, victim.port, line + b" HTTP/1.1\r\n" + HOST + wrong + b"Content-Length: 999\r\n\r\n")
+            client = RawClient(
+                driver, victim.port, line + b" HTTP/1.1\r\n" + HOST + wrong + b"Content-Length: 999\r\n\r\n"
+            )
             assert client.status() == 401, "although nothing of its body has come"
     with_it = f"Authorization: Bearer {TOKEN}\r\n\r\n".encode()
-    for line, status in ((b"GET /elsewhere", 404), (b"PUT /", 405), (b"HEAD /", 405), (b"CONNECT /", 405), (b"POST /", 400)):
+    for line, status in (
+        (b"GET /elsewhere", 404),
+        (b"PUT /", 405),
+        (b"HEAD /", 405),
+        (b"CONNECT /", 405),
+        (b"POST /", 400),
+    ):
         assert RawClient(driver, victim.port, line + b" HTTP/1.1\r\n" + HOST + with_it).status() == status
     victim.works()
 
@@ -150,12 +168,15 @@ def test_a_refusal_arrives_although_the_client_is_still_sending(driver: PortDriv
 
 
 class Desk:
-    """A server whose requests the test answers: `/now` at once, `/later` by hand, `/stream` without end, `/bug` with an error of ours."""
+    """A server whose requests the test answers: `/now` at once, `/later` by hand, `/stream` without end,
+    `/bug` with an error of ours."""
 
     def __init__(self, driver: PortDriver, *, body: int = 1000, connections: int = 256) -> None:
         self.driver, self.port = driver, free_port()
         self.waiting: list[Exchange] = []
-        self.server = HttpServer(driver.reactor, ("127.0.0.1", self.port), self._asked, body=body, connections=connections)
+        self.server = HttpServer(
+            driver.reactor, ("127.0.0.1", self.port), self._asked, body=body, connections=connections
+        )
         self.server.open()
         driver.at_exit.append(self.server.close)
 
@@ -212,7 +233,9 @@ def test_silent_connections_do_not_lock_the_port(driver: PortDriver) -> None:
     assert not silent[-1].ended, "only as many as need to"
 
 
-@pytest.mark.parametrize("begun", ["", "POST /now HTTP/1.1\r\nHo", "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"])
+@pytest.mark.parametrize(
+    "begun", ["", "POST /now HTTP/1.1\r\nHo", "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx"]
+)
 def test_one_address_does_not_drive_others_out(driver: PortDriver, begun: str) -> None:
     desk = Desk(driver, connections=20)
     other = desk.client(source=ELSEWHERE).send(begun.encode())
@@ -226,10 +249,14 @@ def test_one_address_does_not_drive_others_out(driver: PortDriver, begun: str) -
     streamed.read()
     assert not streamed.ended
     assert desk.client("/later", source=ELSEWHERE).got == b""
-    assert desk.client("/now", source=ELSEWHERE).status() == 200, "who has most places gives one to who has fewer"
+    assert desk.client("/now", source=ELSEWHERE).status() == 200, (
+        "who has most places gives one to who has fewer"
+    )
 
 
-def test_a_stream_that_is_not_read_gives_way_and_then_ends(driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_not_read_gives_way_and_then_ends(
+    driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk = Desk(driver, connections=2)
     lazy = [desk.client("/stream") for _ in range(2)]
     for exchange in list(desk.waiting):
@@ -264,9 +291,14 @@ def test_a_stream_that_is_read_slowly_goes_on(driver: PortDriver, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("phase", "sent"),
-    [("head", "POST /now HTTP/1.1\r\na: "), ("body", "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")],
+    [
+        ("head", "POST /now HTTP/1.1\r\na: "),
+        ("body", "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"),
+    ],
 )
-def test_a_byte_now_and_then_does_not_hold_a_place(driver: PortDriver, monkeypatch: pytest.MonkeyPatch, phase: str, sent: str) -> None:
+def test_a_byte_now_and_then_does_not_hold_a_place(
+    driver: PortDriver, monkeypatch: pytest.MonkeyPatch, phase: str, sent: str
+) -> None:
     monkeypatch.setitem(http_connection.SECONDS, phase, 0.3)
     desk = Desk(driver, body=1 << 30)
     client = desk.client().send(sent.encode())
@@ -280,7 +312,9 @@ def test_a_byte_now_and_then_does_not_hold_a_place(driver: PortDriver, monkeypat
     assert desk.server.drops.last == f"its request's {phase} has not come in time"
 
 
-def test_a_kept_connection_is_given_longer_between_requests(driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kept_connection_is_given_longer_between_requests(
+    driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(http_connection.SECONDS, "head", 0.1)
     desk = Desk(driver)
     client = desk.client("/now")
@@ -306,7 +340,9 @@ def test_requests_sent_ahead_wait_in_the_kernel(driver: PortDriver) -> None:
     assert sent > 10 * http_connection.READ_SIZE
 
 
-def test_bodies_under_way_are_bounded_together_and_one_address_does_not_have_them_all(driver: PortDriver) -> None:
+def test_bodies_under_way_are_bounded_together_and_one_address_does_not_have_them_all(
+    driver: PortDriver,
+) -> None:
     size = 100_000
     desk = Desk(driver, body=size)
     rest = f"Content-Length: {size}\r\n\r\n"

@@ -1,4 +1,5 @@
-"""`flamestream run` from HTTP POST to server-sent events, and to a server that fences, killed all over: each thing counts once."""
+"""`flamestream run` from HTTP POST to server-sent events, and to a server that fences, killed all over: each
+thing counts once."""
 
 import contextlib
 import http.client
@@ -25,7 +26,8 @@ LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 
 
 class Poster:
-    """A client that sends each document until it is told that it is durable, twice if chance (here: the number) wants it."""
+    """A client that sends each document until it is told that it is durable, twice if chance (here: the
+    number) wants it."""
 
     def __init__(self, port: int, lines: list[str]) -> None:
         self.answered: list[dict[str, Any]] = []
@@ -67,8 +69,16 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
     count, inlet, outlet = 250, free_port(), free_port()
     lines = [f"{number}\t{text}" for number, text in enumerate(texts(count))]
     spec = {
-        "sources": {"docs": {"http": {"listen": f"127.0.0.1:{inlet}", "path": "/docs", "keys": "keys", "fsync": False}}},
-        "sinks": {"index": {"events": {"path": "index", "listen": f"127.0.0.1:{outlet}", "fsync": False, "poll_ms": 5}}},
+        "sources": {
+            "docs": {
+                "http": {"listen": f"127.0.0.1:{inlet}", "path": "/docs", "keys": "keys", "fsync": False}
+            }
+        },
+        "sinks": {
+            "index": {
+                "events": {"path": "index", "listen": f"127.0.0.1:{outlet}", "fsync": False, "poll_ms": 5}
+            }
+        },
         "journal": {"folder": str(tmp_path / "journal"), "fsync": False, "keep": True},
     }
     wanted = sum(len(set(text.split())) for text in texts(count))
@@ -79,16 +89,26 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
         job.browser = browser
         job.start()
         poster.start()
-        killer.plan = [(0.1, Role.WORKER), (0.3, Role.WORKER), (0.4, Role.COORDINATOR), (0.5, Role.WORKER), (0.7, Role.LAUNCHER)]
+        killer.plan = [
+            (0.1, Role.WORKER),
+            (0.3, Role.WORKER),
+            (0.4, Role.COORDINATOR),
+            (0.5, Role.WORKER),
+            (0.7, Role.LAUNCHER),
+        ]
         killer.run()
         poster.join()
         eventually(lambda: len(browser.data) >= wanted, "the client has seen everything", within=60)
-        assert [answer["first"] for answer in poster.answered] == list(range(count)), "every post once, in order"
+        assert [answer["first"] for answer in poster.answered] == list(range(count)), (
+            "every post once, in order"
+        )
         job.running()
         job.signal(signal.SIGTERM)
         assert job.end()[1]["outcome"] == "stopped"
         audit = job.audit()
-        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, wanted), audit
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, wanted), (
+            audit
+        )
     assert len(browser.data) == len(set(browser.ids)) == wanted
     lengths: Counter[str] = Counter()
     for change in browser.data:
@@ -98,10 +118,14 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
 
 
 def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> None:
-    """Of workers, the coordinator, a zombie and the server itself; nobody reads an HTTP server back, so what it holds is compared here."""
+    """Of workers, the coordinator, a zombie and the server itself; nobody reads an HTTP server back, so what
+    it holds is compared here."""
     lines = [f"{number}\t{text}" for number, text in enumerate(texts(400))]
     runs = [(time_of(Timestamp(1 + number), FrontId(0)), [line]) for number, line in enumerate(lines)]
-    wanted = [[change.word, change.document, change.documents] for _, change in interpret(load(LINES, "graph"), runs)["index"]]
+    wanted = [
+        [change.word, change.document, change.documents]
+        for _, change in interpret(load(LINES, "graph"), runs)["index"]
+    ]
     server = Example(tmp_path)
     server.start()
 
@@ -120,15 +144,27 @@ def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> N
         with contextlib.closing(job), contextlib.closing(server), explained(job, killer):
             job.server = server
             job.start()
-            plan = [(0.05, "server"), (0.2, Role.WORKER), (0.35, "server"), (0.5, Role.COORDINATOR), (0.6, Role.ZOMBIE), (0.75, "server")]
+            plan = [
+                (0.05, "server"),
+                (0.2, Role.WORKER),
+                (0.35, "server"),
+                (0.5, Role.COORDINATOR),
+                (0.6, Role.ZOMBIE),
+                (0.75, "server"),
+            ]
             killer.run_with(plan, restart)
             producer.grow_to(1)
             assert job.end()[1]["outcome"] == "completed"
-            found = [[change["word"], change["document"], change["documents"]] for change in map(json.loads, server.payloads())]
+            found = [
+                [change["word"], change["document"], change["documents"]]
+                for change in map(json.loads, server.payloads())
+            ]
             assert sorted(found) == sorted(wanted), "every change once"
             last = job.status()
             assert last is not None and last.attempt > 1
-            assert {attempt for attempt, _ in server.fences()} == {last.attempt}, "whoever was replaced is refused"
+            assert {attempt for attempt, _ in server.fences()} == {last.attempt}, (
+                "whoever was replaced is refused"
+            )
     lengths: Counter[str] = Counter()
     for word, _, documents in found:
         lengths[word] += 1

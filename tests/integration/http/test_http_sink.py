@@ -1,4 +1,5 @@
-"""The HTTP sink against the documented example server, a process of its own that is killed in between, and against others."""
+"""The HTTP sink against the documented example server, a process of its own that is killed in between, and
+against others."""
 
 import json
 import signal
@@ -45,7 +46,8 @@ def test_contract_with_kills(check: Callable[[StoppableOutside], None], example:
 
 @contextmanager
 def answering(*answers: tuple[int, bytes]) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
-    """A server that gives these answers, the last one again and again: its URL, and what it was sent (headers, body)."""
+    """A server that gives these answers, the last one again and again: its URL, and what it was sent
+    (headers, body)."""
     asked: list[tuple[Any, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,12 +109,17 @@ def test_a_request_of_one_item_has_its_id_as_key(tmp_path: Path) -> None:
         worker = Worker(Place(url, "idempotent", batch=1, token_file=str(tmp_path / "token")), "w", driver)
         worker.open(fence(1), 0)
         worker.deliver(fence(1), bundle(0, 1), bundle(0, 2))
-    assert [headers["Idempotency-Key".lower()] for headers, _ in asked] == [body["items"][0]["id"] for _, body in asked]
+    assert [headers["Idempotency-Key".lower()] for headers, _ in asked] == [
+        body["items"][0]["id"] for _, body in asked
+    ]
     assert {headers["authorization"] for headers, _ in asked} == {"Bearer secret"}
 
 
 def test_what_was_answered_is_not_sent_again_after_a_failure() -> None:
-    with answering((200, b""), (503, b"busy"), (429, b""), (200, b"")) as (url, asked), PortDriver() as driver:
+    with (
+        answering((200, b""), (503, b"busy"), (429, b""), (200, b"")) as (url, asked),
+        PortDriver() as driver,
+    ):
         worker = Worker(Place(url, "idempotent", batch=1), "w", driver)
         worker.open(fence(1), 0)
         worker.deliver(fence(1), bundle(0, 1), bundle(0, 2))
@@ -132,15 +139,20 @@ def test_a_refusal_ends_the_job_and_says_what_the_server_said(status: int) -> No
 def test_a_server_that_never_answers_is_told() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as silent, PortDriver() as driver:
-        worker = Worker(Place(f"http://127.0.0.1:{silent.getsockname()[1]}/", "idempotent", timeout_ms=50), "w", driver)
+        worker = Worker(
+            Place(f"http://127.0.0.1:{silent.getsockname()[1]}/", "idempotent", timeout_ms=50), "w", driver
+        )
         worker.open(fence(1), 0)
         worker.send(fence(1), bundle(0, 1))
-        driver.until(lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+        driver.until(
+            lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so"
+        )
         assert not [event for event in driver.events if isinstance(event, BundlesAcknowledged)]
 
 
 def test_a_server_that_answers_too_late_gets_each_item_once(example: Example, driver: PortDriver) -> None:
-    """It stands still until we have given up on its answer, then takes what it was sent, and what it is sent again."""
+    """It stands still until we have given up on its answer, then takes what it was sent, and what it is sent
+    again."""
     example.spec["http"]["timeout_ms"] = 200
     worker = Worker(example, "w", driver)
     worker.open(fence(1), 0)
@@ -149,7 +161,9 @@ def test_a_server_that_answers_too_late_gets_each_item_once(example: Example, dr
         suspend(example.process.pid)
         try:
             worker.send(fence(1), bundle(0, sequence))
-            driver.until(lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+            driver.until(
+                lambda: "timed out" in getattr(worker.consumer, "problem", ""), "a `problem` that says so"
+            )
         finally:
             example.process.send_signal(signal.SIGCONT)
         driver.take(BundlesAcknowledged)

@@ -1,4 +1,5 @@
-"""The HTTP source against real clients: answers when durable, retries, back-pressure, garbage, and a job that is killed."""
+"""The HTTP source against real clients: answers when durable, retries, back-pressure, garbage, and a job that
+is killed."""
 
 import http.client
 import json
@@ -26,7 +27,9 @@ from support.ports import free_port
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
 
 
-def post(port: int, body: str | bytes, key: str | None, path: str = "/", **headers: str) -> tuple[int, dict[str, Any], Any]:
+def post(
+    port: int, body: str | bytes, key: str | None, path: str = "/", **headers: str
+) -> tuple[int, dict[str, Any], Any]:
     """Status, answer, headers. Blocks until it is answered."""
     data = body.encode() if isinstance(body, str) else body
     given = ({} if key is None else {"Idempotency-Key": key}) | headers
@@ -44,7 +47,14 @@ class Port:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.port = free_port()
         self.payloads: list[object] = []
-        self.spec = {"http": {"listen": f"127.0.0.1:{self.port}", "keys": str(folder / "keys"), "fsync": False, **settings}}
+        self.spec = {
+            "http": {
+                "listen": f"127.0.0.1:{self.port}",
+                "keys": str(folder / "keys"),
+                "fsync": False,
+                **settings,
+            }
+        }
         self.pool = ThreadPoolExecutor(32)
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
@@ -52,7 +62,8 @@ class Port:
 
 
 class Steady(Port):
-    """Ten records of one client that sends each until it is taken: from the beginning, or from an offset on as after a recovery."""
+    """Ten records of one client that sends each until it is taken: from the beginning, or from an offset on
+    as after a recovery."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -89,7 +100,10 @@ class Steady(Port):
                 while producer._next <= number and not stopped.wait(0.002):
                     connection = connections.enter_context(socket.create_connection(("127.0.0.1", self.port)))
                     body = WORDS[number].encode()
-                    head = f"POST / HTTP/1.1\r\nHost: x\r\nIdempotency-Key: {first} {number}\r\nContent-Length: {len(body)}\r\n\r\n"
+                    head = (
+                        f"POST / HTTP/1.1\r\nHost: x\r\nIdempotency-Key: {first} {number}\r\nContent-Length: "
+                        f"{len(body)}\r\n\r\n"
+                    )
                     connection.sendall(head.encode() + body)
                     connection.settimeout(0.02)
                     while producer._next <= number and not stopped.is_set():
@@ -99,20 +113,27 @@ class Steady(Port):
             stopped.wait(60)
 
 
-@pytest.mark.parametrize("check", [c for c in PRODUCER_CHECKS if "within" not in c.__name__], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [c for c in PRODUCER_CHECKS if "within" not in c.__name__], ids=lambda check: check.__name__
+)
 def test_contract(check: Callable[[Outside], None], tmp_path: Path) -> None:
-    """Not the one about sizes: it pulls again before what was given is settled, and a request may wait for the next."""
+    """Not the one about sizes: it pulls again before what was given is settled, and a request may wait for
+    the next."""
     check(Steady(tmp_path))
 
 
 class Talk:
     """A source with credit, whose records are durable when `settle` says so."""
 
-    def __init__(self, driver: PortDriver, place: Port, attempt: int = 1, offset: int = 0, credit: int = PLENTY) -> None:
+    def __init__(
+        self, driver: PortDriver, place: Port, attempt: int = 1, offset: int = 0, credit: int = PLENTY
+    ) -> None:
         self.driver, self.place, self.attempt = driver, place, attempt
         self.producer = place.connect(driver.post, driver.reactor)
         driver.at_exit.append(self.producer.close)
-        self.producer.follow(Follow(Front.fence(attempt), FRONT, {place.partition: Offset(offset)} if offset else {}))
+        self.producer.follow(
+            Follow(Front.fence(attempt), FRONT, {place.partition: Offset(offset)} if offset else {})
+        )
         self.pull(credit)
         driver.until(lambda: bool(getattr(self.producer, "_following", False)), "the keys are read")
 
@@ -182,7 +203,9 @@ def test_a_request_of_many_lines_is_one_run(driver: PortDriver, tmp_path: Path) 
     assert talk.answer(asked) == (200, {"first": 0, "count": 4, "repeated": False})
 
 
-def test_after_a_recovery_the_journal_decides_which_retries_are_known(driver: PortDriver, tmp_path: Path) -> None:
+def test_after_a_recovery_the_journal_decides_which_retries_are_known(
+    driver: PortDriver, tmp_path: Path
+) -> None:
     place = Port(tmp_path)
     before = Talk(driver, place)
     for number in range(3):
@@ -265,7 +288,12 @@ def test_without_credit_it_waits_and_then_refuses(driver: PortDriver, tmp_path: 
     ],
 )
 def test_bad_requests_are_told_why(
-    driver: PortDriver, tmp_path: Path, arguments: tuple[Any, ...], headers: dict[str, str], status: int, says: str
+    driver: PortDriver,
+    tmp_path: Path,
+    arguments: tuple[Any, ...],
+    headers: dict[str, str],
+    status: int,
+    says: str,
 ) -> None:
     talk = Talk(driver, Port(tmp_path, max_body=1000))
     found, answer = talk.answer(talk.ask(*arguments, **headers))
@@ -327,7 +355,9 @@ def test_a_port_that_is_taken_is_told_and_taken_over(driver: PortDriver, tmp_pat
     place = Port(tmp_path)
     before = Talk(driver, place)
     after = Talk(driver, place, attempt=2)
-    driver.until(lambda: "cannot listen" in getattr(after.producer, "problem", ""), "a `problem` that names the port")
+    driver.until(
+        lambda: "cannot listen" in getattr(after.producer, "problem", ""), "a `problem` that names the port"
+    )
     before.producer.close()
     driver.until(lambda: not getattr(after.producer, "problem", ""), "the port is taken over")
     asked = after.ask("x", "k")

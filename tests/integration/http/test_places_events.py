@@ -1,6 +1,7 @@
 """The audit of events: of what a real client was sent, and of what any client is given now.
 
-The client reads HTTP and server-sent events by itself (support/http/events.py); what it recorded is then damaged.
+The client reads HTTP and server-sent events by itself (support/http/events.py); what it recorded is then
+damaged.
 """
 
 import json
@@ -28,7 +29,16 @@ class Counts(Outside):
 
     def __init__(self, folder: Path) -> None:
         self.port, self.root = free_port(), folder / "out"
-        super().__init__({"events": {"path": str(self.root), "listen": f"127.0.0.1:{self.port}", "fsync": False, "poll_ms": 1}})
+        super().__init__(
+            {
+                "events": {
+                    "path": str(self.root),
+                    "listen": f"127.0.0.1:{self.port}",
+                    "fsync": False,
+                    "poll_ms": 1,
+                }
+            }
+        )
 
     def recorded(self, driver: PortDriver, count: int, last: str = "") -> Recorded:
         """What a client is sent, until it has so many."""
@@ -85,7 +95,9 @@ def test_what_a_client_recorded_is_compared(recorded: Recorded, damage: str) -> 
     assert audited(change(recorded)).counts == counts
 
 
-def test_a_client_that_was_cut_off_and_came_back_has_each_event_once(driver: PortDriver, tmp_path: Path) -> None:
+def test_a_client_that_was_cut_off_and_came_back_has_each_event_once(
+    driver: PortDriver, tmp_path: Path
+) -> None:
     place = Counts(tmp_path)
     half = len(results()) // 2
     place.deliver(driver)
@@ -109,7 +121,9 @@ def test_what_was_not_delivered_is_not_given(driver: PortDriver, tmp_path: Path)
     differs(place.compared(), "lost")
 
 
-def test_a_mistake_in_the_text_of_events_is_seen(driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_the_text_of_events_is_seen(
+    driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Counts(tmp_path)
     place.deliver(driver)
     right: Any = events_sink.plain
@@ -117,7 +131,9 @@ def test_a_mistake_in_the_text_of_events_is_seen(driver: PortDriver, tmp_path: P
     assert not place.compared().clean
 
 
-def test_ids_that_do_not_go_on_where_they_were_are_seen(driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_that_do_not_go_on_where_they_were_are_seen(
+    driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each event comes once to who stays, and a client that comes back misses some."""
     place = Counts(tmp_path)
     place.deliver(driver)
@@ -139,5 +155,8 @@ def test_ids_that_do_not_go_on_where_they_were_are_seen(driver: PortDriver, tmp_
 
 
 def test_the_rules_of_server_sent_events() -> None:
-    text = ': hello\n\nretry: 200\n\nid: 1\ndata: {"a":\ndata: 1}\n\nid: 2\n\nevent: problem\ndata: "x"\n\ndata:3\r\n\r\n'
+    text = (
+        ': hello\n\nretry: 200\n\nid: 1\ndata: {"a":\ndata: 1}\n\nid: 2\n\nevent: problem\ndata: '
+        '"x"\n\ndata:3\r\n\r\n'
+    )
     assert list(parsed(text)) == [Event("1", '{"a":\n1}'), Event("2", "3")]

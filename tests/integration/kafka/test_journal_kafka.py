@@ -1,6 +1,7 @@
 """The journal in a topic of a real broker, beyond what every journal promises (test_journals.py).
 
-A topic that would lose entries is refused; a broker that dies or hangs loses nothing; what its cleaner removes was not needed.
+A topic that would lose entries is refused; a broker that dies or hangs loses nothing; what its cleaner
+removes was not needed.
 """
 
 from collections.abc import Iterator
@@ -22,8 +23,8 @@ from support.kafka_broker.secure import PASSWORD, SecureBroker
 from support.loops import reactor, turn_until
 
 QUICKLY_CLEANED: dict[str, str] = {
-    "cleanup_policy": "compact", "segment_bytes": "1048576", "segment_ms": "300", "min_cleanable_dirty_ratio": "0.001",
-    "delete_retention_ms": "0",
+    "cleanup_policy": "compact", "segment_bytes": "1048576", "segment_ms": "300",
+    "min_cleanable_dirty_ratio": "0.001", "delete_retention_ms": "0",
 }  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def topic(loop: EpollReactor, broker: Broker) -> JournalTopic:
     return JournalTopic(loop, broker)
 
 
-# --- the topic ----------------------------------------------------------------------------------------------------------------------
+# --- the topic ----------------------------------------------------------------------------------------------
 
 
 def test_the_topic_is_made_compacted_with_a_partition_for_each_front(topic: JournalTopic) -> None:
@@ -56,7 +57,10 @@ def test_a_topic_whose_records_expire_is_refused(loop: EpollReactor, broker: Bro
 
 
 def test_a_topic_with_too_few_partitions_is_refused(loop: EpollReactor, broker: Broker) -> None:
-    assert "it has 2 partitions" in JournalTopic(loop, broker, broker.topic(2, cleanup_policy="compact")).refusal()
+    assert (
+        "it has 2 partitions"
+        in JournalTopic(loop, broker, broker.topic(2, cleanup_policy="compact")).refusal()
+    )
 
 
 def test_a_topic_of_another_job_is_refused(loop: EpollReactor, broker: Broker) -> None:
@@ -65,7 +69,7 @@ def test_a_topic_of_another_job_is_refused(loop: EpollReactor, broker: Broker) -
     assert "name another" in topic.refusal()
 
 
-# --- trouble ------------------------------------------------------------------------------------------------------------------------
+# --- trouble ------------------------------------------------------------------------------------------------
 
 
 def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: JournalTopic) -> None:
@@ -82,7 +86,9 @@ def test_a_broker_killed_between_is_told_once_and_loses_nothing(topic: JournalTo
     assert topic.worker(2).seal() == [10, 20, 30]
 
 
-def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_reported(topic: JournalTopic) -> None:
+def test_a_broker_killed_while_entries_are_on_their_way_loses_none_that_was_reported(
+    topic: JournalTopic,
+) -> None:
     worker = topic.worker(1)
     worker.seal()
     worker.wrote(10)
@@ -112,7 +118,9 @@ def test_a_seal_waits_for_the_broker_and_says_so(topic: JournalTopic) -> None:
     assert [each.time for each in second.next().entries] == [10]  # type: ignore[union-attr]
 
 
-def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: JournalTopic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(
+    topic: JournalTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(partitions, "DELIVERY_SECONDS", 1.0)
     worker = topic.worker(1)
     worker.seal()
@@ -126,13 +134,17 @@ def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(topic: J
         topic.broker.resume()
     worker.reported(20)
     worker.wrote(30)
-    copies = [message.key() for message in topic.broker.read(topic.name) if b"/batch/" in (message.key() or b"")]
+    copies = [
+        message.key() for message in topic.broker.read(topic.name) if b"/batch/" in (message.key() or b"")
+    ]
     assert len(copies) == len(set(copies)), "no key is used twice"
     assert topic.worker(2).seal() == [10, 20, 30]
     assert topic.everything() == [10, 20, 30]
 
 
-def test_an_entry_that_is_too_large_stops_the_job_with_the_way_out_and_loses_nothing(loop: EpollReactor, broker: Broker) -> None:
+def test_an_entry_that_is_too_large_stops_the_job_with_the_way_out_and_loses_nothing(
+    loop: EpollReactor, broker: Broker
+) -> None:
     topic = JournalTopic(loop, broker, broker.topic(4, cleanup_policy="compact", max_message_bytes="20000"))
     worker = topic.worker(1)
     worker.seal()
@@ -141,16 +153,19 @@ def test_an_entry_that_is_too_large_stops_the_job_with_the_way_out_and_loses_not
     worker.reported(10)
     worker.ask(20, payloads=bytes(30_000))
     event = worker.next()
-    assert isinstance(event, SourceFailed) and event.category == "user" and "max.message.bytes" in event.message
+    assert (
+        isinstance(event, SourceFailed) and event.category == "user" and "max.message.bytes" in event.message
+    )
     (entry,) = topic.worker(2).sealed()
     assert decode_many(entry.payloads) == ["x" * 15_000]
 
 
-# --- the cleaner --------------------------------------------------------------------------------------------------------------------
+# --- the cleaner --------------------------------------------------------------------------------------------
 
 
 def test_behind_the_brokers_cleaner_what_counts_is_the_same(loop: EpollReactor, broker: Broker) -> None:
-    """Each attempt writes once more behind the next one's seal; the last one trims; the first one wakes up when the cleaner was there."""
+    """Each attempt writes once more behind the next one's seal; the last one trims; the first one wakes up
+    when the cleaner was there."""
     topic = JournalTopic(loop, broker, broker.topic(4, **QUICKLY_CLEANED))
     asleep = before = topic.worker(1)
     asleep.seal()
@@ -172,7 +187,9 @@ def test_behind_the_brokers_cleaner_what_counts_is_the_same(loop: EpollReactor, 
             worker.reported(time)
         worker.ask_to_trim(time)
         there = [message.key() for message in broker.read(topic.name) if message.partition() == FRONT]
-        return not any(b"/seal/00000004/" in key or b"/batch/00000003/" in key for key in there if key is not None)
+        return not any(
+            b"/seal/00000004/" in key or b"/batch/00000003/" in key for key in there if key is not None
+        )
 
     eventually(cleaned, "the cleaner has removed what was trimmed, and the older seals")
     answer = asleep.append(5)
@@ -181,7 +198,7 @@ def test_behind_the_brokers_cleaner_what_counts_is_the_same(loop: EpollReactor, 
     assert topic.worker(6).seal(newest) == [newest]
 
 
-# --- logging in ---------------------------------------------------------------------------------------------------------------------
+# --- logging in ---------------------------------------------------------------------------------------------
 
 
 def test_it_logs_in_with_a_secret_from_a_file(loop: EpollReactor, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Kafka to inverted index to Kafka with `flamestream run`: whatever is killed, and be it the broker, every byte is the reference's."""
+"""Kafka to inverted index to Kafka with `flamestream run`: whatever is killed, and be it the broker, every
+byte is the reference's."""
 
 import contextlib
 import subprocess
@@ -35,13 +36,26 @@ W, C, L, Z = Role.WORKER, Role.COORDINATOR, Role.LAUNCHER, Role.ZOMBIE
 class KafkaJob(CliJob):
     """A job whose output is one topic."""
 
-    def __init__(self, broker: Broker, folder: Path, form: str, *, in_topic: bool = False, **options: Any) -> None:
+    def __init__(
+        self, broker: Broker, folder: Path, form: str, *, in_topic: bool = False, **options: Any
+    ) -> None:
         """`in_topic`: the journal is in one too, reached as the source is."""
         self.broker = broker
         self.docs, self.index = broker.topic(PARTITIONS), broker.topic(PARTITIONS)
         at = {"brokers": broker.address}
-        sink = {**at, "topic": self.index, "form": form, "key": "word", "value": "json", "control": f"control-{self.index}"}
-        journal = {"kafka": {"topic": f"journal-{self.docs}"}} if in_topic else {"folder": str(folder / "journal"), "fsync": False}
+        sink = {
+            **at,
+            "topic": self.index,
+            "form": form,
+            "key": "word",
+            "value": "json",
+            "control": f"control-{self.index}",
+        }
+        journal = (
+            {"kafka": {"topic": f"journal-{self.docs}"}}
+            if in_topic
+            else {"folder": str(folder / "journal"), "fsync": False}
+        )
         spec = {
             "sources": {"docs": {"kafka": {**at, "topic": self.docs, "readers": 2, "discoverSeconds": 0.5}}},
             "sinks": {"index": {"kafka": sink}},
@@ -87,14 +101,19 @@ def delivered(job: KafkaJob, committed: bool) -> list[tuple[bytes, bytes | None,
 
 def reference(lines: Mapping[int, str], order: list[int]) -> list[tuple[bytes, bytes]]:
     """Key and value of every change, if the documents entered in `order`."""
-    runs = [(time_of(Timestamp(1 + place), FrontId(0)), [lines[number]]) for place, number in enumerate(order)]
+    runs = [
+        (time_of(Timestamp(1 + place), FrontId(0)), [lines[number]]) for place, number in enumerate(order)
+    ]
     encode = encoder_of("json")
-    return [(payload.word.encode(), encode(payload)) for _, payload in interpret(load(INDEX, "graph"), runs)["index"]]
+    return [
+        (payload.word.encode(), encode(payload))
+        for _, payload in interpret(load(INDEX, "graph"), runs)["index"]
+    ]
 
 
 class Feeder(threading.Thread):
-    """Feeds the documents' topic, through deaths of the broker, as far as is asked for: what is all there can be through before the last
-    kill, whatever the pace."""
+    """Feeds the documents' topic, through deaths of the broker, as far as is asked for: what is all there can
+    be through before the last kill, whatever the pace."""
 
     def __init__(self, job: KafkaJob, lines: Mapping[int, str]) -> None:
         super().__init__(name="feeder", daemon=True)
@@ -109,7 +128,14 @@ class Feeder(threading.Thread):
             self._changed.notify()
 
     def run(self) -> None:
-        producer = Producer({"bootstrap.servers": self._job.broker.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+        producer = Producer(
+            {
+                "bootstrap.servers": self._job.broker.address,
+                "linger.ms": 0,
+                "enable.idempotence": True,
+                **QUIET,
+            }
+        )
         for place, (number, line) in enumerate(self._lines.items()):
             with self._changed:
                 self._changed.wait_for(lambda place=place: place < self._wanted)
@@ -118,7 +144,14 @@ class Feeder(threading.Thread):
             time.sleep(PACE)
 
 
-def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies_at: tuple[float, ...], committed: bool) -> None:
+def survive(
+    job: KafkaJob,
+    count: int,
+    seed: int,
+    roles: list[Role],
+    broker_dies_at: tuple[float, ...],
+    committed: bool,
+) -> None:
     lines = {number: f"{number}\t{text}" for number, text in enumerate(texts(count))}
     total = len(reference(lines, list(lines)))
     deaths = list(broker_dies_at)
@@ -145,14 +178,22 @@ def survive(job: KafkaJob, count: int, seed: int, roles: list[Role], broker_dies
         job.signal()
         assert job.end()[1]["outcome"] == "drained"
         changes = delivered(job, committed)
-        order = list(dict.fromkeys(msgspec.json.decode(value)["document"] for _, _, value in changes if value is not None))
+        order = list(
+            dict.fromkeys(
+                msgspec.json.decode(value)["document"] for _, _, value in changes if value is not None
+            )
+        )
         assert sorted(order) == list(lines), "every document is through"
         assert [(key, value) for _, key, value in changes] == reference(lines, order)
         audit = job.audit()
-        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, total), audit
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, total), (
+            audit
+        )
 
 
-def run(jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool, in_topic: bool = False) -> KafkaJob:
+def run(
+    jobs: ExitStack, broker: Broker, folder: Path, form: str, *, spark: bool, in_topic: bool = False
+) -> KafkaJob:
     job = KafkaJob(broker, folder, form, in_topic=in_topic, spark=spark)
     jobs.callback(job.close)
     return job
@@ -175,7 +216,9 @@ def test_with_its_journal_in_a_topic(broker: Broker, jobs: ExitStack, tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(600, 603))
-def test_with_its_journal_in_a_topic_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
+def test_with_its_journal_in_a_topic_for_long(
+    broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int
+) -> None:
     job = run(jobs, broker, tmp_path, "low-latency", spark=False, in_topic=True)
     survive(job, 1500, seed, [W, W, Z, C, L, Z], (0.2, 0.5, 0.7), committed=False)
 
@@ -183,10 +226,24 @@ def test_with_its_journal_in_a_topic_for_long(broker: Broker, jobs: ExitStack, t
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(500, 503))
 def test_low_latency_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
-    survive(run(jobs, broker, tmp_path, "low-latency", spark=True), 1500, seed, [W, W, W, C, L, Z], (0.2, 0.5, 0.7), committed=False)
+    survive(
+        run(jobs, broker, tmp_path, "low-latency", spark=True),
+        1500,
+        seed,
+        [W, W, W, C, L, Z],
+        (0.2, 0.5, 0.7),
+        committed=False,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(600, 603))
 def test_transactional_for_long(broker: Broker, jobs: ExitStack, tmp_path: Path, seed: int) -> None:
-    survive(run(jobs, broker, tmp_path, "transactional", spark=True), 1500, seed, [W, W, W, C, L, Z], (0.2, 0.5, 0.7), committed=True)
+    survive(
+        run(jobs, broker, tmp_path, "transactional", spark=True),
+        1500,
+        seed,
+        [W, W, W, C, L, Z],
+        (0.2, 0.5, 0.7),
+        committed=True,
+    )

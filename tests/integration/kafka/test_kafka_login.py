@@ -1,4 +1,5 @@
-"""Kafka with SASL over TLS and access rules, against a broker that asks for them: who is let in, and a refusal that says what to mend."""
+"""Kafka with SASL over TLS and access rules, against a broker that asks for them: who is let in, and a
+refusal that says what to mend."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,11 +35,20 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 class Access:
     """A topic, what its user may do with it, and the part of a spec that logs in."""
 
-    def __init__(self, broker: SecureBroker, tmp_path: Path, mechanism: str = "PLAIN", password: str = PASSWORD, **settings: Any) -> None:
+    def __init__(
+        self,
+        broker: SecureBroker,
+        tmp_path: Path,
+        mechanism: str = "PLAIN",
+        password: str = PASSWORD,
+        **settings: Any,
+    ) -> None:
         self.broker = broker
         self.name = broker.topic(1)
         (tmp_path / "password").write_text(password + "\n")
-        self.spec = broker.access(mechanism, {"file": str(tmp_path / "password")}, **settings) | {"topic": self.name}
+        self.spec = broker.access(mechanism, {"file": str(tmp_path / "password")}, **settings) | {
+            "topic": self.name
+        }
         self.job = f"job-{uuid4().hex[:8]}"
 
     def may_read(self) -> "Access":
@@ -50,18 +60,29 @@ class Access:
         self.broker.allow("TOPIC", self.name, "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS")
         self.broker.allow("TOPIC", f"flamestream.{self.job}.{SINK}", "READ", "WRITE", "DESCRIBE", "CREATE")
         self.broker.allow("GROUP", f"flamestream-{self.job}-{SINK}", "READ")
-        self.broker.allow("TRANSACTIONAL_ID", f"flamestream.{self.job}.{SINK}.", "WRITE", "DESCRIBE", prefix=True)
+        self.broker.allow(
+            "TRANSACTIONAL_ID", f"flamestream.{self.job}.{SINK}.", "WRITE", "DESCRIBE", prefix=True
+        )
         return self
 
     def follow(self, driver: PortDriver) -> Producer:
-        producer = sources.build({"kafka": self.spec}, FRONT, driver.post, driver.reactor, name="docs", job=self.job)
+        producer = sources.build(
+            {"kafka": self.spec}, FRONT, driver.post, driver.reactor, name="docs", job=self.job
+        )
         driver.at_exit.append(producer.close)
         producer.follow(Follow(Front.fence(1), FRONT, {}))
         producer.pull(Pull(Front.fence(1), FRONT, PLENTY, PLENTY))
         return producer
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
-        return sinks.build({"kafka": self.spec | {"value": "text"}}, SinkName(SINK), WorkerId(writer), self.job, post, reactor)
+        return sinks.build(
+            {"kafka": self.spec | {"value": "text"}},
+            SinkName(SINK),
+            WorkerId(writer),
+            self.job,
+            post,
+            reactor,
+        )
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -86,14 +107,18 @@ def test_a_sink_logs_in(secure: SecureBroker, tmp_path: Path, mechanism: str, fo
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_source_with_a_wrong_password_says_what_to_mend(secure: SecureBroker, tmp_path: Path, mechanism: str) -> None:
+def test_a_source_with_a_wrong_password_says_what_to_mend(
+    secure: SecureBroker, tmp_path: Path, mechanism: str
+) -> None:
     with PortDriver() as driver:
         Access(secure, tmp_path, mechanism, "wrong password").follow(driver)
         _is_refused(driver.take(SourceFailed), "correct `secrets`", "wrong password")
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_sink_with_a_wrong_password_says_what_to_mend(secure: SecureBroker, tmp_path: Path, mechanism: str) -> None:
+def test_a_sink_with_a_wrong_password_says_what_to_mend(
+    secure: SecureBroker, tmp_path: Path, mechanism: str
+) -> None:
     with PortDriver() as driver:
         Worker(Access(secure, tmp_path, mechanism, "wrong password"), "w1", driver).send_open(fence(1), 0)
         _is_refused(driver.take(SinkFailed), "correct `secrets`", "wrong password")
@@ -126,4 +151,6 @@ def _is_refused(failed: SourceFailed | SinkFailed, says: str, never: str = PASSW
 
 
 def _payloads(driver: PortDriver) -> list[Any]:
-    return [payload for event in driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+    return [
+        payload for event in driver.events if isinstance(event, RecordsArrived) for payload in event.payloads
+    ]

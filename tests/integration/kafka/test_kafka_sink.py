@@ -1,4 +1,5 @@
-"""The Kafka sink against a real broker: the consumer's contract in both forms, and what only Kafka can do wrong."""
+"""The Kafka sink against a real broker: the consumer's contract in both forms, and what only Kafka can do
+wrong."""
 
 from collections.abc import Callable
 
@@ -26,7 +27,8 @@ from support.places.kafka_places import WrittenTopic
 FORMS = ["transactional", "low-latency"]
 
 BUT = {
-    "check_an_item_may_be_big": "a long last item is not kept for comparison, so that records of the control topic stay small",
+    "check_an_item_may_be_big": "a long last item is not kept for comparison, so that records of the control "
+    "topic stay small",
     "check_slots_change_their_owners": "a layout changes only with the attempt, and only that is fenced",
 }
 """Checks of the kit that this sink does not pass, and why."""
@@ -40,7 +42,9 @@ def test_contract(broker: Broker, form: str, check: Callable[[Outside], None]) -
     check(WrittenTopic(broker, form))
 
 
-@pytest.mark.slow  # a lone broker killed behind a commit may forget the markers of its partitions: docs/reference/kafka.md, "A lone broker"
+# a lone broker killed behind a commit may forget the markers of its partitions: docs/reference/kafka.md, "A
+# lone broker"
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_killed_broker(broker: Broker, form: str) -> None:
     check_a_killed_server_keeps_all(WrittenTopic(broker, form))

@@ -1,4 +1,5 @@
-"""The Kafka source against a real broker: the producer's contract, and offsets that are not what one would like."""
+"""The Kafka source against a real broker: the producer's contract, and offsets that are not what one would
+like."""
 
 import time
 from collections.abc import Callable
@@ -48,7 +49,11 @@ def test_aborted_records_are_not_given_and_their_offsets_are_passed_over(broker:
     topic = ReadTopic(broker, "a")
     client = Client({"bootstrap.servers": broker.address, "transactional.id": topic.name, **QUIET})
     client.init_transactions(30)
-    for word, ends in (("lost", client.abort_transaction), ("b", client.commit_transaction), ("gone", client.abort_transaction)):
+    for word, ends in (
+        ("lost", client.abort_transaction),
+        ("b", client.commit_transaction),
+        ("gone", client.abort_transaction),
+    ):
         client.begin_transaction()
         client.produce(topic.name, word.encode())
         client.flush(30)
@@ -98,7 +103,10 @@ def test_new_partitions_are_read_from_their_beginning_also_with_start_latest(bro
         driver.until(lambda: len(following.offsets) == 2, "both decisions")
         admin = broker.admin()
         admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result(30)
-        eventually(lambda: len(admin.list_topics(topic.name, 10).topics[topic.name].partitions) == 2, "the new partition")
+        eventually(
+            lambda: len(admin.list_topics(topic.name, 10).topics[topic.name].partitions) == 2,
+            "the new partition",
+        )
         topic.write("new", partition=1)
         following.wait("new")
         assert topic.named(1) in following.offsets
@@ -111,14 +119,21 @@ def test_readers_share_the_partitions(broker: Broker) -> None:
     found = []
     for share in range(2):
         with PortDriver() as driver:
-            producer = sources.build(topic.spec, FRONT, driver.post, driver.reactor, name="docs", job="job", share=share)
+            producer = sources.build(
+                topic.spec, FRONT, driver.post, driver.reactor, name="docs", job="job", share=share
+            )
             driver.at_exit.append(producer.close)
             producer.follow(Follow(Front.fence(1), FRONT, {}))
             producer.pull(Pull(Front.fence(1), FRONT, PLENTY, PLENTY))
             count = 2 - share
 
             def payloads(driver: PortDriver = driver) -> list[Any]:
-                return [payload for event in driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+                return [
+                    payload
+                    for event in driver.events
+                    if isinstance(event, RecordsArrived)
+                    for payload in event.payloads
+                ]
 
             driver.until(lambda count=count, payloads=payloads: len(payloads()) == count, "its records")  # type: ignore[misc]
             found.append(sorted(payloads()))
@@ -134,7 +149,9 @@ def test_records_that_expired_are_an_error_that_says_how_many(broker: Broker) ->
     assert "4 offsets are lost" in failed.message
     with PortDriver() as driver:
         following = Following(topic, driver)
-        following.producer.read(ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 3, end=Offset(5))))
+        following.producer.read(
+            ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 3, end=Offset(5)))
+        )
         assert "5 offsets are lost" in following.failure().message
 
 
@@ -145,7 +162,9 @@ def test_a_topic_that_was_created_again_is_an_error(broker: Broker) -> None:
         following.wait(*WORDS)
         offsets = following.offsets
     broker.admin_call(lambda admin: admin.delete_topics([topic.name]))
-    eventually(lambda: topic.name not in broker.admin().list_topics(timeout=10).topics, "the topic is deleted")
+    eventually(
+        lambda: topic.name not in broker.admin().list_topics(timeout=10).topics, "the topic is deleted"
+    )
     broker.topic(1, topic.name)
     topic.write(*WORDS)
     with PortDriver() as driver:

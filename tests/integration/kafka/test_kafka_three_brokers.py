@@ -1,4 +1,5 @@
-"""Kafka with three brokers, three replicas, two of which must have a record: one broker dies with -9, and nothing is lost or doubled.
+"""Kafka with three brokers, three replicas, two of which must have a record: one broker dies with -9, and
+nothing is lost or doubled.
 
 A cluster of two goes on, and so must we; with one alone nothing is acknowledged until another is back.
 """
@@ -8,7 +9,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from flamestream.core.protocol.actions import ReadRun
-from flamestream.core.protocol.events import BundlesAcknowledged, Entry, JournalAppended, JournalFailed, JournalSealed, RunRead, SinkFailed
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    Entry,
+    JournalAppended,
+    JournalFailed,
+    JournalSealed,
+    RunRead,
+    SinkFailed,
+)
 from flamestream.journal import kafka_partitions as partitions
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Offset
@@ -49,7 +58,7 @@ def loop() -> Iterator[EpollReactor]:
         yield made
 
 
-# --- the sink -----------------------------------------------------------------------------------------------------------------------
+# --- the sink -----------------------------------------------------------------------------------------------
 
 
 def leader_of_the_output(cluster: Cluster, topic: WrittenTopic) -> int:
@@ -73,7 +82,9 @@ class Stream:
         self._attempt += 1
         self.worker = Worker(self._topic, f"w{self._attempt}", self._driver)
         last = self.worker.open(fence(self._attempt), *SLOTS)
-        assert {slot: found.sequence for slot, found in last.items()} == (dict.fromkeys(SLOTS, self._sent) if self._sent else {})
+        assert {slot: found.sequence for slot, found in last.items()} == (
+            dict.fromkeys(SLOTS, self._sent) if self._sent else {}
+        )
 
     def send(self, count: int) -> None:
         for _ in range(count):
@@ -82,7 +93,9 @@ class Stream:
 
     @property
     def acknowledged(self) -> int:
-        assert not [event for event in self._driver.events if isinstance(event, SinkFailed)], self._driver.events
+        assert not [event for event in self._driver.events if isinstance(event, SinkFailed)], (
+            self._driver.events
+        )
         return sum(isinstance(event, BundlesAcknowledged) for event in self._driver.events)
 
     def wait(self, count: int = 0) -> None:
@@ -92,7 +105,11 @@ class Stream:
 
     def check(self) -> None:
         """The topic's readers have each item once."""
-        wanted = [(slot, sequence, bundle(slot, sequence).items) for slot in SLOTS for sequence in range(1, self._sent + 1)]
+        wanted = [
+            (slot, sequence, bundle(slot, sequence).items)
+            for slot in SLOTS
+            for sequence in range(1, self._sent + 1)
+        ]
         assert sorted(self._topic.taken()) == wanted
 
 
@@ -118,13 +135,14 @@ def test_each_item_is_there_once_though_a_broker_dies_in_the_middle(
         stream.check()
 
 
-# --- one of three -------------------------------------------------------------------------------------------------------------------
+# --- one of three -------------------------------------------------------------------------------------------
 
 
 def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
     cluster: Cluster, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both forms of the sink, and a journal. When the others are back they go on, and what was under way is there once."""
+    """Both forms of the sink, and a journal. When the others are back they go on, and what was under way is
+    there once."""
     monkeypatch.setattr(partitions, "DELIVERY_SECONDS", 2.0)
     journal = JournalTopic(driver.reactor, cluster)
     writer = journal.worker(1)
@@ -135,12 +153,16 @@ def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
         stream.send(1)
         stream.wait(1)
         driver.take(BundlesAcknowledged)
-    cluster.kill(*[number for number in cluster.brokers if number != cluster.leader(journal.name, JOURNALLED)])
+    cluster.kill(
+        *[number for number in cluster.brokers if number != cluster.leader(journal.name, JOURNALLED)]
+    )
     for stream in streams:
         stream.send(1)
     assert isinstance(writer.append(20), JournalFailed)
     for stream in streams:
-        driver.until(lambda stream=stream: bool(getattr(stream.worker.consumer, "problem", "")), "a `problem`")  # type: ignore[misc]
+        driver.until(
+            lambda stream=stream: bool(getattr(stream.worker.consumer, "problem", "")), "a `problem`"
+        )  # type: ignore[misc]
     assert (driver.events, writer.events) == ([], [])
     cluster.launch()
     assert failures(writer.reported(20)) == [], "it is said once"
@@ -151,7 +173,7 @@ def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
     assert journal.worker(2).seal() == [10, 20]
 
 
-# --- the source ---------------------------------------------------------------------------------------------------------------------
+# --- the source ---------------------------------------------------------------------------------------------
 
 
 def test_a_source_reads_on_and_again_when_its_leader_dies(cluster: Cluster) -> None:
@@ -166,15 +188,19 @@ def test_a_source_reads_on_and_again_when_its_leader_dies(cluster: Cluster) -> N
         following.wait(*words)
         assert following.payloads == words, "in order"
         cluster.start()
-        following.producer.read(ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 3, end=Offset(5))))
+        following.producer.read(
+            ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 3, end=Offset(5)))
+        )
         cluster.kill(cluster.leader(topic.name))
         assert list(driver.take(RunRead).payloads) == words[2:5]
 
 
-# --- the journal --------------------------------------------------------------------------------------------------------------------
+# --- the journal --------------------------------------------------------------------------------------------
 
 
-def test_a_journal_goes_on_when_its_leader_dies_and_the_next_attempt_gets_what_was_reported(cluster: Cluster, loop: EpollReactor) -> None:
+def test_a_journal_goes_on_when_its_leader_dies_and_the_next_attempt_gets_what_was_reported(
+    cluster: Cluster, loop: EpollReactor
+) -> None:
     topic = JournalTopic(loop, cluster)
     first = topic.worker(1)
     first.seal()
@@ -188,8 +214,11 @@ def test_a_journal_goes_on_when_its_leader_dies_and_the_next_attempt_gets_what_w
     assert topic.worker(2).seal() == [10, 20, 30, 40, 50]
 
 
-def test_what_counts_counts_for_ever_though_the_leader_dies_while_two_attempts_write(cluster: Cluster, loop: EpollReactor) -> None:
-    """A zombie has entries under way, and its heir a seal: what the zombie is told of, the heir has; nothing more ever counts."""
+def test_what_counts_counts_for_ever_though_the_leader_dies_while_two_attempts_write(
+    cluster: Cluster, loop: EpollReactor
+) -> None:
+    """A zombie has entries under way, and its heir a seal: what the zombie is told of, the heir has; nothing
+    more ever counts."""
     topic = JournalTopic(loop, cluster)
     zombie = topic.worker(1)
     zombie.seal()
@@ -199,11 +228,17 @@ def test_what_counts_counts_for_ever_though_the_leader_dies_while_two_attempts_w
     heir.ask_to_seal()
     cluster.kill(cluster.leader(topic.name, JOURNALLED))
     zombie.ask(40)
-    turn_until(loop, lambda: any(isinstance(event, JournalSealed) for event in heir.events), "the heir's seal")
+    turn_until(
+        loop, lambda: any(isinstance(event, JournalSealed) for event in heir.events), "the heir's seal"
+    )
     (sealed,) = [event for event in heir.events if isinstance(event, JournalSealed)]
     counted = [entry.time for entry in sealed.entries]
     zombie.ask(50)
-    turn_until(loop, lambda: any("replaced" in getattr(event, "message", "") for event in zombie.events), "the zombie is told")
+    turn_until(
+        loop,
+        lambda: any("replaced" in getattr(event, "message", "") for event in zombie.events),
+        "the zombie is told",
+    )
     heir.wrote(100)
     told = [event.time for event in zombie.events if isinstance(event, JournalAppended)]
     assert set(told) <= set(counted)

@@ -1,4 +1,5 @@
-"""Kafka: what is done to topics behind our back, and brokers that do not answer. Nothing is passed over or written twice in silence."""
+"""Kafka: what is done to topics behind our back, and brokers that do not answer. Nothing is passed over or
+written twice in silence."""
 
 import re
 
@@ -30,12 +31,16 @@ def problem(of: object) -> str:
     return getattr(of, "problem", "")
 
 
-# --- the source -----------------------------------------------------------------------------------------------------------------------
+# --- the source ---------------------------------------------------------------------------------------------
 
 
 def test_records_that_expire_in_front_of_a_reader_are_an_error_that_says_how_many(broker: Broker) -> None:
     """While it runs: it has no credit for what is fetched, and retention takes what is not fetched yet."""
-    topic = ReadTopic(broker, *("x" * 100_000 for _ in range(40)), settings={"queued.min.messages": 1, "fetch.message.max.bytes": 100_000})
+    topic = ReadTopic(
+        broker,
+        *("x" * 100_000 for _ in range(40)),
+        settings={"queued.min.messages": 1, "fetch.message.max.bytes": 100_000},
+    )
     with PortDriver() as driver:
         following = Following(topic, driver, records=1)
         driver.until(lambda: len(following.payloads) == 1, "the first record")
@@ -66,7 +71,9 @@ def test_records_that_compaction_took_before_a_replay_are_an_error_that_says_how
     topic = ReadTopic(broker, *WORDS)
     with PortDriver() as driver:
         following = Following(topic, driver)
-        following.producer.read(ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 5, end=Offset(5))))
+        following.producer.read(
+            ReadRun(Front.fence(1), FRONT, Entry(Time(100), topic.partition, Offset(2), 5, end=Offset(5)))
+        )
         failed = following.failure()
     assert failed.category == "corrupt"
     assert "the run of 5 records from offset 2 to before 5 has only 3 now" in failed.message
@@ -102,7 +109,7 @@ def test_a_source_tells_that_its_broker_stands_still(broker: Broker) -> None:
         driver.until(lambda: not problem(following.producer), "no `problem` any more")
 
 
-# --- the sink -------------------------------------------------------------------------------------------------------------------------
+# --- the sink -----------------------------------------------------------------------------------------------
 
 
 @FORMS
@@ -145,11 +152,15 @@ def test_an_output_topic_that_is_created_again_under_a_writer_ends_the_job(
 
 
 def _answered(driver: PortDriver, number: int) -> bool:
-    return any(isinstance(event, SinkFailed) or getattr(event, "number", 0) == number for event in driver.events)
+    return any(
+        isinstance(event, SinkFailed) or getattr(event, "number", 0) == number for event in driver.events
+    )
 
 
 @FORMS
-def test_a_topic_that_is_deleted_under_a_writer_ends_the_job_with_what_to_do(broker: Broker, form: str) -> None:
+def test_a_topic_that_is_deleted_under_a_writer_ends_the_job_with_what_to_do(
+    broker: Broker, form: str
+) -> None:
     topic = WrittenTopic(broker, form)
     with PortDriver() as driver:
         worker = Worker(topic, "w1", driver)
@@ -178,7 +189,9 @@ def test_a_control_topic_that_is_deleted_under_a_writer_ends_the_job(broker: Bro
 
 
 @FORMS
-def test_a_sink_tells_that_its_broker_stands_still_and_delivers_once_when_it_goes_on(broker: Broker, form: str) -> None:
+def test_a_sink_tells_that_its_broker_stands_still_and_delivers_once_when_it_goes_on(
+    broker: Broker, form: str
+) -> None:
     topic = WrittenTopic(broker, form)
     with PortDriver() as driver:
         worker = Worker(topic, "w1", driver)
@@ -205,5 +218,7 @@ def test_brokers_that_cannot_be_reached_are_told_by_source_and_sink(broker: Brok
         following, worker = Following(read, driver), Worker(written, "w1", driver)
         worker.send_open(fence(1), 0)
         for port in (following.producer, worker.consumer):
-            driver.until(lambda port=port: address.partition(":")[0] in problem(port), f"a `problem` of {port}")  # type: ignore[misc]
+            driver.until(
+                lambda port=port: address.partition(":")[0] in problem(port), f"a `problem` of {port}"
+            )  # type: ignore[misc]
         assert driver.events == []

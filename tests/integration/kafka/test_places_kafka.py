@@ -1,4 +1,5 @@
-"""The audit of a user's topic, on a real broker: whatever stands in a partition that should not, or not there, is found, and named."""
+"""The audit of a user's topic, on a real broker: whatever stands in a partition that should not, or not
+there, is found, and named."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,7 +46,11 @@ class Counts(Outside):
         """Another topic of the same sink with just these, by an ordinary producer."""
         made = Counts(
             self.broker,
-            **{name: self.spec["kafka"][name] for name in ("form", "value", "partitioner") if name in self.spec["kafka"]},
+            **{
+                name: self.spec["kafka"][name]
+                for name in ("form", "value", "partitioner")
+                if name in self.spec["kafka"]
+            },
         )
         producer = Producer({"bootstrap.servers": self.broker.address, "enable.idempotence": True, **QUIET})
         for record in records:
@@ -209,7 +214,9 @@ def test_records_of_before_a_savepoint_or_of_other_code_are_passed_over(delivere
 
 @pytest.mark.parametrize("form", ["transactional", "low-latency"])
 @pytest.mark.parametrize("value", ["json", "payload", "avro"])
-def test_every_form_and_format_is_read(broker: Broker, driver: PortDriver, tmp_path: Path, form: str, value: str) -> None:
+def test_every_form_and_format_is_read(
+    broker: Broker, driver: PortDriver, tmp_path: Path, form: str, value: str
+) -> None:
     schema = {
         "type": "record", "name": "Change",
         "fields": [
@@ -266,10 +273,12 @@ def test_partitions_are_those_of_librdkafka(broker: Broker, partitioner: str) ->
     assert partition_of(partitioner, b"key", 0, 7) is not None or partitioner == "random"
 
 
-# --- the encoder is not asked -------------------------------------------------------------------------------------------------------
+# --- the encoder is not asked -------------------------------------------------------------------------------
 
 
-def test_a_mistake_in_how_values_are_written_is_seen(broker: Broker, driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_how_values_are_written_is_seen(
+    broker: Broker, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = formats._to_json
     monkeypatch.setattr(formats, "_to_json", lambda value: right(value).replace(b"0.5", b"0.25"))
     topic = Counts(broker)
@@ -277,7 +286,9 @@ def test_a_mistake_in_how_values_are_written_is_seen(broker: Broker, driver: Por
     assert topic.compared().counts.keys() == {"changed"}
 
 
-def test_a_mistake_in_how_keys_and_partitions_are_made_is_seen(broker: Broker, driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_how_keys_and_partitions_are_made_is_seen(
+    broker: Broker, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka_items, "_key_of", lambda key, where: lambda payload: payload.word.upper())
     topic = Counts(broker)
     topic.deliver(driver)

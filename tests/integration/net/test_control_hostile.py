@@ -1,4 +1,5 @@
-"""A worker that has its job's token and says what no worker says: it costs its own link, and no other job anything."""
+"""A worker that has its job's token and says what no worker says: it costs its own link, and no other job
+anything."""
 
 from collections.abc import Callable, Iterator
 
@@ -52,7 +53,9 @@ class Job:
         loops.turn_until(self.loop, lambda: self.heard[-1] == PROGRESS, "its heartbeat")
         self.heard.pop()
         self.server.tell(GOOD, Stop("heard"))
-        loops.turn_until(self.loop, lambda: self.told[before:] == [FromCoordinator(Stop("heard"))], "an answer")
+        loops.turn_until(
+            self.loop, lambda: self.told[before:] == [FromCoordinator(Stop("heard"))], "an answer"
+        )
         assert GOOD not in [worker for worker, _ in self.ends]
 
     def close(self) -> None:
@@ -98,11 +101,16 @@ def test_before_its_hello_a_connection_has_room_for_a_hello(jobs: tuple[Job, Job
     for each in hostile:
         each.send_part(63 << 20, of=63 << 20)
         each.put_out()
-    assert jobs[0].server.acceptor.drops.last == f"a worker: a frame of {63 << 20} bytes, more than the limit of {control.MAX_HELLO}"
+    assert (
+        jobs[0].server.acceptor.drops.last
+        == f"a worker: a frame of {63 << 20} bytes, more than the limit of {control.MAX_HELLO}"
+    )
     assert jobs[0].heard == [hello(GOOD)]
 
 
-def test_a_connection_without_hello_ends_in_time(jobs: tuple[Job, Job], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_hello_ends_in_time(
+    jobs: tuple[Job, Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(control, "HELLO_SECONDS", 0.2)
     silent, partial = Hostile(jobs[0]), Hostile(jobs[0])
     partial.send_part(10, of=1000)
@@ -143,7 +151,9 @@ def test_what_links_hold_together_is_bounded(loop: EpollReactor, jobs: tuple[Job
     workers = [Hostile(jobs[0], encode(hello(f"w{number}"))) for number in range(4)]
     for worker in workers:
         worker.send_part(3 << 20, of=60 << 20)
-    loops.turn_until(loop, lambda: sum(bool(worker.ended) for worker in workers) >= 3, "all but one are put out")
+    loops.turn_until(
+        loop, lambda: sum(bool(worker.ended) for worker in workers) >= 3, "all but one are put out"
+    )
     assert jobs[0].server.held.held <= 4 << 20
     assert any("it and those beside it hold too much" in reason for _, reason in jobs[0].ends)
     for worker in workers:
@@ -173,7 +183,9 @@ def test_what_a_message_makes_our_own_code_raise_ends_its_link(jobs: tuple[Job, 
 
 
 @pytest.mark.parametrize(
-    "said", [lambda text: PeerLost(NO_FENCE, WorkerId("p"), text), lambda text: Failed(NO_FENCE, "user", text)], ids=["lost", "failed"]
+    "said",
+    [lambda text: PeerLost(NO_FENCE, WorkerId("p"), text), lambda text: Failed(NO_FENCE, "user", text)],
+    ids=["lost", "failed"],
 )
 def test_an_honest_worker_s_long_text_is_cut_and_heard(
     loop: EpollReactor, jobs: tuple[Job, Job], said: Callable[[str], ToCoordinator]
@@ -186,7 +198,13 @@ def test_an_honest_worker_s_long_text_is_cut_and_heard(
 
 def test_an_address_that_resolves_to_nothing_is_tried_again(loop: EpollReactor) -> None:
     """A label too long raises in the resolver's own checks."""
-    dial = Dial(loop, f"{'x' * 100}.org:1", (Purpose(PROTOCOL, "j", 0, 0, "a", "b"), LinkKey(b"k")), lambda _: None, LIMITS)
+    dial = Dial(
+        loop,
+        f"{'x' * 100}.org:1",
+        (Purpose(PROTOCOL, "j", 0, 0, "a", "b"), LinkKey(b"k")),
+        lambda _: None,
+        LIMITS,
+    )
     loops.turn_until(loop, lambda: dial.failures >= 2, "two failures")
     dial.cancel()
 

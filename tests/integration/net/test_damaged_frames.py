@@ -1,4 +1,5 @@
-"""The audit of `audit --spark`: it says of the damaged runs what the audit in one process says, with the same bounds and words."""
+"""The audit of `audit --spark`: it says of the damaged runs what the audit in one process says, with the same
+bounds and words."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +17,8 @@ from support.runs.past_run import finished, own_modules
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 EVERY = [*OUTPUT, *INPUT, *BOUNDS, *RIGHT]
 ALWAYS = {
-    "swapped across runs", "places swapped across slots", "another job's output", "more lines in a source that was through",
-    "going on, a hole above the bound", "completed",
+    "swapped across runs", "places swapped across slots", "another job's output",
+    "more lines in a source that was through", "going on, a hole above the bound", "completed",
 }  # fmt: skip
 """At every push: some of each kind. The others are `slow`."""
 
@@ -29,7 +30,9 @@ def application() -> Iterator[None]:
 
 
 def marked(damage: Damage) -> Any:
-    return pytest.param(damage, id=damage.name.replace(" ", "-"), marks=[] if damage.name in ALWAYS else [pytest.mark.slow])
+    return pytest.param(
+        damage, id=damage.name.replace(" ", "-"), marks=[] if damage.name in ALWAYS else [pytest.mark.slow]
+    )
 
 
 @pytest.mark.parametrize("damage", [marked(damage) for damage in EVERY])
@@ -47,12 +50,16 @@ def test_the_verdict_is_that_of_one_process(damage: Damage, tmp_path: Path) -> N
 def test_other_sinks_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     past = finished()
     job = past.leave(tmp_path, {"rolling": {"path": str(tmp_path / "out"), "segmentSeconds": 0}})
-    with pytest.raises(UserError, match=r"is not a `files` sink, and `audit --spark` reads no other: leave out --spark"):
+    with pytest.raises(
+        UserError, match=r"is not a `files` sink, and `audit --spark` reads no other: leave out --spark"
+    ):
         audited_in(None, job, past.last_commit())
 
 
 def comparable(report: Report) -> Any:
-    verdict = {name: getattr(report.verdict, name) for name in report.verdict.__slots__ if name != "first_difference"}
+    verdict = {
+        name: getattr(report.verdict, name) for name in report.verdict.__slots__ if name != "first_difference"
+    }
     return verdict, report.records, report.complete, report.input, report.bounds
 
 

@@ -1,4 +1,5 @@
-"""Somebody between two ends of a link, who hears and changes what passes: the link ends, and nothing that was changed is heard."""
+"""Somebody between two ends of a link, who hears and changes what passes: the link ends, and nothing that was
+changed is heard."""
 
 import random
 from collections.abc import Iterator
@@ -99,7 +100,10 @@ class Linked:
         self.middle = Middle(addresses[B], change)
         stack.callback(self.middle.close)
         addresses[B] = self.middle.address  # a dials b
-        self.links = {worker: TcpLinks(loop, self.events[worker].append, listeners[worker], "job", worker, settings) for worker in (A, B)}
+        self.links = {
+            worker: TcpLinks(loop, self.events[worker].append, listeners[worker], "job", worker, settings)
+            for worker in (A, B)
+        }
         for links in self.links.values():
             stack.callback(links.close)
             links.link(LinkPeers(FENCE, KEY, addresses))
@@ -125,7 +129,9 @@ class Linked:
 
     def over(self) -> bool:
         """All has come, or both ends know that there is no link any more."""
-        return all(self.broken(worker) for worker in (A, B)) or all(len(self.heard(worker)) >= COUNT for worker in (A, B))
+        return all(self.broken(worker) for worker in (A, B)) or all(
+            len(self.heard(worker)) >= COUNT for worker in (A, B)
+        )
 
     def whole_so_far(self) -> None:
         for worker in (A, B):
@@ -150,11 +156,14 @@ def test_nothing_of_what_workers_say_can_be_read(loop: EpollReactor, stack: Exit
 @pytest.mark.parametrize("piece", [1, 2, 3, 7])
 @pytest.mark.parametrize("way", list(Way))
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_changed_between_workers_is_not_heard(loop: EpollReactor, stack: ExitStack, kind: str, way: Way, piece: int) -> None:
+def test_what_is_changed_between_workers_is_not_heard(
+    loop: EpollReactor, stack: ExitStack, kind: str, way: Way, piece: int
+) -> None:
     attack = Attack(kind, way, piece)
     pair = Linked(loop, stack, attack)
     pair.speak()
-    if kind in ("left out", "shortened", "held back"):  # what is missing shows with what comes behind it, or with the end
+    # what is missing shows with what comes behind it, or with the end
+    if kind in ("left out", "shortened", "held back"):
         loops.turn_until(loop, lambda: attack.struck or pair.over(), "the attack")
         pair.send(COUNT + 1)
         loop.later(0.3, pair.middle.cut)
@@ -166,20 +175,30 @@ def test_a_link_cannot_be_led_to_another_worker(loop: EpollReactor, stack: ExitS
     """Somebody sends a's call for b to c, and says in the clear that it is for c."""
     events: dict[WorkerId, list[Event]] = {A: [], C: []}
     listeners = {A: listen("127.0.0.1"), C: listen("127.0.0.1")}
-    middle = Middle(address_of(listeners[C]), lambda way, data: data.replace(b"\xa1b", b"\xa1c") if way is Way.THERE else data)
+    middle = Middle(
+        address_of(listeners[C]),
+        lambda way, data: data.replace(b"\xa1b", b"\xa1c") if way is Way.THERE else data,
+    )
     stack.callback(middle.close)
     addresses = {A: address_of(listeners[A]), B: middle.address, C: "127.0.0.1:1"}
-    links = {me: TcpLinks(loop, events[me].append, listeners[me], "job", me, LinkSettings(link_seconds=0.5)) for me in (A, C)}
+    links = {
+        me: TcpLinks(loop, events[me].append, listeners[me], "job", me, LinkSettings(link_seconds=0.5))
+        for me in (A, C)
+    }
     for each in links.values():
         stack.callback(each.close)
         each.link(LinkPeers(FENCE, KEY, addresses))
     links[A].send(ToPeer(B, Frame(FENCE, 1, [])))
-    loops.turn_until(loop, lambda: any(isinstance(event, LinkBroken) and event.peer == B for event in events[A]), "no link to b")
+    loops.turn_until(
+        loop,
+        lambda: any(isinstance(event, LinkBroken) and event.peer == B for event in events[A]),
+        "no link to b",
+    )
     assert links[C].acceptor.drops.last == "it has another key"
     assert not [event for event in events[C] if isinstance(event, FromPeer)]
 
 
-# --- the control link ---------------------------------------------------------------------------------------------------------------
+# --- the control link ---------------------------------------------------------------------------------------
 
 
 class Controlled:
@@ -197,7 +216,9 @@ class Controlled:
         self.server.handlers = self
         stack.callback(self.server.close, 0)
         hello = Hello(A, "127.0.0.1:1", NO_FENCE, False, "3.11", "graph")
-        self.client = ControlClient(loop, self.told.append, "job", self.middle.address, "the job's token", lambda: hello)
+        self.client = ControlClient(
+            loop, self.told.append, "job", self.middle.address, "the job's token", lambda: hello
+        )
         stack.callback(self.client.close, 0)
 
     def connected(self, hello: Hello) -> None:
@@ -250,7 +271,7 @@ def test_what_is_changed_on_a_control_link_is_not_heard_and_the_worker_dials_aga
         assert b"the job's token" not in heard and b"127.0.0.1:1" not in heard
 
 
-# --- a whole job --------------------------------------------------------------------------------------------------------------------
+# --- a whole job --------------------------------------------------------------------------------------------
 
 WORDS = """
 import flamestream as fs
@@ -280,7 +301,9 @@ class Now:
         return data[:place] + bytes([data[place] ^ 0x10]) + data[place + 1 :]
 
 
-def test_a_job_s_output_stays_right_whatever_is_changed_between_its_processes(tmp_path: Path, stack: ExitStack) -> None:
+def test_a_job_s_output_stays_right_whatever_is_changed_between_its_processes(
+    tmp_path: Path, stack: ExitStack
+) -> None:
     """Workers say that they are at 127.0.0.2: there somebody listens for each, and passes on."""
     job = LocalJob(tmp_path, WORDS, {"generator": {"count": ITEMS, "rate": 4_000}})
     stack.callback(job.close)

@@ -1,4 +1,5 @@
-"""The socket sink against real consumers: the documented example, and ones that restart, forget or talk nonsense."""
+"""The socket sink against real consumers: the documented example, and ones that restart, forget or talk
+nonsense."""
 
 import socket
 import struct
@@ -108,11 +109,15 @@ class Remembered(Address):
         self._process.wait()
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        return [(one.slot, one.sequence, one.items) for _, _, bundles in told_in(self._file) for one in bundles]
+        return [
+            (one.slot, one.sequence, one.items) for _, _, bundles in told_in(self._file) for one in bundles
+        ]
 
 
 @pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_kills_of_the_consumer(check: Callable[[StoppableOutside], None], tmp_path: Path) -> None:
+def test_contract_with_kills_of_the_consumer(
+    check: Callable[[StoppableOutside], None], tmp_path: Path
+) -> None:
     consumer = Remembered(tmp_path)
     consumer.start()
     try:
@@ -158,7 +163,8 @@ def test_dropped_connections_cost_nothing(driver: PortDriver) -> None:
 
 
 class Repeating(ConsumerServer):
-    """Acknowledges everything twice, and once more when the next delivery is there; and in the name of an older attempt."""
+    """Acknowledges everything twice, and once more when the next delivery is there; and in the name of an
+    older attempt."""
 
     def _frames(self, connection: FrameConnection, frames: list[bytes]) -> None:
         super()._frames(connection, frames)
@@ -249,7 +255,10 @@ class Garbled(ConsumerServer):
             super()._frames(connection, frames)
 
 
-DAMAGED = {"not UTF-8": b"\x94\xa6failed\x92\x01\x01\xa4user\xa1\xff", "no such category": b"\x94\xa6failed\x92\x01\x01\xa4odds\xa1a"}
+DAMAGED = {
+    "not UTF-8": b"\x94\xa6failed\x92\x01\x01\xa4user\xa1\xff",
+    "no such category": b"\x94\xa6failed\x92\x01\x01\xa4odds\xa1a",
+}
 
 
 @pytest.mark.parametrize("answer", DAMAGED.values(), ids=DAMAGED)
@@ -263,7 +272,9 @@ def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(
         worker.open(fence(1), 0)
         dialer = worker.consumer._dialer  # type: ignore[attr-defined]
         said: list[str] = []
-        monkeypatch.setattr(dialer, "broken", lambda reason, broken=dialer.broken: (said.append(reason), broken(reason)))
+        monkeypatch.setattr(
+            dialer, "broken", lambda reason, broken=dialer.broken: (said.append(reason), broken(reason))
+        )
         worker.deliver(fence(1), bundle(0, 1))
         assert [one.sequence for one in had] == [1]
     assert "the consumer is corrupt: it sent what is no answer" in said[0]

@@ -55,7 +55,9 @@ class Server:
 
 
 @contextmanager
-def producing(records: list[bytes], on_durable: Callable[[int], None] = lambda upto: None) -> Iterator[Server]:
+def producing(
+    records: list[bytes], on_durable: Callable[[int], None] = lambda upto: None
+) -> Iterator[Server]:
     """The example's producer."""
     module = example()
 
@@ -143,7 +145,9 @@ class Killed(Server):
         with self._lines.open("rb") as lines:
             command = [sys.executable, str(EXAMPLE), "produce", str(self.port)]
             self._process = subprocess.Popen(command, stdin=lines, stdout=subprocess.DEVNULL)
-        eventually(lambda: self.port in listening(self._process.pid) if self._process else False, "it listens")
+        eventually(
+            lambda: self.port in listening(self._process.pid) if self._process else False, "it listens"
+        )
 
     def stop(self) -> None:
         assert self._process is not None
@@ -152,7 +156,9 @@ class Killed(Server):
 
 
 @pytest.mark.parametrize("check", PRODUCER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
-def test_contract_with_kills_of_the_producer(check: Callable[[StoppableOutside], None], tmp_path: Path) -> None:
+def test_contract_with_kills_of_the_producer(
+    check: Callable[[StoppableOutside], None], tmp_path: Path
+) -> None:
     producer = Killed(tmp_path, [f"wörd {number}" for number in range(RECORDS)])
     producer.start()
     try:
@@ -175,7 +181,9 @@ def test_records_that_came_together_are_given_together(talk: Talk) -> None:
     talk.front.follow(0)
     talk.front.pull(PLENTY)
     count = 500
-    talk.accept().socket.sendall(b"".join(struct.pack(">IQ", 8 + 1, number) + b"x" for number in range(count)))
+    talk.accept().socket.sendall(
+        b"".join(struct.pack(">IQ", 8 + 1, number) + b"x" for number in range(count))
+    )
     talk.front.wait(count)
     assert len(talk.driver.events) < count / 20
 
@@ -194,7 +202,13 @@ def test_the_producer_learns_what_is_durable(driver: PortDriver) -> None:
 
 def test_the_hello_says_who_dials_and_what_it_needs(talk: Talk) -> None:
     talk.front.follow(7, attempt=4)
-    assert talk.accept().hello == {"flamestream": 1, "job": "test", "source": "docs", "attempt": 4, "next": {"": 7}}
+    assert talk.accept().hello == {
+        "flamestream": 1,
+        "job": "test",
+        "source": "docs",
+        "attempt": 4,
+        "next": {"": 7},
+    }
 
 
 def test_a_broken_connection_is_dialled_again_and_nothing_is_lost_or_doubled(talk: Talk) -> None:
@@ -241,7 +255,11 @@ def test_a_gap_fails_the_source(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("garbage", "what"), [(b"HTTP/1.1 200 OK\r\n\r\n", "is it no FlameStream producer?"), (b"\0\0\0\x03abc", "a frame of 3 bytes")]
+    ("garbage", "what"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n", "is it no FlameStream producer?"),
+        (b"\0\0\0\x03abc", "a frame of 3 bytes"),
+    ],
 )
 def test_garbage_fails_the_source_with_the_producers_address(talk: Talk, garbage: bytes, what: str) -> None:
     talk.front.follow(0)
@@ -284,7 +302,8 @@ def test_bytes_stay_bytes(driver: PortDriver) -> None:
 
 
 def test_without_credit_the_producer_has_to_wait(talk: Talk) -> None:
-    """It can't send more than the kernel's buffers hold, however long it tries; with credit everything arrives."""
+    """It can't send more than the kernel's buffers hold, however long it tries; with credit everything
+    arrives."""
     talk.front.follow(0)
     talk.front.pull(1)
     peer = talk.accept()

@@ -42,7 +42,11 @@ class Worker:
         self.links.send(ToPeer(to.me, Frame(fence, number, [MinimalTime(Time(number))])))
 
     def numbers(self, sender: "Worker") -> list[int]:
-        return [event.frame.sequence for event in self.events if isinstance(event, FromPeer) and event.peer == sender.me]
+        return [
+            event.frame.sequence
+            for event in self.events
+            if isinstance(event, FromPeer) and event.peer == sender.me
+        ]
 
     @property
     def broken(self) -> list[LinkBroken]:
@@ -81,7 +85,13 @@ def proved(loop: EpollReactor, to: Worker, me: str, fence: Fence = FIRST, key: s
     """A connection that has proved to be worker `me`, under our control."""
     connections: list[FrameConnection] = []
     purpose = Purpose(PROTOCOL, "job", fence.attempt, fence.layout, me, to.me)
-    Dial(loop, to.address, (purpose, LinkKey(key.encode())), connections.append, Limits(max_frame=1 << 20, max_unsent=1 << 20))
+    Dial(
+        loop,
+        to.address,
+        (purpose, LinkKey(key.encode())),
+        connections.append,
+        Limits(max_frame=1 << 20, max_unsent=1 << 20),
+    )
     loops.turn_until(loop, lambda: connections, "the handshake")
     return connections[0]
 
@@ -98,17 +108,28 @@ def test_frames_go_both_ways_in_order(loop: EpollReactor, a: Worker, b: Worker) 
 
 def test_a_frame_arrives_as_it_was_sent(loop: EpollReactor, a: Worker, b: Worker) -> None:
     linked(loop, a, b)
-    data = Data(Time((1 << 64) - 1), MessageId((1 << 64) - 1), [0, 4095], [b"\xff\0", b""], [True, False], bytes(range(256)) * 9_000)
+    data = Data(
+        Time((1 << 64) - 1),
+        MessageId((1 << 64) - 1),
+        [0, 4095],
+        [b"\xff\0", b""],
+        [True, False],
+        bytes(range(256)) * 9_000,
+    )
     sent = Frame(FIRST, 2, [data, MinimalTime(Time(7))])
     a.links.send(ToPeer(b.me, sent))
     loops.turn_until(loop, lambda: len(b.numbers(a)) == 2, "the frame")
     assert b.events[-1] == FromPeer(a.me, sent)
 
 
-def test_an_acceptor_may_hear_of_the_attempt_later_than_the_dialler(loop: EpollReactor, a: Worker, b: Worker) -> None:
+def test_an_acceptor_may_hear_of_the_attempt_later_than_the_dialler(
+    loop: EpollReactor, a: Worker, b: Worker
+) -> None:
     a.link(b)
     a.send(b, 1)
-    loops.turn_until(loop, lambda: any(waiting.greeted for waiting in b.links.acceptor.unproved), "a greeting that is held")
+    loops.turn_until(
+        loop, lambda: any(waiting.greeted for waiting in b.links.acceptor.unproved), "a greeting that is held"
+    )
     b.link(a)
     loops.turn_until(loop, lambda: b.numbers(a) == [1], "the frame sent before the link was up")
     assert b.links.acceptor.drops.count == 0
@@ -143,7 +164,9 @@ def test_a_link_that_does_not_come_up_is_broken_once_on_both_sides(loop: EpollRe
     b.links.close()
 
 
-def test_a_peer_that_ends_breaks_the_link_once_behind_its_last_frame(loop: EpollReactor, a: Worker, b: Worker) -> None:
+def test_a_peer_that_ends_breaks_the_link_once_behind_its_last_frame(
+    loop: EpollReactor, a: Worker, b: Worker
+) -> None:
     linked(loop, a, b)
     b.send(a, 2)
     b.links.close()
@@ -175,7 +198,9 @@ def test_a_worker_of_an_older_attempt_is_not_heard(loop: EpollReactor, a: Worker
     again = TcpLinks(loop, a.events.append, listen("127.0.0.1"), "job", a.me)
     again.link(LinkPeers(FIRST, KEY, {b.me: b.address}))
     again.send(ToPeer(b.me, Frame(FIRST, 99, [])))
-    loops.turn_until(loop, lambda: "it belongs to an older attempt" in b.links.acceptor.drops.last, "the refusal")
+    loops.turn_until(
+        loop, lambda: "it belongs to an older attempt" in b.links.acceptor.drops.last, "the refusal"
+    )
     assert b.numbers(a) == [1]
     again.close()
 
@@ -197,10 +222,18 @@ def test_a_frame_nested_without_end_breaks_the_link_and_not_the_worker(loop: Epo
     assert b.broken[0].reason.startswith("a malformed frame: ")
 
 
-def test_a_second_connection_of_a_peer_does_not_replace_the_first(loop: EpollReactor, a: Worker, b: Worker) -> None:
+def test_a_second_connection_of_a_peer_does_not_replace_the_first(
+    loop: EpollReactor, a: Worker, b: Worker
+) -> None:
     linked(loop, a, b)
     purpose = Purpose(PROTOCOL, "job", FIRST.attempt, FIRST.layout, a.me, b.me)
-    second = Dial(loop, b.address, (purpose, LinkKey(KEY.encode())), lambda _: None, Limits(max_frame=1 << 20, max_unsent=1 << 20))
+    second = Dial(
+        loop,
+        b.address,
+        (purpose, LinkKey(KEY.encode())),
+        lambda _: None,
+        Limits(max_frame=1 << 20, max_unsent=1 << 20),
+    )
     loops.turn_until(loop, lambda: b.links.acceptor.drops.last == "no link is open for it", "the refusal")
     second.cancel()
     a.send(b, 2)

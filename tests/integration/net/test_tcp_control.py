@@ -52,9 +52,13 @@ class Coordinator:
 
 
 class Client:
-    def __init__(self, loop: EpollReactor, listener: socket.socket, token: str = "token", job: str = "job") -> None:
+    def __init__(
+        self, loop: EpollReactor, listener: socket.socket, token: str = "token", job: str = "job"
+    ) -> None:
         self.events: list[Event] = []
-        self.control = ControlClient(loop, self.events.append, job, address_of(listener), token, lambda: HELLO)
+        self.control = ControlClient(
+            loop, self.events.append, job, address_of(listener), token, lambda: HELLO
+        )
 
     def tell(self, message: ToCoordinator) -> None:
         self.control.tell(ToldCoordinator(message))
@@ -110,7 +114,9 @@ def test_both_hear_each_other_in_order(loop: EpollReactor, coordinator: Coordina
         client.tell(progress(number))
         coordinator.server.tell(ME, Stop(str(number)))
     coordinator.server.tell(WorkerId("unknown"), Stop("nobody hears this"))
-    loops.turn_until(loop, lambda: len(coordinator.heard) == 101 and len(client.events) == 100, "all messages")
+    loops.turn_until(
+        loop, lambda: len(coordinator.heard) == 101 and len(client.events) == 100, "all messages"
+    )
     assert coordinator.heard[1:] == [progress(number) for number in range(100)]
     assert client.events == [FromCoordinator(Stop(str(number))) for number in range(100)]
 
@@ -130,7 +136,9 @@ def test_a_coordinator_that_comes_back_at_the_same_address_is_greeted_anew(
     second.server.close(0)
 
 
-def test_a_worker_that_ends_is_told_once(loop: EpollReactor, listener: socket.socket, coordinator: Coordinator) -> None:
+def test_a_worker_that_ends_is_told_once(
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator
+) -> None:
     worker = Client(loop, listener)
     loops.turn_until(loop, lambda: coordinator.heard, "Hello")
     worker.control._connection.close()  # type: ignore[union-attr]
@@ -153,7 +161,9 @@ def test_last_words_arrive_although_the_process_ends_with_messages_unread(
     assert coordinator.heard[1:] == words
 
 
-def test_a_disconnected_worker_dials_again(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:
+def test_a_disconnected_worker_dials_again(
+    loop: EpollReactor, coordinator: Coordinator, client: Client
+) -> None:
     loops.turn_until(loop, lambda: coordinator.heard, "Hello")
     coordinator.server.disconnect(ME)
     loops.turn_until(loop, lambda: len(coordinator.heard) == 2, "another Hello")
@@ -175,7 +185,9 @@ def test_a_worker_that_is_put_out_whenever_it_comes_keeps_its_distance(
     assert time.monotonic() - began > 3 * 0.25
 
 
-def test_a_worker_whose_old_link_lingers_replaces_it(loop: EpollReactor, listener: socket.socket, coordinator: Coordinator) -> None:
+def test_a_worker_whose_old_link_lingers_replaces_it(
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator
+) -> None:
     old, new = Client(loop, listener), Client(loop, listener)
     old_lost: list[str] = []
     old.control._lost = old_lost.append  # type: ignore[method-assign]
@@ -213,21 +225,29 @@ def test_a_malformed_message_ends_the_connection_and_nothing_else(
     assert coordinator.ends == []
 
 
-def test_what_waits_for_a_coordinator_is_bounded_and_the_newest_is_kept(loop: EpollReactor, listener: socket.socket) -> None:
+def test_what_waits_for_a_coordinator_is_bounded_and_the_newest_is_kept(
+    loop: EpollReactor, listener: socket.socket
+) -> None:
     worker = Client(loop, listener)
     for number in range(5_000):
         worker.tell(lost(number))
     coordinator = Coordinator(loop, listener)
-    loops.turn_until(loop, lambda: len(coordinator.heard) > 1 and coordinator.heard[-1] == lost(4_999), "what waited")
+    loops.turn_until(
+        loop, lambda: len(coordinator.heard) > 1 and coordinator.heard[-1] == lost(4_999), "what waited"
+    )
     assert len(coordinator.heard) == 1 + 1024
     worker.control.close(0)
     coordinator.server.close(0)
 
 
-def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(loop: EpollReactor, coordinator: Coordinator, client: Client) -> None:
+def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(
+    loop: EpollReactor, coordinator: Coordinator, client: Client
+) -> None:
     """A black hole needs a network of its own (e2e cuts a node); here, what the kernel was told."""
     loops.turn_until(loop, lambda: coordinator.heard, "Hello")
     link = client.control._connection
     assert link is not None
     options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
-    assert [link._socket.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [2000, 1, 1], "a standby sends no heartbeats"
+    assert [link._socket.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [2000, 1, 1], (
+        "a standby sends no heartbeats"
+    )

@@ -104,7 +104,9 @@ def dropped(pair: Pair, data: bytes) -> str:
     with pair.dial() as hostile:
         hostile.sendall(data)
         hostile.shutdown(socket.SHUT_WR)
-        loops.turn_until(pair.loop, lambda: pair.b.acceptor.drops.count == before + 1, f"the drop of {data[:40]!r}")
+        loops.turn_until(
+            pair.loop, lambda: pair.b.acceptor.drops.count == before + 1, f"the drop of {data[:40]!r}"
+        )
     return pair.b.acceptor.drops.last
 
 
@@ -117,7 +119,9 @@ def test_random_bytes_are_dropped_and_harmless(pair: Pair, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_damaged_greeting_is_dropped_and_harmless(loop: EpollReactor, make: Callable[..., Pair], seed: int) -> None:
+def test_a_damaged_greeting_is_dropped_and_harmless(
+    loop: EpollReactor, make: Callable[..., Pair], seed: int
+) -> None:
     pair = make()
     pair.b.link(LinkPeers(FENCE, KEY, pair.addresses))  # b waits for a: a whole greeting would be answered
     chance = random.Random(seed)
@@ -148,11 +152,19 @@ def test_who_does_not_belong_here_is_dropped_with_a_reason(pair: Pair, data: byt
     pair.works()
 
 
-def test_a_right_greeting_without_the_key_gets_no_further(loop: EpollReactor, make: Callable[..., Pair]) -> None:
+def test_a_right_greeting_without_the_key_gets_no_further(
+    loop: EpollReactor, make: Callable[..., Pair]
+) -> None:
     pair = make()
     pair.b.link(LinkPeers(FENCE, KEY, pair.addresses))
     purpose = Purpose(PROTOCOL, "job", FENCE.attempt, FENCE.layout, A, B)
-    stranger = Dial(loop, pair.addresses[B], (purpose, LinkKey(b"a guess")), lambda _: pytest.fail("it was let in"), LIMITS)
+    stranger = Dial(
+        loop,
+        pair.addresses[B],
+        (purpose, LinkKey(b"a guess")),
+        lambda _: pytest.fail("it was let in"),
+        LIMITS,
+    )
     loops.turn_until(loop, lambda: pair.b.acceptor.drops.count, "the drop")
     assert pair.b.acceptor.drops.last == "it has another key"
     stranger.cancel()
@@ -173,7 +185,9 @@ def test_what_is_said_in_the_clear_behind_the_greeting_ends_the_connection(
     pair.works()
 
 
-def test_a_silent_peer_is_dropped_when_its_time_is_over(loop: EpollReactor, make: Callable[..., Pair]) -> None:
+def test_a_silent_peer_is_dropped_when_its_time_is_over(
+    loop: EpollReactor, make: Callable[..., Pair]
+) -> None:
     pair = make(LinkSettings(limits=replace(LIMITS, handshake_seconds=0.1)))
     pair.link()
     pair.works()
@@ -183,7 +197,9 @@ def test_a_silent_peer_is_dropped_when_its_time_is_over(loop: EpollReactor, make
     pair.works()
 
 
-def test_a_greeting_of_an_attempt_that_never_comes_is_not_held_for_ever(loop: EpollReactor, make: Callable[..., Pair]) -> None:
+def test_a_greeting_of_an_attempt_that_never_comes_is_not_held_for_ever(
+    loop: EpollReactor, make: Callable[..., Pair]
+) -> None:
     pair = make(LinkSettings(limits=replace(LIMITS, handshake_seconds=0.1)))
     pair.link()
     pair.works()
@@ -193,7 +209,9 @@ def test_a_greeting_of_an_attempt_that_never_comes_is_not_held_for_ever(loop: Ep
     pair.works()
 
 
-def test_silent_peers_cannot_lock_a_worker_out(loop: EpollReactor, make: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_peers_cannot_lock_a_worker_out(
+    loop: EpollReactor, make: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(acceptor_module, "MAX_UNPROVED", 5)
     pair = make()
     silent = [pair.dial() for _ in range(40)]

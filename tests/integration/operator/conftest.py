@@ -36,7 +36,8 @@ _NAMED = os.environ.get(VARIABLE)
 
 @pytest.fixture
 def own_api_server(api_server: None) -> None:
-    """One without nodes of its own: support/operator/kubelet.py is the node. `make e2e` goes through the same with real nodes."""
+    """One without nodes of its own: support/operator/kubelet.py is the node. `make e2e` goes through the same
+    with real nodes."""
     if _NAMED:
         pytest.skip(f"{VARIABLE} names a cluster with nodes of its own")
 

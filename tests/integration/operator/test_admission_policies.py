@@ -1,4 +1,5 @@
-"""The chart's admission policies on a real API server: what a hostile author, and a driver that runs users' code, are refused.
+"""The chart's admission policies on a real API server: what a hostile author, and a driver that runs users'
+code, are refused.
 
 Whoever asks here has every right of RBAC: what is refused, the policies refuse.
 """
@@ -24,8 +25,9 @@ from support.operator.real_cluster import namespace
 pytestmark = pytest.mark.usefixtures("own_api_server")
 IMAGE = "registry.example/flamestream:1"
 ALLOW = {
-    "images": ["registry.example/team/"], "serviceAccounts": ["loader"], "priorityClasses": [], "hostPaths": ["/data/shared"],
-    "volumes": ["nfs"], "storeEndpoints": ["aws", "http://s3.example:9000"], "drillNamespaces": [],
+    "images": ["registry.example/team/"], "serviceAccounts": ["loader"], "priorityClasses": [],
+    "hostPaths": ["/data/shared"], "volumes": ["nfs"], "storeEndpoints": ["aws", "http://s3.example:9000"],
+    "drillNamespaces": [],
 }  # fmt: skip
 VALUES = {"image": {"repository": "registry.example/flamestream", "tag": "1"}, "allow": ALLOW}
 OPERATOR = As("system:serviceaccount:space:release-operator")
@@ -35,7 +37,11 @@ DRIVER = As("system:serviceaccount:team:flamestream-j-driver", "j-driver-a-1")
 @pytest.fixture(scope="module")
 def place(api_server: None) -> Iterator[str]:
     """A team's namespace, with the policies in force."""
-    things = [thing for thing in yaml.safe_load_all(helm.rendered(VALUES)) if thing and "ValidatingAdmission" in thing["kind"]]
+    things = [
+        thing
+        for thing in yaml.safe_load_all(helm.rendered(VALUES))
+        if thing and "ValidatingAdmission" in thing["kind"]
+    ]
     assert len(things) == 6
     with namespace() as name:
         try:
@@ -44,11 +50,23 @@ def place(api_server: None) -> Iterator[str]:
             for thing in things:
                 apply(thing)
             bad = {**a_job(name), "spec": {**a_job(name)["spec"], "image": "evil:1"}}
-            eventually(lambda: "spec.image" in refusal("POST", places(bad), bad), "the policies are in force", within=60)
+            eventually(
+                lambda: "spec.image" in refusal("POST", places(bad), bad),
+                "the policies are in force",
+                within=60,
+            )
             pod = driver_pod(name)
             pod["spec"]["hostNetwork"] = True
-            eventually(lambda: "of its node" in refusal("POST", places(pod), pod, OPERATOR), "that of pods too", within=60)
-            eventually(lambda: "own job" in refusal("POST", places(stranger(name)), stranger(name), DRIVER), "that of drivers", within=60)
+            eventually(
+                lambda: "of its node" in refusal("POST", places(pod), pod, OPERATOR),
+                "that of pods too",
+                within=60,
+            )
+            eventually(
+                lambda: "own job" in refusal("POST", places(stranger(name)), stranger(name), DRIVER),
+                "that of drivers",
+                within=60,
+            )
             yield name
         finally:
             for thing in reversed(things):
@@ -61,28 +79,49 @@ def a_job(place: str) -> dict[str, Any]:
         "sources": {"numbers": {"generator": {"count": 10}}},
         "sinks": {"out": {"files": {"path": "/out"}}},
         "workers": {"replicas": 2},
-        "checkpoint": {"interval": "1s", "store": "s3://bucket/j?endpoint=http://s3.example:9000", "secret": "keys"},
+        "checkpoint": {
+            "interval": "1s",
+            "store": "s3://bucket/j?endpoint=http://s3.example:9000",
+            "secret": "keys",
+        },
     }
     meta = {"name": "j", "namespace": place}
-    return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def of_before(place: str) -> dict[str, Any]:
     """A job that would be refused now."""
     job = a_job(place)
-    return {**job, "metadata": {**job["metadata"], "name": "before"}, "spec": {**job["spec"], "image": "evil:1"}}
+    return {
+        **job,
+        "metadata": {**job["metadata"], "name": "before"},
+        "spec": {**job["spec"], "image": "evil:1"},
+    }
 
 
 def bare_of_before(place: str) -> dict[str, Any]:
     """A pod of it that would be refused too."""
     pod = stranger(place)
-    return {**pod, "metadata": {**pod["metadata"], "name": "before", "labels": {"flamestream.dev/job": "before"}}}
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "name": "before", "labels": {"flamestream.dev/job": "before"}},
+    }
 
 
 def stranger(place: str) -> dict[str, Any]:
     """A pod of somebody else's in the same namespace."""
     spec = {"containers": [{"name": "c", "image": "other:1"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger", "namespace": place}, "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "stranger", "namespace": place},
+        "spec": spec,
+    }
 
 
 def launch(place: str) -> Launch:
@@ -92,8 +131,8 @@ def launch(place: str) -> Launch:
     site = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image=IMAGE, allowed=allowed)
     plan = planned(job, job["spec"], site, "digest")
     return Launch(
-        job=job, spec=plan.spec, application="a", number=1, tasks=2, run=1, image=plan.image, pull_policy="Never", coordinator="o:1",
-        app_config_map="app",
+        job=job, spec=plan.spec, application="a", number=1, tasks=2, run=1, image=plan.image,
+        pull_policy="Never", coordinator="o:1", app_config_map="app",
     )  # fmt: skip
 
 
@@ -134,16 +173,22 @@ JOBS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("path", "value", "words"), JOBS, ids=str)
-def test_a_job_that_asks_for_more_is_refused_when_it_is_applied(place: str, path: str, value: Any, words: str) -> None:
+def test_a_job_that_asks_for_more_is_refused_when_it_is_applied(
+    place: str, path: str, value: Any, words: str
+) -> None:
     job = with_field(a_job(place), path, value)
     assert words in refusal("POST", places(job), job)
 
 
 FINE: list[tuple[str, Any]] = [
-    ("spec.image", IMAGE), ("spec.image", "registry.example/team/app:1"), ("spec.checkpoint.store", "s3://b/p"),
-    ("spec.checkpoint.store", "s3://b/p?endpoint=http://s3.example:9000&region=eu-1"), ("spec.pods.serviceAccountName", "loader"),
-    ("spec.pods.volumes", [{"name": "v", "hostPath": {"path": "/data/shared/in"}}, {"name": "w", "nfs": {"server": "s", "path": "/"}}]),
-    ("spec.pods.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), ("metadata.labels", {"team": "x"}),
+    ("spec.image", IMAGE), ("spec.image", "registry.example/team/app:1"),
+    ("spec.checkpoint.store", "s3://b/p"),
+    ("spec.checkpoint.store", "s3://b/p?endpoint=http://s3.example:9000&region=eu-1"),
+    ("spec.pods.serviceAccountName", "loader"),
+    ("spec.pods.volumes", [{"name": "v", "hostPath": {"path": "/data/shared/in"}},
+        {"name": "w", "nfs": {"server": "s", "path": "/"}}]),
+            ("spec.pods.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+                ("metadata.labels", {"team": "x"}),
 ]  # fmt: skip
 
 
@@ -166,7 +211,8 @@ def test_a_job_of_before_keeps_what_it_had_and_can_be_deleted(place: str) -> Non
 
 
 def test_a_pod_of_before_is_labelled_and_not_changed(place: str) -> None:
-    """Whoever writes finalizers, labels or annotations of a pod that runs is not stopped by what it once was."""
+    """Whoever writes finalizers, labels or annotations of a pod that runs is not stopped by what it once
+    was."""
     pod = bare_of_before(place)
     apply(with_field(pod, "metadata.annotations", {"seen": "yes"}))
     other = {**pod, "spec": {"containers": [{"name": "c", "image": "other:2"}]}}
@@ -195,13 +241,19 @@ PODS: list[tuple[str, Any, str]] = [
     ("spec.volumes", [{"name": "tmp", "gitRepo": {"repository": "x"}}], "volumes"),
     ("container.image", "evil:1", "image"),
     ("spec.priorityClassName", "system-node-critical", "priority"),
-    ("metadata.annotations", {"container.apparmor.security.beta.kubernetes.io/executor": "runtime/default"}, "confined"),
+    (
+        "metadata.annotations",
+        {"container.apparmor.security.beta.kubernetes.io/executor": "runtime/default"},
+        "confined",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "words"), PODS, ids=str)
 @pytest.mark.parametrize("who", [OPERATOR, DRIVER], ids=["the operator", "a driver"])
-def test_a_pod_of_a_job_is_restricted_whoever_makes_it(place: str, who: As, path: str, value: Any, words: str) -> None:
+def test_a_pod_of_a_job_is_restricted_whoever_makes_it(
+    place: str, who: As, path: str, value: Any, words: str
+) -> None:
     pod = with_field(worker_pod(place), path, value)
     if path == "spec.volumes":
         pod["spec"]["containers"][0]["volumeMounts"] = []
@@ -231,13 +283,15 @@ def test_what_the_operator_and_spark_make_passes(place: str) -> None:
 def test_no_pod_of_a_job_is_beside_the_operator(place: str) -> None:
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "space"}}
     apply(own)
-    apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "space"}})
+    apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "space"}}
+    )
     pod, job = worker_pod("space"), a_job("space")
     assert "own namespace" in refusal("POST", places(pod), pod, OPERATOR)
     assert "own namespace" in refusal("POST", places(job), job)
 
 
-# --- a driver, whose pod runs the author's code ---------------------------------------------------------------------------------------
+# --- a driver, whose pod runs the author's code -------------------------------------------------------------
 
 BORROWED = As("system:serviceaccount:team:loader", "j-driver-a-1")
 """An account that the chart allows, from a driver's pod."""
@@ -245,7 +299,9 @@ TAKEN = As("system:serviceaccount:team:flamestream-j-driver")
 """The driver's account by a token that somebody has made for it, which names no pod."""
 
 
-@pytest.mark.parametrize("who", [DRIVER, BORROWED, TAKEN], ids=["a driver", "an account of the cluster's", "a token made by hand"])
+@pytest.mark.parametrize(
+    "who", [DRIVER, BORROWED, TAKEN], ids=["a driver", "an account of the cluster's", "a token made by hand"]
+)
 def test_a_driver_makes_workers_of_its_job_and_nothing_else(place: str, who: As) -> None:
     bare = stranger(place)
     assert "own job" in refusal("POST", places(bare), bare, who)
@@ -257,7 +313,11 @@ LONG = "a-job-whose-name-is-as-long-as-a-label-of-a-pod-of-it-may-ever-"[:62] + 
 
 
 def test_a_name_that_is_too_long_for_its_accounts_name_is_known_nevertheless(place: str) -> None:
-    pod = with_field(worker_pod(place), "metadata.labels", {**worker_pod(place)["metadata"]["labels"], "flamestream.dev/job": LONG})
+    pod = with_field(
+        worker_pod(place),
+        "metadata.labels",
+        {**worker_pod(place)["metadata"]["labels"], "flamestream.dev/job": LONG},
+    )
     its_own = As(f"system:serviceaccount:{place}:{names.service_account(LONG)}")
     borrowed = As(f"system:serviceaccount:{place}:loader", names.driver_pod(LONG, "a", 12))
     for who in (its_own, borrowed):
@@ -270,7 +330,11 @@ def test_a_name_that_is_too_long_for_its_accounts_name_is_known_nevertheless(pla
 
 
 def test_a_driver_touches_no_pod_of_anybody_else(place: str) -> None:
-    other = with_field(worker_pod(place), "metadata.labels", {**worker_pod(place)["metadata"]["labels"], "flamestream.dev/job": "other"})
+    other = with_field(
+        worker_pod(place),
+        "metadata.labels",
+        {**worker_pod(place)["metadata"]["labels"], "flamestream.dev/job": "other"},
+    )
     other["metadata"]["name"] = "other"
     mine = with_field(worker_pod(place), "metadata.name", "mine")
     for pod in (stranger(place), other, mine):

@@ -35,7 +35,9 @@ JOB_SPEC = {
     "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
 }
 ZOOKEEPER = ZooKeeperAccess("zk:2181", "o:s")
-SITE = Site(coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never")
+SITE = Site(
+    coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,11 @@ async def _contract(api: Api, place: str) -> list[str]:
     fresh = await ask(api.replace_status({**made, "status": {"phase": "Starting"}}))
     said.append(f"{fresh['status']['phase']} generation {fresh['metadata']['generation']}")
     await ask(api.replace_status({**made, "status": {"phase": "Running"}}))  # an old version
-    finalized = await ask(api.patch("FlameStreamJob", place, "contract", {"metadata": {"finalizers": ["flamestream.dev/cleanup"]}}))
+    finalized = await ask(
+        api.patch(
+            "FlameStreamJob", place, "contract", {"metadata": {"finalizers": ["flamestream.dev/cleanup"]}}
+        )
+    )
     said.append(str(finalized["metadata"]["finalizers"]))
     stale = {"metadata": {"finalizers": [], "resourceVersion": made["metadata"]["resourceVersion"]}}
     await ask(api.patch("FlameStreamJob", place, "contract", stale))
@@ -106,24 +112,49 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
     ({"checkpoint": {"interval": "soon", "store": "s3://b/p"}}, "spec.checkpoint.interval", "should match"),
     ({"sinks": {"out": {"discard": {}}}}, "spec.sinks", "can fence"),
     ({"sinks": {"out": {}}}, "spec.sinks[out]", "exactly one kind"),
-    ({"sources": {"a": {"files": {"path": "x"}, "socket": {"address": "h:1"}}}}, "spec.sources[a]", "exactly one kind"),
+    (
+        {"sources": {"a": {"files": {"path": "x"}, "socket": {"address": "h:1"}}}},
+        "spec.sources[a]",
+        "exactly one kind",
+    ),
     ({"workers": {"replicas": 0}}, "spec.workers.replicas", "greater than or equal to 1"),
     ({"workers": {"replicas": 9, "slots": 8}}, "spec.workers", "at most as many replicas as slots"),
     ({"highAvailability": True, "workers": {"replicas": 1}}, "spec.highAvailability", "at least two workers"),
     ({"guarantee": "twice"}, "spec.guarantee", "Unsupported value"),
     ({"application": {"file": "j.txt", "graph": "g"}}, "spec.application.file", "Python file"),
-    ({"application": {"file": "j.py", "graph": "g", "pyFiles": ["s3://b/a.zip"]}}, "spec.application.pyFiles", "#sha256=HEX"),
+    (
+        {"application": {"file": "j.py", "graph": "g", "pyFiles": ["s3://b/a.zip"]}},
+        "spec.application.pyFiles",
+        "#sha256=HEX",
+    ),
     ({"guarantee": "micro-batch"}, "spec.guarantee", "a runner of one machine"),
-    ({"journal": {"folder": "zookeeper://", "fsync": False}}, "spec.journal", "fsync and shared are of a folder"),
-    ({"workers": {"replicas": 1, "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}}}, "requests", "one amount of"),
+    (
+        {"journal": {"folder": "zookeeper://", "fsync": False}},
+        "spec.journal",
+        "fsync and shared are of a folder",
+    ),
+    (
+        {
+            "workers": {
+                "replicas": 1,
+                "resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}},
+            }
+        },
+        "requests",
+        "one amount of",
+    ),
     ({"sources": {"a": {"files": {"path": 5}}}}, "spec.sources.a.files.path", "must be of type string"),
     ({"sources": {"a": {"socket": {}}}}, "spec.sources.a.socket.address", "Required value"),
     ({"restartPolicy": "Sometimes"}, "spec.restartPolicy", "Unsupported value"),
 ]
 
 
-@pytest.mark.parametrize(("spec", "field", "words"), REFUSALS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_bad_manifest_is_refused_with_field_and_reason(place: str, spec: dict[str, Any], field: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("spec", "field", "words"), REFUSALS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_bad_manifest_is_refused_with_field_and_reason(
+    place: str, spec: dict[str, Any], field: str, words: str
+) -> None:
     async def play() -> ApiProblem:
         async with the_api() as api:
             with pytest.raises(ApiProblem) as caught:
@@ -146,13 +177,20 @@ EDITS: list[tuple[dict[str, Any], str]] = [
 
 DRILLS: list[tuple[dict[str, Any], str]] = [
     ({"target": "worker", "pauseFor": "3s"}, "pauseFor is of a pause or a cut"),
-    ({"target": "worker", "targetSelector": {"app": "x"}}, "targetSelector and targetNamespace are for zookeeper, store and pod"),
+    (
+        {"target": "worker", "targetSelector": {"app": "x"}},
+        "targetSelector and targetNamespace are for zookeeper, store and pod",
+    ),
     ({"target": "pod"}, "say which pods"),
 ]
 
 
-@pytest.mark.parametrize(("fault", "words"), DRILLS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_drill_with_a_field_that_would_do_nothing_is_refused(place: str, fault: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "words"), DRILLS, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_a_drill_with_a_field_that_would_do_nothing_is_refused(
+    place: str, fault: dict[str, Any], words: str
+) -> None:
     async def play() -> ApiProblem:
         meta = {"name": "refused", "namespace": place}
         drill = {
@@ -179,7 +217,12 @@ def test_an_edit_that_would_break_a_promise_is_refused(place: str, edit: dict[st
             try:
                 with pytest.raises(ApiProblem) as caught:
                     await api.patch("FlameStreamJob", place, "edited", {"spec": edit})
-                await api.patch("FlameStreamJob", place, "edited", {"spec": {"suspend": True, "checkpoint": {"interval": "2s"}}})
+                await api.patch(
+                    "FlameStreamJob",
+                    place,
+                    "edited",
+                    {"spec": {"suspend": True, "checkpoint": {"interval": "2s"}}},
+                )
                 return caught.value
             finally:
                 await api.delete("FlameStreamJob", place, "edited")
@@ -193,7 +236,14 @@ class Local:
     def __init__(self, api: LightkubeApi, place: str) -> None:
         self.api, self.cluster, self.place = api, Cluster(), place
         hosting = FakeHosting(Fleet(FakeKubernetes()))
-        tools = Tools(api=self.api, cluster=self.cluster, hosting=hosting, check=lambda: None, again=lambda _: None, clock=time.time)
+        tools = Tools(
+            api=self.api,
+            cluster=self.cluster,
+            hosting=hosting,
+            check=lambda: None,
+            again=lambda _: None,
+            clock=time.time,
+        )
         self.jobs = JobReconciler(SITE, tools)
 
     async def until(self, name: str, good: Callable[[Object], bool]) -> Object:
@@ -214,13 +264,20 @@ def test_an_applied_job_has_its_driver_pod_admitted_as_restricted_and_leaves_not
         await local.api.create(application(place))
         await local.api.create(keys(place))
         await local.api.create(a_job(place, "numbers"))
-        job = await local.until("numbers", lambda job: bool(status_of(job).drivers) and bool(local.cluster.pods_of((place, "numbers"))))
+        job = await local.until(
+            "numbers",
+            lambda job: bool(status_of(job).drivers) and bool(local.cluster.pods_of((place, "numbers"))),
+        )
         driver = status_of(job).drivers[0].name
         pod = await local.api.get("Pod", place, driver)
         assert pod is not None
         assert pod["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
         assert status_of(job).phase == "Starting"
-        for kind, name in (("Service", "numbers-pods"), ("Role", "flamestream-numbers-driver"), ("PodDisruptionBudget", "numbers-workers")):
+        for kind, name in (
+            ("Service", "numbers-pods"),
+            ("Role", "flamestream-numbers-driver"),
+            ("PodDisruptionBudget", "numbers-workers"),
+        ):
             assert await local.api.get(kind, place, name) is not None, f"{kind} {name}"
         await local.api.delete("FlameStreamJob", place, "numbers")
         await local.until("numbers", lambda _: False)
@@ -247,7 +304,12 @@ def test_a_quota_that_is_too_small_is_said_before_a_driver_starts() -> None:
 
 
 def application(place: str) -> Object:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": place}, "data": {"j.py": "graph = 1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "app", "namespace": place},
+        "data": {"j.py": "graph = 1"},
+    }
 
 
 def locally(place: str, play: Callable[[Local], Awaitable[None]]) -> None:
@@ -264,7 +326,8 @@ async def _small_quota(place: str) -> None:
     try:
         hard = {"limits.memory": "1Gi"}
         await client.create(kind({"metadata": {"name": "small"}, "spec": {"hard": hard}}), namespace=place)
-        status = {"status": {"hard": hard, "used": {"limits.memory": "0"}}}  # what a controller finds out, where there is one
+        # what a controller finds out, where there is one
+        status = {"status": {"hard": hard, "used": {"limits.memory": "0"}}}
         await client.patch(kind.Status, "small", status, namespace=place, patch_type=PatchType.MERGE)
     finally:
         await client.close()

@@ -1,4 +1,5 @@
-"""Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator relies on."""
+"""Coordinators of several jobs in one process, with a real ZooKeeper and real workers: what the operator
+relies on."""
 
 import re
 import signal
@@ -34,13 +35,17 @@ class Leader:
     def __init__(self, zookeeper: EmbeddedZooKeeper, port: int) -> None:
         self.heard: list[str] = []
         self.coordinators = Coordinators(
-            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=port, changed=self.heard.append,
-            store_of=lambda url, _: store_from(url),
+            zookeeper=ZooKeeper(access=zookeeper.access), host="127.0.0.1", port=port,
+            changed=self.heard.append, store_of=lambda url, _: store_from(url),
         )  # fmt: skip
 
     def wait(self, job: str, seen: Callable[[JobStatus], bool]) -> JobStatus:
         """Until its status is so."""
-        eventually(lambda: (status := self.coordinators.status(job)) is not None and seen(status), f"job {job}", within=60)
+        eventually(
+            lambda: (status := self.coordinators.status(job)) is not None and seen(status),
+            f"job {job}",
+            within=60,
+        )
         status = self.coordinators.status(job)
         assert status is not None
         return status
@@ -85,10 +90,15 @@ def test_a_job_runs_is_suspended_at_an_epoch_and_goes_on(leader: Leader, job: Jo
     leader.coordinators.start(job.told)
     for _ in range(2):
         job.start_worker()
-    assert leader.wait(job.name, lambda status: runs(status) and status.epoch > drained.epoch).attempt > record.attempt
+    assert (
+        leader.wait(job.name, lambda status: runs(status) and status.epoch > drained.epoch).attempt
+        > record.attempt
+    )
 
 
-def test_a_new_leader_adopts_the_running_stream(zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int) -> None:
+def test_a_new_leader_adopts_the_running_stream(
+    zookeeper: EmbeddedZooKeeper, leader: Leader, job: Job, port: int
+) -> None:
     leader.coordinators.start(job.told)
     for _ in range(2):
         job.start_worker()
@@ -111,12 +121,16 @@ def test_a_retired_address_hands_its_slots_over_and_is_let_in_no_more(leader: Le
     job.start_worker()
     leader.wait(job.name, lambda status: bool(status.standbys))
     leader.coordinators.retire(job.name, ["127.0.0.2"])
-    after = leader.wait(job.name, lambda status: runs(status) and {worker.worker for worker in status.workers} == {"w1", "w2"})
+    after = leader.wait(
+        job.name, lambda status: runs(status) and {worker.worker for worker in status.workers} == {"w1", "w2"}
+    )
     assert after.standbys == []
     assert "w0" not in {member.worker for member in leader.coordinators.members(job.name)}
 
 
-def test_a_worker_that_fell_silent_is_no_member_and_a_standby_says_when_it_has_the_state(leader: Leader, job: Job) -> None:
+def test_a_worker_that_fell_silent_is_no_member_and_a_standby_says_when_it_has_the_state(
+    leader: Leader, job: Job
+) -> None:
     leader.coordinators.start(job.told)
     silent = job.start_worker()
     job.start_worker()
@@ -128,7 +142,9 @@ def test_a_worker_that_fell_silent_is_no_member_and_a_standby_says_when_it_has_t
     eventually(lambda: set(members()) == {"w1", "w2"}, "the silent one is no member")
 
 
-def test_a_savepoint_outlives_later_commits_and_begins_another_job(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:
+def test_a_savepoint_outlives_later_commits_and_begins_another_job(
+    leader: Leader, job: Job, tmp_path: Path, port: int
+) -> None:
     leader.coordinators.start(job.told)
     for _ in range(2):
         job.start_worker()
@@ -151,10 +167,14 @@ def test_a_savepoint_outlives_later_commits_and_begins_another_job(leader: Leade
     assert not list((tmp_path / "store" / "savepoints").rglob("*.parquet"))
 
 
-def test_a_job_that_fails_leaves_the_others_alone(leader: Leader, job: Job, tmp_path: Path, port: int) -> None:
+def test_a_job_that_fails_leaves_the_others_alone(
+    leader: Leader, job: Job, tmp_path: Path, port: int
+) -> None:
     wrong = Job("wrong", tmp_path / "wrong", port)
     leader.coordinators.start(job.told)
-    leader.coordinators.start(msgspec.structs.replace(wrong.told, settings=replace(wrong.told.settings, graph="another graph")))
+    leader.coordinators.start(
+        msgspec.structs.replace(wrong.told, settings=replace(wrong.told.settings, graph="another graph"))
+    )
     try:
         wrong.start_worker()
         for _ in range(2):

@@ -1,4 +1,5 @@
-"""A cut drops all at a pod's devices without a word, leaves the loopback alone, and is undone. Needs root, `unshare`, `ip`, `nft`."""
+"""A cut drops all at a pod's devices without a word, leaves the loopback alone, and is undone. Needs root,
+`unshare`, `ip`, `nft`."""
 
 import os
 import shutil
@@ -62,19 +63,22 @@ finally:
 
 def test_a_cut_is_silent_and_is_undone() -> None:
     done = subprocess.run(
-        ["unshare", "--net", sys.executable, "-c", INSIDE], capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ["unshare", "--net", sys.executable, "-c", INSIDE], capture_output=True, text=True, timeout=60,
+        check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     if "Operation not permitted" in done.stderr and "unshare" in done.stderr:
         pytest.skip("this machine lets nobody have a network of its own")
-    assert done.stdout.splitlines() == ["['eth0']", "refused", "nothing comes back refused", "refused"], done.stderr
+    assert done.stdout.splitlines() == ["['eth0']", "refused", "nothing comes back refused", "refused"], (
+        done.stderr
+    )
 
 
 def in_a_network_of_its_own(script: str) -> subprocess.CompletedProcess[str]:
     """With a device that leads nowhere."""
     done = subprocess.run(
         ["unshare", "--net", "sh", "-c", f"ip link add eth0 type veth peer name far0 && {script}"],
-        capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     if "unshare" in done.stderr and "Operation not permitted" in done.stderr:
         pytest.skip("this machine lets nobody have a network of its own")
@@ -85,9 +89,13 @@ def test_a_cutter_says_that_it_has_cut_when_the_kernel_has_and_not_before() -> N
     """A drill counts the fault from this word on."""
     done = in_a_network_of_its_own(f"exec {CUTTER} 0.1")
     assert (done.returncode, done.stdout) == (0, "cut far0 eth0\n")
-    done = in_a_network_of_its_own(f"exec setpriv --bounding-set -net_admin --inh-caps -net_admin {CUTTER} 0.1")
+    done = in_a_network_of_its_own(
+        f"exec setpriv --bounding-set -net_admin --inh-caps -net_admin {CUTTER} 0.1"
+    )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the kernel did not take" in done.stderr.splitlines()[-1], "a drill's status has the end of the log"
+    assert "the kernel did not take" in done.stderr.splitlines()[-1], (
+        "a drill's status has the end of the log"
+    )
 
 
 def test_a_cutter_that_is_stopped_heals(tmp_path: Path) -> None:
@@ -95,4 +103,6 @@ def test_a_cutter_that_is_stopped_heals(tmp_path: Path) -> None:
     os.mkfifo(log)
     stopped = f"{{ {CUTTER} 60 >{log} & }} && read word <{log} && nft list tables && kill $! && wait $!"
     done = in_a_network_of_its_own(f"{stopped}; nft list tables")
-    assert done.stdout == "table netdev flamestream_drill\n", "listed before it was stopped, and not behind that"
+    assert done.stdout == "table netdev flamestream_drill\n", (
+        "listed before it was stopped, and not behind that"
+    )

@@ -1,4 +1,5 @@
-"""FlameStreamDrills on a real API server: what is refused when it is applied, and a drill from its object to its verdict."""
+"""FlameStreamDrills on a real API server: what is refused when it is applied, and a drill from its object to
+its verdict."""
 
 import asyncio
 import json
@@ -25,10 +26,18 @@ from support.operator.whole_job import Coordinators
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
 ZOOKEEPER = ZooKeeperAccess("zk:2181", "o:s")
-SITE = Site(coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never")
+SITE = Site(
+    coordinator="operator:7700", zookeeper=ZOOKEEPER, image="flamestream.invalid/none:1", pull_policy="Never"
+)
 ALL = ("kill", "pause", "delete", "cut")
 PAIRS = [(target, action) for target in ACTIONS for action in ALL]
-CLEAN = {"clean": True, "records": 5, "delivered": 5, "complete": True, "bounds": "all results had to be there"}
+CLEAN = {
+    "clean": True,
+    "records": 5,
+    "delivered": 5,
+    "complete": True,
+    "bounds": "all results had to be there",
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +49,12 @@ def place(api_server: None) -> Iterator[str]:
 def a_drill(place: str, name: str = "d", **fault: Any) -> Object:
     meta = {"name": name, "namespace": place}
     spec = {"job": "j", "fault": fault, "times": 1, "after": "50ms", "timeout": "20s"}
-    return {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamDrill",
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def tried(place: str, **fault: Any) -> str:
@@ -58,7 +72,9 @@ def tried(place: str, **fault: Any) -> str:
 
 
 @pytest.mark.parametrize(("target", "action"), PAIRS, ids=lambda word: word)
-def test_what_is_offered_is_taken_and_what_cannot_be_done_is_refused_with_what_to_choose(place: str, target: str, action: str) -> None:
+def test_what_is_offered_is_taken_and_what_cannot_be_done_is_refused_with_what_to_choose(
+    place: str, target: str, action: str
+) -> None:
     more = {"targetSelector": {"app": "x"}} if target in ELSEWHERE else {}
     said = tried(place, target=target, action=action, **more)
     assert bool(said) == (action not in ACTIONS[target])
@@ -75,18 +91,21 @@ STRANGE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "words"), STRANGE, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("fault", "words"), STRANGE, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_a_fault_that_means_nothing_is_refused(place: str, fault: dict[str, Any], words: str) -> None:
     assert words in tried(place, **fault)
 
 
 class Stage:
-    """A job's objects by hand, and an operator that drills it. Nothing replaces a pod here: a fault that took a worker leaves a gap."""
+    """A job's objects by hand, and an operator that drills it. Nothing replaces a pod here: a fault that took
+    a worker leaves a gap."""
 
     def __init__(self, api: LightkubeApi, place: str) -> None:
         self.api, self.place, self.cluster, self.hosting = api, place, Cluster(), Coordinators()
         tools = Tools(
-            api=api, cluster=self.cluster, hosting=self.hosting, check=lambda: None, again=lambda _: None, clock=time.time,  # type: ignore[arg-type]  # what a drill asks of them
+            api=api, cluster=self.cluster, hosting=self.hosting, check=lambda: None, again=lambda _: None, clock=time.time,  # type: ignore[arg-type]  # what a drill asks of them  # noqa: E501
         )  # fmt: skip
         self.drills = DrillReconciler(None, SITE, tools, api, ("nowhere", "operator"))  # type: ignore[arg-type]  # its audit's pod is made here
 
@@ -99,15 +118,31 @@ class Stage:
             "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "store"},
         }
         meta = {"name": "j", "namespace": self.place}
-        job = await self.api.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": spec})
+        job = await self.api.create(
+            {
+                "apiVersion": "flamestream.dev/v1alpha1",
+                "kind": "FlameStreamJob",
+                "metadata": meta,
+                "spec": spec,
+            }
+        )
         await self.api.replace_status({**job, "status": {"phase": "Running", "attempt": 1}})
         for number in (1, 2):
             await self._pod(f"exec-{number}", f"10.0.0.{number}")
 
     async def _pod(self, name: str, ip: str, labels: dict[str, str] | None = None, **status: Any) -> None:
-        meta = {"name": name, "namespace": self.place, "labels": pod_labels("j", "a", 1, "worker") if labels is None else labels}
+        meta = {
+            "name": name,
+            "namespace": self.place,
+            "labels": pod_labels("j", "a", 1, "worker") if labels is None else labels,
+        }
         containers = [{"name": "executor", "image": "flamestream.invalid/none:1"}]
-        spec = {"nodeName": "nowhere", "containers": containers, "automountServiceAccountToken": False, "terminationGracePeriodSeconds": 0}
+        spec = {
+            "nodeName": "nowhere",
+            "containers": containers,
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+        }
         await self.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
         told = {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], **status}
         await self.api.patch("Pod", self.place, name, {"status": told}, status=True)
@@ -126,7 +161,10 @@ class Stage:
                 return drill
             if status.phase == "Auditing" and not audited:
                 audited = True
-                ended = {"name": "executor", "state": {"terminated": {"exitCode": 0, "message": json.dumps(CLEAN)}}}
+                ended = {
+                    "name": "executor",
+                    "state": {"terminated": {"exitCode": 0, "message": json.dumps(CLEAN)}},
+                }
                 said = {**ended, "image": "", "imageID": "", "ready": False, "restartCount": 0}
                 await self._pod(names.audit("d"), "10.0.0.9", {}, phase="Succeeded", containerStatuses=[said])
             before = status.struck_at
@@ -156,7 +194,11 @@ def test_a_drill_that_passed_is_stored_with_everything_that_it_rests_on() -> Non
     drill, left = drilled(target="executor", action="kill")
     status = drill["status"]
     assert (status["phase"], status["reason"], status["done"]) == ("Passed", "Clean", 1), status
-    assert (status["faults"][0]["seen"], status["audit"]["clean"], status["audit"]["bounds"]) == ("gone", True, CLEAN["bounds"])
+    assert (status["faults"][0]["seen"], status["audit"]["clean"], status["audit"]["bounds"]) == (
+        "gone",
+        True,
+        CLEAN["bounds"],
+    )
     assert status["faults"][0]["victim"] not in left and len(left) == 1
     assert {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]} == {
         "Completed": ("True", "Clean"), "Failed": ("False", "Clean"),

@@ -1,6 +1,8 @@
-"""Every metric and every field of a job's status, beside what this test knows from elsewhere, through the life of two jobs.
+"""Every metric and every field of a job's status, beside what this test knows from elsewhere, through the
+life of two jobs.
 
-Each figure must be looked at somewhere below: a new metric, or a new field of the status, that no line names is red.
+Each figure must be looked at somewhere below: a new metric, or a new field of the status, that no line names
+is red.
 """
 
 import asyncio
@@ -38,11 +40,14 @@ class Looked:
         self._before: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
     def metric(self, cluster: PlainCluster, name: str, expected: Any, **labels: str) -> None:
-        """`name` without `flamestream_job_`; `expected` is a value or says of one whether it is right. `_count` of a histogram is one."""
+        """`name` without `flamestream_job_`; `expected` is a value or says of one whether it is right.
+        `_count` of a histogram is one."""
         cluster.jobs.observe()
         self.metrics.add(re.sub(r"_(total|count|sum)$", "", name))
         labels = {"job": f"{cluster.namespace}.{cluster.name}", **labels}
-        _right(f"metric {name} {labels}", REGISTRY.get_sample_value(f"flamestream_job_{name}", labels), expected)
+        _right(
+            f"metric {name} {labels}", REGISTRY.get_sample_value(f"flamestream_job_{name}", labels), expected
+        )
 
     def field(self, cluster: PlainCluster, path: str, expected: Any) -> None:
         """Dots go into structs, and into the first of a list."""
@@ -59,7 +64,9 @@ class Looked:
             if family.name.startswith("flamestream_job_") and family.type != "gauge":
                 for sample in family.samples:
                     key = (sample.name, tuple(sorted(sample.labels.items())))
-                    assert sample.value >= self._before.get(key, 0.0), f"{key} went back from {self._before[key]} to {sample.value}"
+                    assert sample.value >= self._before.get(key, 0.0), (
+                        f"{key} went back from {self._before[key]} to {sample.value}"
+                    )
                     self._before[key] = sample.value
 
 
@@ -120,14 +127,19 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     source.feed(100)
     await cluster.apply(**spec_of(source))
     await _all_out(cluster, source)
-    await cluster.until(lambda: _is_stable(cluster), "all of its workers could take over, and that is written")
+    await cluster.until(
+        lambda: _is_stable(cluster), "all of its workers could take over, and that is written"
+    )
     told = cluster.told
     assert told is not None
-    numbers = {"items_total": 100, "runs_total": between(1, 100), "acknowledged_bundles_total": between(1, 500), "attempt": 1,
-               "in_flight_items": 0, "replayed_items_total": 0, "invalidated_results_total": 0, "epochs_total": between(0, told.epoch),
-               "epoch_age_seconds": between(0, 60), "memory_bytes": between(20 << 20, 2 << 30), "snapshot_bytes": between(1, 1 << 20),
+    numbers = {"items_total": 100, "runs_total": between(1, 100),
+        "acknowledged_bundles_total": between(1, 500), "attempt": 1,
+               "in_flight_items": 0, "replayed_items_total": 0, "invalidated_results_total": 0,
+               "epochs_total": between(0, told.epoch), "epoch_age_seconds": between(0, 60),
+               "memory_bytes": between(20 << 20, 2 << 30), "snapshot_bytes": between(1, 1 << 20),
                "latency_seconds_count": between(1, 200), "latency_seconds_sum": between(1e-4, 100),
-               "release_latency_seconds_count": between(1, 100), "snapshot_seconds_count": between(1, told.epoch + 1),
+               "release_latency_seconds_count": between(1, 100),
+               "snapshot_seconds_count": between(1, told.epoch + 1),
                "minimal_time_lag_seconds": between(0, 60)}  # fmt: skip
     for name, expected in numbers.items():
         for labels in ({"direction": "in"}, {"direction": "out"}) if name == "items_total" else ({},):
@@ -141,18 +153,20 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     pod = await cluster.api.get("Pod", cluster.namespace, "sums-driver-a-1")
     config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
     assert pod is not None and config is not None
-    fields = {"phase": "Running", "guarantee": "exactly-once", "attempt": 1, "launches": 1, "observed_generation": 1, "problems": [],
+    fields = {"phase": "Running", "guarantee": "exactly-once", "attempt": 1, "launches": 1,
+        "observed_generation": 1, "problems": [],
               "event_times": {},
-              "epoch.number": between(1, told.epoch + 5), "epoch.cut": lambda cut: int(cut) > 0, "epoch.time": is_time,
-              "workers.desired": 2, "workers.ready": 2, "workers.standby": 1, "workers.summary": "2/2",
+              "epoch.number": between(1, told.epoch + 5), "epoch.cut": lambda cut: int(cut) > 0,
+              "epoch.time": is_time, "workers.desired": 2, "workers.ready": 2, "workers.standby": 1,
+              "workers.summary": "2/2",
               "workers.selector": "flamestream.dev/job=sums,flamestream.dev/role=worker",
-              "drivers.name": "sums-driver-a-1", "drivers.application": "a", "drivers.launch": 1, "drivers.tasks": 3,
-              "drivers.revision": bool, "drivers.uid": pod["metadata"]["uid"], "drivers.state": "Running", "drivers.since": is_time,
-              "run.number": 1, "run.generation": 1, "run.code": bool, "run.application": digest_of_application(config),
-              "run.stage": "Running",
+              "drivers.name": "sums-driver-a-1", "drivers.application": "a", "drivers.launch": 1,
+              "drivers.tasks": 3, "drivers.revision": bool, "drivers.uid": pod["metadata"]["uid"],
+              "drivers.state": "Running", "drivers.since": is_time, "run.number": 1, "run.generation": 1,
+              "run.code": bool, "run.application": digest_of_application(config), "run.stage": "Running",
               "run.cause": "", "run.started_at": is_time, "run.graph": told.graph, "run.attempt": 0,
-              "intent.key": "", "intent.generation": 0,
-              "recovery": None, "suspension": None, "failures.count": 0, "finished_at": "", "message": "",
+              "intent.key": "", "intent.generation": 0, "recovery": None, "suspension": None,
+              "failures.count": 0, "finished_at": "", "message": "",
               "snapshot.store": cluster.spec()["checkpoint"]["store"], "last_stable.generation": 1,
               "last_stable.code": cluster.status.run.code,
               "last_stable.application": digest_of_application(config),
@@ -161,7 +175,8 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
         looked.field(cluster, name, expected)
     types = {each.type: each for each in cluster.status.conditions}
     assert types["Ready"].status == types["Running"].status == "True" and types["Failed"].status == "False"
-    for name, expected in (("type", "Ready"), ("status", "True"), ("reason", "Whole"), ("message", ""), ("last_transition_time", is_time),
+    for name, expected in (("type", "Ready"), ("status", "True"), ("reason", "Whole"), ("message", ""),
+        ("last_transition_time", is_time),
                            ("observed_generation", 1)):  # fmt: skip
         looked.field(cluster, f"conditions.{name}", expected)
     return cluster.status.started_at
@@ -187,7 +202,11 @@ async def _killed(cluster: PlainCluster, source: Input, looked: Looked, lost: in
     looked.field(cluster, "recovery.cause", lambda cause: cause.startswith("lost a-w"))
     looked.field(cluster, "recovery.time", is_time)
     looked.field(cluster, "recovery.duration_ms", between(1, 60_000))
-    looked.field(cluster, "recovery.replayed_from", lambda now: now == cut and before.cut <= int(now) < (cluster.told or before).cut)
+    looked.field(
+        cluster,
+        "recovery.replayed_from",
+        lambda now: now == cut and before.cut <= int(now) < (cluster.told or before).cut,
+    )
     assert victim.lives >= 1
 
 
@@ -209,7 +228,10 @@ async def _coordinated_anew(cluster: PlainCluster, interval: str) -> None:
     """By the same leader."""
     began = cluster.told.began if cluster.told is not None else 0
     await cluster.edit({"checkpoint": {"interval": interval}})
-    await cluster.until(lambda: cluster.told is not None and cluster.told.began > began and cluster.runs(), "it has another coordinator")
+    await cluster.until(
+        lambda: cluster.told is not None and cluster.told.began > began and cluster.runs(),
+        "it has another coordinator",
+    )
 
 
 async def _saved_and_suspended(cluster: PlainCluster, source: Input, looked: Looked) -> None:
@@ -247,10 +269,13 @@ async def _saved_and_suspended(cluster: PlainCluster, source: Input, looked: Loo
 
 
 async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> None:
-    """Code that does not load is refused beside the stream; code that fails as it runs is left for what ran before."""
+    """Code that does not load is refused beside the stream; code that fails as it runs is left for what ran
+    before."""
     await cluster.until(lambda: cluster.status.last_stable is not None, "it is stable")
     await cluster.edit_code(UNLOADABLE)
-    await cluster.until(lambda: cluster.status.preflight is not None and cluster.status.preflight.state == "Failed", "refused")
+    await cluster.until(
+        lambda: cluster.status.preflight is not None and cluster.status.preflight.state == "Failed", "refused"
+    )
     looked.field(cluster, "preflight.state", "Failed")
     looked.field(cluster, "preflight.message", lambda message: "nothing_of_this_name" in message)
     looked.field(cluster, "preflight.code", lambda code: code not in ("", cluster.status.run.code))
@@ -258,7 +283,8 @@ async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> 
     looked.field(cluster, "preflight.pod", lambda pod: pod.startswith("sums-preflight-"))
     looked.field(cluster, "preflight.since", is_time)
     looked.field(cluster, "run.number", 2)
-    await _coordinated_anew(cluster, "1h")  # the first commit of its own would make it stable before it meets an item
+    # the first commit of its own would make it stable before it meets an item
+    await _coordinated_anew(cluster, "1h")
     await cluster.edit_code(BROKEN)
     await cluster.until(lambda: cluster.status.run.number >= 3, "other code is tried")
     source.feed(10)
@@ -271,7 +297,9 @@ async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> 
     looked.field(cluster, "failures.reason", "UserError")
     looked.field(cluster, "failures.count", 1)
     looked.field(cluster, "failures.time", is_time)
-    looked.field(cluster, "failures.next_try", lambda due: moment(due) >= moment(cluster.status.failures.time))
+    looked.field(
+        cluster, "failures.next_try", lambda due: moment(due) >= moment(cluster.status.failures.time)
+    )
     await cluster.until(cluster.runs, "what ran before runs again")
     await _all_out(cluster, source)
 
@@ -282,14 +310,19 @@ async def _all_out(cluster: PlainCluster, source: Input) -> None:
     def settled() -> bool:
         told = cluster.told
         return (
-            cluster.runs() and told is not None and len(cluster.delivered()) == source.lines and not told.unsaved_since
+            cluster.runs() and told is not None and len(cluster.delivered()) == source.lines
+                and not told.unsaved_since
             and len(told.standbys) == 1 and told.epoch > 0
             and sum(worker.in_flight for worker in told.workers) == 0 and len(told.workers) == 2
             and sum(worker.items_out for worker in told.workers) > 0 and bool(told.snapshot_size)
         )  # fmt: skip
 
     await cluster.until(settled, f"all {source.lines} lines are through")
-    written = lambda: cluster.status.workers.standby == 1 and {each.state for each in cluster.status.drivers} == {"Running"}  # noqa: E731
+
+    def written() -> bool:
+        states = {each.state for each in cluster.status.drivers}
+        return cluster.status.workers.standby == 1 and states == {"Running"}
+
     await cluster.until(written, "that is written")
 
 
@@ -306,7 +339,12 @@ def test_a_finite_job_to_its_end(places: Places) -> None:
         await cluster.api.delete("FlameStreamJob", cluster.namespace, cluster.name)
         await cluster.until(lambda: cluster.job is None, "it is gone", may_fail=True)
         await cluster.jobs.reconcile((cluster.namespace, cluster.name))
-        left = [sample for family in REGISTRY.collect() for sample in family.samples if cluster.namespace in sample.labels.get("job", "")]
+        left = [
+            sample
+            for family in REGISTRY.collect()
+            for sample in family.samples
+            if cluster.namespace in sample.labels.get("job", "")
+        ]
         assert left == [], "a job that is gone has no figures"
 
     play(the_api, places, life)
@@ -316,8 +354,10 @@ def test_a_finite_job_to_its_end(places: Places) -> None:
 def test_the_operator_s_own(places: Places) -> None:
     value = lambda name, **labels: REGISTRY.get_sample_value(f"flamestream_operator_{name}", labels) or 0.0  # noqa: E731
     before = {
-        "conflicts": value("api_conflicts_total"), "asked": value("api_requests_total", verb="get", kind="Lease"),
-        "errors": value("reconcile_errors_total", kind="thing"), "acted": value("actions_total", action="SetFinalizer"),
+        "conflicts": value("api_conflicts_total"),
+        "asked": value("api_requests_total", verb="get", kind="Lease"),
+        "errors": value("reconcile_errors_total", kind="thing"),
+        "acted": value("actions_total", action="SetFinalizer"),
     }  # fmt: skip
     tries: list[str] = []
 
@@ -362,20 +402,24 @@ async def _in_conflict(cluster: PlainCluster) -> None:
 
 
 ALL: list[Looked] = []
-OPERATORS = {"api_requests", "api_conflicts", "reconcile_seconds", "reconcile_errors", "queue_depth", "queue_seconds", "actions", "leader",
+OPERATORS = {"api_requests", "api_conflicts", "reconcile_seconds", "reconcile_errors", "queue_depth",
+    "queue_seconds", "actions", "leader",
              "jobs"}  # fmt: skip
 """What the test before this compares."""
 
 
 EVENT_TIME = {"flamestream_job_event_time_lag_seconds"}
-"""Of sources with event time, which these lives do not have: tests/unit/operator/test_metrics.py looks at it."""
+"""Of sources with event time, which these lives do not have: tests/unit/operator/test_metrics.py looks at
+it."""
 
 
 def test_nothing_was_forgotten() -> None:
     if len(ALL) < 2:
         pytest.skip("only behind the lives above, in one process")
     families = {family.name for family in REGISTRY.collect() if family.name.startswith("flamestream_")}
-    looked = {f"flamestream_job_{name}" for life in ALL for name in life.metrics} | {f"flamestream_operator_{name}" for name in OPERATORS}
+    looked = {f"flamestream_job_{name}" for life in ALL for name in life.metrics} | {
+        f"flamestream_operator_{name}" for name in OPERATORS
+    }
     assert looked | EVENT_TIME == families
     assert set().union(*(life.fields for life in ALL)) >= set(paths(JobResourceStatus))
     assert all(one != other for one, other in pairwise(sorted(families)))
@@ -384,7 +428,11 @@ def test_nothing_was_forgotten() -> None:
 def paths(kind: Any, before: str = "") -> Iterator[str]:
     """Of all fields that hold no struct."""
     for each in msgspec.structs.fields(kind):
-        inside = [found for found in _types(each.type) if isinstance(found, type) and issubclass(found, msgspec.Struct)]
+        inside = [
+            found
+            for found in _types(each.type)
+            if isinstance(found, type) and issubclass(found, msgspec.Struct)
+        ]
         path = f"{before}{each.name}"
         yield from paths(inside[0], f"{path}.") if inside else [path]
 

@@ -1,4 +1,5 @@
-"""Every guarantee through the life of a job on an API server: real coordinators, real workers, S3, ZooKeeper, all but Spark."""
+"""Every guarantee through the life of a job on an API server: real coordinators, real workers, S3, ZooKeeper,
+all but Spark."""
 
 from typing import Any
 
@@ -60,11 +61,13 @@ async def resumed(cluster: PlainCluster) -> None:
 
 
 async def restored(cluster: PlainCluster, guarantee: str) -> None:
-    """Into another job, whose consumers get what comes after the savepoint's cut, with the sums of all that came before."""
+    """Into another job, whose consumers get what comes after the savepoint's cut, with the sums of all that
+    came before."""
     cluster.name = "again"
     await cluster.apply(guarantee=guarantee, restoreFrom={"snapshot": "kept"})
     await cluster.gives("a job that begins at a savepoint")
-    await cluster.edit({"suspend": True})  # nothing is in flight then: workers need not be equally far while they run
+    # nothing is in flight then: workers need not be equally far while they run
+    await cluster.edit({"suspend": True})
     await cluster.until(lambda: cluster.status.phase == "Suspended", "the restored job is suspended")
     given = once(guarantee, cluster.delivered())
     first = given[0][0]
@@ -98,10 +101,16 @@ def test_a_fresh_start_keeps_its_attempts_because_its_sinks_refuse_older_ones(pl
         assert old is not None
         await cluster.edit({"upgrade": {"strategy": "Fresh"}})
         await cluster.edit_code(CODE)
-        await cluster.until(lambda: cluster.status.run.number == 2 and cluster.runs(), "other code begins anew")
+        await cluster.until(
+            lambda: cluster.status.run.number == 2 and cluster.runs(), "other code begins anew"
+        )
         fresh = cluster.told
         assert fresh is not None and fresh.last_recovery is not None
-        assert (fresh.last_recovery.kind, fresh.last_recovery.replayed_from, fresh.recoveries) == ("start", 0, 1)
+        assert (fresh.last_recovery.kind, fresh.last_recovery.replayed_from, fresh.recoveries) == (
+            "start",
+            0,
+            1,
+        )
         assert fresh.attempt > old.attempt
         await cluster.gives("a job that began anew")
         judge("exactly-once", cluster.delivered())

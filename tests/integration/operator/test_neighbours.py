@@ -1,4 +1,5 @@
-"""A job on an API server and a ZooKeeper that others reach too: its pods' login, a neighbour's attacks, a Secret made anew, and TLS."""
+"""A job on an API server and a ZooKeeper that others reach too: its pods' login, a neighbour's attacks, a
+Secret made anew, and TLS."""
 
 import asyncio
 import base64
@@ -44,7 +45,9 @@ async def access_of_pods(cluster: PlainCluster) -> dict[str, str]:
     return {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
 
 
-def test_with_its_pods_login_a_job_is_neither_ended_nor_deleted(places: Places, server: SharedZooKeeper) -> None:
+def test_with_its_pods_login_a_job_is_neither_ended_nor_deleted(
+    places: Places, server: SharedZooKeeper
+) -> None:
     async def life(cluster: PlainCluster) -> None:
         spec, file = with_a_journal(cluster)
         await cluster.apply(**spec)
@@ -91,8 +94,16 @@ def test_another_way_to_zookeeper_replaces_the_pods_and_costs_no_result(
         cluster.new_leader()
         with file.open("a") as more:
             more.writelines(f"{number}\n" for number in range(100, 200))
-        gone = lambda: bool(cluster.kubelet.workers()) and not old & {pod.name for pod in cluster.kubelet.workers()}  # noqa: E731
-        await cluster.until(lambda: gone() and cluster.runs() and len(cluster.delivered()) == 200, "pods with the new access go on", 120)
+
+        def gone() -> bool:
+            there = {pod.name for pod in cluster.kubelet.workers()}
+            return bool(there) and not old & there
+
+        await cluster.until(
+            lambda: gone() and cluster.runs() and len(cluster.delivered()) == 200,
+            "pods with the new access go on",
+            120,
+        )
         assert await access_of_pods(cluster) != before
 
     play(the_api, replace(places, zookeeper=server.place(room=1 << 24)), life)

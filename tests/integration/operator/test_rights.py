@@ -1,7 +1,9 @@
-"""The operator's process with the rights that the chart gives it, and no others, through lives of jobs: what it asks for is what it may.
+"""The operator's process with the rights that the chart gives it, and no others, through lives of jobs: what
+it asks for is what it may.
 
-The API server's audit log has each request of its account. A right that no request has used is red, unless `HELD` says why it is held; so
-is a request that was refused. Spark is not here, so what its drivers do stands in tests/unit/operator/test_objects.py.
+The API server's audit log has each request of its account. A right that no request has used is red, unless
+`HELD` says why it is held; so is a request that was refused. Spark is not here, so what its drivers do stands
+in tests/unit/operator/test_objects.py.
 """
 
 import asyncio
@@ -38,7 +40,11 @@ HELD: dict[Right, str] = {
     ("", "pods", "deletecollection"): "the same: Spark removes an application's executors at once",
     ("", "pods/exec", "create"): "Kubernetes from 1.35 on asks for it where get was enough",
     ("", "endpoints/restricted", "create"): "asked for by some distributions",
-    ("networking.k8s.io", "networkpolicies", "patch"): "a job's policy is mended when its ports change, at a launch",
+    (
+        "networking.k8s.io",
+        "networkpolicies",
+        "patch",
+    ): "a job's policy is mended when its ports change, at a launch",
     ("authentication.k8s.io", "tokenreviews", "create"): "asked when somebody reads /metrics",
     ("authorization.k8s.io", "subjectaccessreviews", "create"): "the same",
     ("flamestream.dev", "flamestreamdrills", "get"): "what there is now, behind a write that came too late",
@@ -48,9 +54,19 @@ HELD: dict[Right, str] = {
 
 def granted(things: list[dict[str, Any]]) -> set[Right]:
     """By the chart."""
-    rules = [rule for thing in things if thing["kind"] in ("Role", "ClusterRole") for rule in thing["rules"] if "resources" in rule]
+    rules = [
+        rule
+        for thing in things
+        if thing["kind"] in ("Role", "ClusterRole")
+        for rule in thing["rules"]
+        if "resources" in rule
+    ]
     return {
-        (group, resource, verb) for rule in rules for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
 
 
@@ -98,18 +114,23 @@ class Process:
         authority = places.folder / "authority"
         authority.write_text(places.zookeeper.access.authority)
         self._told = {
-            "KUBECONFIG": str(self._config), "PYTHONPATH": os.pathsep.join(sys.path), "POD_NAME": "operator-1", "POD_NAMESPACE": OWN,
-            "POD_IP": "10.9.9.9", "FLAMESTREAM_ZOOKEEPER": places.zookeeper.access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
+            "KUBECONFIG": str(self._config), "PYTHONPATH": os.pathsep.join(sys.path),
+            "POD_NAME": "operator-1", "POD_NAMESPACE": OWN, "POD_IP": "10.9.9.9",
+            "FLAMESTREAM_ZOOKEEPER": places.zookeeper.access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
             "FLAMESTREAM_ZOOKEEPER_LOGIN": str(login), "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(authority),
-            "FLAMESTREAM_IMAGE_PULL_POLICY": "Never", "FLAMESTREAM_DRILLS": "true", "FLAMESTREAM_PORT": str(self.port),
-            "FLAMESTREAM_HTTP_PORT": str(free_port()), "FLAMESTREAM_LEASE_SECONDS": "30", "FLAMESTREAM_SERVICE": SERVICE,
+            "FLAMESTREAM_IMAGE_PULL_POLICY": "Never", "FLAMESTREAM_DRILLS": "true",
+            "FLAMESTREAM_PORT": str(self.port), "FLAMESTREAM_HTTP_PORT": str(free_port()),
+            "FLAMESTREAM_LEASE_SECONDS": "30", "FLAMESTREAM_SERVICE": SERVICE,
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [places.s3.endpoint]}),
         }  # fmt: skip
 
     def start(self) -> None:
         with open(self.folder / "operator.log", "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "flamestream_operator"], env=os.environ | self._told, stdout=log, stderr=log
+                [sys.executable, "-m", "flamestream_operator"],
+                env=os.environ | self._told,
+                stdout=log,
+                stderr=log,
             )
 
     def stop(self) -> None:
@@ -135,10 +156,19 @@ class Cluster:
     async def put(self, kind: str, name: str, **body: Any) -> None:
         ours = kind.startswith("FlameStream")
         meta = {"name": name, "namespace": self.places.namespace}
-        await self.api.create({"apiVersion": "flamestream.dev/v1alpha1" if ours else "v1", "kind": kind, "metadata": meta, **body})
+        await self.api.create(
+            {
+                "apiVersion": "flamestream.dev/v1alpha1" if ours else "v1",
+                "kind": kind,
+                "metadata": meta,
+                **body,
+            }
+        )
 
     async def job(self, name: str, **changes: Any) -> None:
-        store = f"s3://jobs/{self.places.namespace}-{name}?endpoint={self.places.s3.endpoint}&region=us-east-1"
+        store = (
+            f"s3://jobs/{self.places.namespace}-{name}?endpoint={self.places.s3.endpoint}&region=us-east-1"
+        )
         spec = {
             "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
             "sources": {"numbers": {"generator": {"rate": 200}}},
@@ -162,13 +192,17 @@ class Cluster:
             thing = await self.api.get(kind, self.places.namespace, name)
             if good(thing):
                 return thing
-            assert loop.time() < deadline, f"{kind} {name}: {(thing or {}).get('status')}\n{self.kubelet.said()}"
+            assert loop.time() < deadline, (
+                f"{kind} {name}: {(thing or {}).get('status')}\n{self.kubelet.said()}"
+            )
             await asyncio.sleep(0.05)
 
     async def phase(self, name: str, phase: str, **more: Any) -> Any:
         def good(thing: Any) -> bool:
             status = (thing or {}).get("status") or {}
-            return status.get("phase") == phase and all(status.get("run", {}).get(key, 0) >= value for key, value in more.items())
+            return status.get("phase") == phase and all(
+                status.get("run", {}).get(key, 0) >= value for key, value in more.items()
+            )
 
         return await self.until("FlameStreamJob", name, good)
 
@@ -176,7 +210,12 @@ class Cluster:
 def bare(places: Places) -> Object:
     """A pod of a job's that nothing restricts."""
     meta = {"name": "bare", "namespace": places.namespace, "labels": {JOB: "sums"}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "bare", "image": "flamestream:1"}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [{"name": "bare", "image": "flamestream:1"}]},
+    }
 
 
 @pytest.fixture
@@ -192,7 +231,11 @@ def chart(places: Places) -> Iterator[list[dict[str, Any]]]:
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OWN}})
     for thing in things:
         apply({**thing, "metadata": {"namespace": OWN, **thing["metadata"]}})
-    eventually(lambda: "not root" in refusal("POST", places_of(bare(places)), bare(places)), "the policies are in force", within=60)
+    eventually(
+        lambda: "not root" in refusal("POST", places_of(bare(places)), bare(places)),
+        "the policies are in force",
+        within=60,
+    )
     yield things
     for thing in things:
         remove({**thing, "metadata": {"namespace": OWN, **thing["metadata"]}})
@@ -208,7 +251,12 @@ def operator(places: Places, chart: list[dict[str, Any]]) -> Iterator[Process]:
 
 async def _lived(cluster: Cluster) -> None:
     """All that a user does, and what a cluster does to a job."""
-    await cluster.put("Secret", "store", type="Opaque", stringData={"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET})
+    await cluster.put(
+        "Secret",
+        "store",
+        type="Opaque",
+        stringData={"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
+    )
     await cluster.put("ConfigMap", "app", data={"j.py": APPLICATION})
     await cluster.job("sums", savepoints={"every": "1s", "keep": 1}, deletionPolicy="Delete")
     await cluster.phase("sums", "Running")
@@ -223,7 +271,8 @@ async def _lived(cluster: Cluster) -> None:
 
 
 async def _mended(cluster: Cluster) -> None:
-    """Somebody has changed what belongs to the job; the next launch, of one more worker, makes it what it was."""
+    """Somebody has changed what belongs to the job; the next launch, of one more worker, makes it what it
+    was."""
     space = cluster.places.namespace
     name = "flamestream-sums-driver"
     await cluster.api.patch("Role", space, name, {"rules": []})
@@ -233,23 +282,34 @@ async def _mended(cluster: Cluster) -> None:
     await cluster.api.patch("FlameStreamJob", space, "sums", {"spec": {"workers": {"replicas": 3}}})
     await cluster.until("Role", name, lambda thing: bool(thing.get("rules")))
     await cluster.until("Secret", "sums-zookeeper", lambda thing: thing["data"] == login)
-    await cluster.until("PodDisruptionBudget", "sums-workers", lambda thing: thing["spec"]["minAvailable"] == 2)
+    await cluster.until(
+        "PodDisruptionBudget", "sums-workers", lambda thing: thing["spec"]["minAvailable"] == 2
+    )
     await cluster.phase("sums", "Running")
 
 
 async def _coded_anew(cluster: Cluster) -> None:
     """Other code, which is tried in a pod first."""
     space = cluster.places.namespace
-    await cluster.api.patch("ConfigMap", space, "app", {"metadata": {"labels": {"flamestream.dev/application-source": "true"}}})
+    await cluster.api.patch(
+        "ConfigMap", space, "app", {"metadata": {"labels": {"flamestream.dev/application-source": "true"}}}
+    )
     await cluster.until("FlameStreamJob", "sums", lambda thing: bool(thing["status"].get("lastStable")))
     await cluster.api.patch("ConfigMap", space, "app", {"data": {"j.py": APPLICATION + "# in other words\n"}})
     await cluster.phase("sums", "Running", number=2)
 
 
 async def _drilled(cluster: Cluster) -> None:
-    """There is no kubelet that would run a command or a container: the requests are made, and the drills end for want of an answer."""
+    """There is no kubelet that would run a command or a container: the requests are made, and the drills end
+    for want of an answer."""
     for target, action in (("worker", "kill"), ("network", "cut"), ("executor", "kill")):
-        spec = {"job": "sums", "fault": {"target": target, "action": action}, "after": "50ms", "timeout": "30s", "audit": False}
+        spec = {
+            "job": "sums",
+            "fault": {"target": target, "action": action},
+            "after": "50ms",
+            "timeout": "30s",
+            "audit": False,
+        }
         await cluster.put("FlameStreamDrill", f"{target}-{action}", spec=spec)
         if action == "cut":
             await _cut_in_vain(cluster, f"{target}-{action}")
@@ -260,12 +320,26 @@ async def _drilled(cluster: Cluster) -> None:
 
 async def _cut_in_vain(cluster: Cluster, drill: str) -> None:
     """The container that cuts has begun, so its log is read, and ends with an error."""
-    struck = await cluster.until("FlameStreamDrill", drill, lambda thing: bool((thing.get("status") or {}).get("struckAt")))
+    struck = await cluster.until(
+        "FlameStreamDrill", drill, lambda thing: bool((thing.get("status") or {}).get("struckAt"))
+    )
     space, victim = cluster.places.namespace, struck["status"]["victim"]
     pod = await cluster.until("Pod", victim, lambda thing: bool(thing["spec"].get("ephemeralContainers")))
     for state in ({"running": {}}, {"terminated": {"exitCode": 1}}):
-        said = {"name": pod["spec"]["ephemeralContainers"][0]["name"], "image": "", "imageID": "", "ready": False, "restartCount": 0}
-        await cluster.api.patch("Pod", space, victim, {"status": {"ephemeralContainerStatuses": [{**said, "state": state}]}}, status=True)
+        said = {
+            "name": pod["spec"]["ephemeralContainers"][0]["name"],
+            "image": "",
+            "imageID": "",
+            "ready": False,
+            "restartCount": 0,
+        }
+        await cluster.api.patch(
+            "Pod",
+            space,
+            victim,
+            {"status": {"ephemeralContainerStatuses": [{**said, "state": state}]}},
+            status=True,
+        )
         await cluster.until("Pod", victim, lambda _: ("", "pods/log", "get") in asked()[0])
 
 
@@ -275,7 +349,9 @@ async def _finished(cluster: Cluster) -> None:
     await cluster.until("FlameStreamJob", "few", lambda thing: thing is None)
 
 
-def test_the_operator_may_do_what_a_run_of_it_does_and_nothing_else(places: Places, chart: list[dict[str, Any]], operator: Process) -> None:
+def test_the_operator_may_do_what_a_run_of_it_does_and_nothing_else(
+    places: Places, chart: list[dict[str, Any]], operator: Process
+) -> None:
     async def life() -> None:
         async with the_api() as api:
             cluster = Cluster(api, places, operator)
@@ -289,5 +365,7 @@ def test_the_operator_may_do_what_a_run_of_it_does_and_nothing_else(places: Plac
     assert refused == []
     rights = granted(chart)
     assert sorted(used - rights) == [], "refused, or given by somebody else"
-    assert sorted(rights - used - set(HELD)) == [], "nobody has used them: cut them, or say in HELD why they are held"
+    assert sorted(rights - used - set(HELD)) == [], (
+        "nobody has used them: cut them, or say in HELD why they are held"
+    )
     assert sorted(set(HELD) - (rights - used)) == [], "HELD is for rights that are given and not used"

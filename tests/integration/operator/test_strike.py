@@ -1,4 +1,5 @@
-"""A strike inside a pod says what it saw of the process that it struck. Needs root and `unshare`: it sees a /proc of its own only."""
+"""A strike inside a pod says what it saw of the process that it struck. Needs root and `unshare`: it sees a
+/proc of its own only."""
 
 import json
 import os
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root and unshare"
+)
 INSIDE = """
 import json, os, signal, subprocess, sys, time
 from flamestream_operator.drills import strike
@@ -42,12 +45,20 @@ told = {}
 PLAY
 for root in roots: root.kill()
 print(json.dumps(told))
-"""
+"""  # noqa: E501
 
 
 def played(play: str) -> Any:
     """What the script says that is the first process of its own pid namespace."""
-    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", INSIDE.replace("PLAY", play)]
+    command = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        sys.executable,
+        "-c",
+        INSIDE.replace("PLAY", play),
+    ]
     folders = [str(Path(__file__).parents[3] / part) for part in ("runtime", "operator")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
@@ -101,7 +112,9 @@ os.kill(worker, signal.SIGKILL)
     assert (told["still"], told["goes"]) == (["T", "T"], True)
 
 
-@pytest.mark.parametrize("words", [["worker", "kill"], ["daemon", "kill"], ["worker", "pause", "1"], ["pod", "pause", "1"]])
+@pytest.mark.parametrize(
+    "words", [["worker", "kill"], ["daemon", "kill"], ["worker", "pause", "1"], ["pod", "pause", "1"]]
+)
 def test_nothing_to_strike_is_a_problem_that_says_so(words: list[str]) -> None:
     code, answer = played(f"told = struck(*{words})")
     assert code == 3 and "there is no" in answer["problem"]

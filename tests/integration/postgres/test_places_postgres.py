@@ -35,7 +35,10 @@ class Counts(Outside):
     def __init__(self, server: PostgresServer, *, keyed: bool, **columns: str) -> None:
         self.server, self.name = server, f"t{uuid4().hex}"
         key = ", PRIMARY KEY (word)" if keyed else ""
-        server.execute(f"CREATE TABLE {self.name} (word text, count int, lines int[], share numeric(6, 4), more text DEFAULT 'x'{key})")
+        server.execute(
+            f"CREATE TABLE {self.name} (word text, count int, lines int[], share numeric(6, 4), more text "
+            f"DEFAULT 'x'{key})"
+        )
         named = {name: name for name in ("word", "count", "lines", "share")} | columns
         spec = {"dsn": server.dsn, "table": self.name, "columns": named, "state": f"{self.name}_slots"}
         super().__init__({"postgres": {**spec, **({"key": ["word"]} if keyed else {})}})
@@ -91,7 +94,9 @@ ROWS = {
 
 
 @pytest.mark.parametrize("damage", ROWS)
-def test_what_is_done_to_rows_that_are_appended(server: PostgresServer, driver: PortDriver, damage: str) -> None:
+def test_what_is_done_to_rows_that_are_appended(
+    server: PostgresServer, driver: PortDriver, damage: str
+) -> None:
     table = Counts(server, keyed=False)
     table.deliver(driver)
     clean = table.compared()
@@ -101,7 +106,9 @@ def test_what_is_done_to_rows_that_are_appended(server: PostgresServer, driver: 
     differs(table.compared(), *named)
 
 
-def test_a_changed_row_among_appended_ones_is_lost_and_foreign(server: PostgresServer, driver: PortDriver) -> None:
+def test_a_changed_row_among_appended_ones_is_lost_and_foreign(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     table = Counts(server, keyed=False)
     table.deliver(driver)
     table.run("UPDATE TABLE SET share = share + 0.0001 WHERE word = 'be' AND count = 2")
@@ -130,7 +137,9 @@ def test_what_is_not_due_may_be_there_and_need_not(server: PostgresServer, drive
     wanted = results()
     assert table.compared([item._replace(due=number < 5) for number, item in enumerate(wanted)]).clean
     assert table.compared([item._replace(due=False) for item in wanted]).clean
-    assert table.compared([item._replace(due=number < 6) for number, item in enumerate(wanted)]).counts == {"changed": 1}
+    assert table.compared([item._replace(due=number < 6) for number, item in enumerate(wanted)]).counts == {
+        "changed": 1
+    }
 
 
 def test_how_results_were_bundled_is_said_to_be_unknown(server: PostgresServer, driver: PortDriver) -> None:
@@ -149,10 +158,12 @@ def test_a_table_that_is_gone_is_said(server: PostgresServer, driver: PortDriver
         table.compared()
 
 
-# --- the encoder is not asked -------------------------------------------------------------------------------------------------------
+# --- the encoder is not asked -------------------------------------------------------------------------------
 
 
-def test_a_mistake_in_how_columns_are_written_is_seen(server: PostgresServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_how_columns_are_written_is_seen(
+    server: PostgresServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = postgres_columns.Column.array
     monkeypatch.setattr(
         postgres_columns.Column,
@@ -164,35 +175,47 @@ def test_a_mistake_in_how_columns_are_written_is_seen(server: PostgresServer, dr
     assert table.compared().counts == {"foreign": 3, "lost": 3}
 
 
-def test_a_mistake_in_what_goes_into_a_row_is_seen(server: PostgresServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_what_goes_into_a_row_is_seen(
+    server: PostgresServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = postgres_rows.RowMaker._last_of_each_key
-    monkeypatch.setattr(postgres_rows.RowMaker, "_last_of_each_key", lambda self, rows, slots: right(self, rows[::-1], slots))
+    monkeypatch.setattr(
+        postgres_rows.RowMaker, "_last_of_each_key", lambda self, rows, slots: right(self, rows[::-1], slots)
+    )
     table = Counts(server, keyed=True)
     table.deliver(driver)
     assert table.compared().counts.keys() == {"changed"}
 
 
-# --- types --------------------------------------------------------------------------------------------------------------------------
+# --- types --------------------------------------------------------------------------------------------------
 
 
 TYPES = [
-    ("text", 'ä \\ " \n', "b"), ("text", None, ""), ("bigint", -(2**63), 0), ("numeric", 2**64 - 1, 2**64 - 2),
-    ("numeric(8, 2)", "1.50", "1.51"), ("boolean", True, False), ("float8", 1.5, 1.25), ("float8", float("inf"), 1e308),
-    ("float8", float("nan"), 0.0), ("real", 0.1, 0.2), ("bytea", b"\x00\xff", b"\x00"), ("bytea[]", (b"\x00", b"a"), (b"a",)),
-    ("int[]", (1, 2), (2, 1)), ("text[]", fs.Vector(["a", 'b"{,']), ("a",)), ("text[]", (), ("",)),
+    ("text", 'ä \\ " \n', "b"), ("text", None, ""), ("bigint", -(2**63), 0),
+    ("numeric", 2**64 - 1, 2**64 - 2), ("numeric(8, 2)", "1.50", "1.51"), ("boolean", True, False),
+    ("float8", 1.5, 1.25), ("float8", float("inf"), 1e308), ("float8", float("nan"), 0.0), ("real", 0.1, 0.2),
+    ("bytea", b"\x00\xff", b"\x00"), ("bytea[]", (b"\x00", b"a"), (b"a",)), ("int[]", (1, 2), (2, 1)),
+    ("text[]", fs.Vector(["a", 'b"{,']), ("a",)), ("text[]", (), ("",)),
     ("int[]", ((1, 2), (3, None)), ((1, 2), (3, 4))),
-    ("jsonb", fs.Map({"a": (1, None, "x")}), fs.Map({"a": (1, None, "y")})), ("jsonb", fs.Map({1: "x"}), fs.Map({"1": "x"})),
-    ("json", Thing("inner", (True, 2.5)), Thing("inner", (1, 2.5))), ("jsonb", "text", "other"), ("jsonb[]", ("a", 1), ("a", "1")),
-    ("text", (1, "a"), (1, "b")), ("text", True, False), ("text", 1.0, 2.0), ("text", 1e20, 1e21),
-    ("timestamptz", "2026-01-01T12:00:00+00:00", "2026-01-01T12:00:01+00:00"), ("date", "2026-01-01", "2026-01-02"),
-    ("timestamptz[]", ("2026-01-01T00:00:00Z",), ("2027-01-01T00:00:00Z",)), ("uuid", f"{1:032x}", f"{2:032x}"),
-    ("varchar(3)", "abc", "abd"), ("char(5)", "abc", "abd"), ("interval", "1 day", "1 hour"), ("inet", "10.0.0.1", "10.0.0.2"),
-    ("smallint", 7, 8), ("integer", "12", "13"), ("pair", Thing("inner", 7), Thing("inner", 8)), ("small_numbers", (1, 2), (1, 3)),
+    ("jsonb", fs.Map({"a": (1, None, "x")}), fs.Map({"a": (1, None, "y")})),
+    ("jsonb", fs.Map({1: "x"}), fs.Map({"1": "x"})),
+    ("json", Thing("inner", (True, 2.5)), Thing("inner", (1, 2.5))), ("jsonb", "text", "other"),
+    ("jsonb[]", ("a", 1), ("a", "1")), ("text", (1, "a"), (1, "b")), ("text", True, False),
+    ("text", 1.0, 2.0), ("text", 1e20, 1e21),
+    ("timestamptz", "2026-01-01T12:00:00+00:00", "2026-01-01T12:00:01+00:00"),
+    ("date", "2026-01-01", "2026-01-02"),
+    ("timestamptz[]", ("2026-01-01T00:00:00Z",), ("2027-01-01T00:00:00Z",)),
+    ("uuid", f"{1:032x}", f"{2:032x}"), ("varchar(3)", "abc", "abd"), ("char(5)", "abc", "abd"),
+    ("interval", "1 day", "1 hour"), ("inet", "10.0.0.1", "10.0.0.2"), ("smallint", 7, 8),
+    ("integer", "12", "13"), ("pair", Thing("inner", 7), Thing("inner", 8)),
+    ("small_numbers", (1, 2), (1, 3)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("column", "value", "other"), TYPES)
-def test_values_of_every_kind_are_compared(server: PostgresServer, driver: PortDriver, column: str, value: Any, other: Any) -> None:
+def test_values_of_every_kind_are_compared(
+    server: PostgresServer, driver: PortDriver, column: str, value: Any, other: Any
+) -> None:
     for made in ("DOMAIN small_numbers AS int[]", "TYPE pair AS (name text, value int)"):
         server.execute(f"DO $$ BEGIN CREATE {made}; EXCEPTION WHEN OTHERS THEN END $$")
     table = Table(server, f"name text PRIMARY KEY, value {column}", key=["name"])

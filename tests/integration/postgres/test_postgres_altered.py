@@ -1,4 +1,5 @@
-"""PostgreSQL tables that are altered under a running job: nothing is lost or doubled in silence, and the message says what to mend."""
+"""PostgreSQL tables that are altered under a running job: nothing is lost or doubled in silence, and the
+message says what to mend."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +24,7 @@ def server() -> Iterator[PostgresServer]:
         yield made
 
 
-# --- the source -----------------------------------------------------------------------------------------------------------------------
+# --- the source ---------------------------------------------------------------------------------------------
 
 
 class Log:
@@ -33,9 +34,18 @@ class Log:
         self.server, self.driver = server, driver
         self.name = f"t{uuid4().hex}"
         server.execute(
-            f"CREATE TABLE {self.name} (id bigserial PRIMARY KEY, word text)", f"INSERT INTO {self.name} (word) VALUES ('a'), ('b'), ('c')"
+            f"CREATE TABLE {self.name} (id bigserial PRIMARY KEY, word text)",
+            f"INSERT INTO {self.name} (word) VALUES ('a'), ('b'), ('c')",
         )
-        spec = {"postgres": {"dsn": server.dsn, "table": self.name, "key": "id", "columns": ["word"], "poll_ms": 5}}
+        spec = {
+            "postgres": {
+                "dsn": server.dsn,
+                "table": self.name,
+                "key": "id",
+                "columns": ["word"],
+                "poll_ms": 5,
+            }
+        }
         producer = sources.build(spec, FRONT, driver.post, driver.reactor, name="docs")
         driver.at_exit.append(producer.close)
         producer.follow(Follow(Front.fence(1), FRONT, {}))
@@ -46,14 +56,21 @@ class Log:
         self.server.execute(*(statement.format(self.name) for statement in statements))
 
     def given(self) -> list[Any]:
-        return [payload for event in self.driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+        return [
+            payload
+            for event in self.driver.events
+            if isinstance(event, RecordsArrived)
+            for payload in event.payloads
+        ]
 
     def wait(self, *words: str) -> None:
         self.driver.until(lambda: len(self.given()) >= len(words), f"{words}")
         assert self.given() == list(words)
 
 
-def test_a_source_goes_on_where_a_column_is_added_or_the_table_is_rewritten(server: PostgresServer, driver: PortDriver) -> None:
+def test_a_source_goes_on_where_a_column_is_added_or_the_table_is_rewritten(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     log = Log(server, driver)
     log.alter("ALTER TABLE {} ADD more int DEFAULT 7", "VACUUM FULL {}", "INSERT INTO {} (word) VALUES ('d')")
     log.wait("a", "b", "c", "d")
@@ -100,10 +117,17 @@ def test_a_sequence_that_is_made_to_hand_out_keys_ahead_ends_the_job_before_a_ke
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_column_of_another_type_ends_the_job_and_names_it(server: PostgresServer, driver: PortDriver, restarted: bool) -> None:
+def test_a_column_of_another_type_ends_the_job_and_names_it(
+    server: PostgresServer, driver: PortDriver, restarted: bool
+) -> None:
     """What was read would be read again as something else."""
     log = Log(server, driver)
-    log.alter("BEGIN", "ALTER TABLE {} ALTER word TYPE int USING length(word)", "INSERT INTO {} (word) VALUES (8)", "COMMIT")
+    log.alter(
+        "BEGIN",
+        "ALTER TABLE {} ALTER word TYPE int USING length(word)",
+        "INSERT INTO {} (word) VALUES (8)",
+        "COMMIT",
+    )
     if restarted:
         server.restart()
     failed = driver.take(SourceFailed)
@@ -112,13 +136,15 @@ def test_a_column_of_another_type_ends_the_job_and_names_it(server: PostgresServ
     assert f"column 'word' of table {log.name} was text and is now integer" in failed.message
 
 
-def test_a_column_of_a_type_with_the_same_values_is_read_on(server: PostgresServer, driver: PortDriver) -> None:
+def test_a_column_of_a_type_with_the_same_values_is_read_on(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     log = Log(server, driver)
     log.alter("ALTER TABLE {} ALTER word TYPE varchar(20)", "INSERT INTO {} (word) VALUES ('d')")
     log.wait("a", "b", "c", "d")
 
 
-# --- the sink -------------------------------------------------------------------------------------------------------------------------
+# --- the sink -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,7 +153,10 @@ def test_a_column_of_a_type_with_the_same_values_is_read_on(server: PostgresServ
         ("DROP TABLE {}", "does not exist"),
         ("ALTER TABLE {} DROP COLUMN value", "value"),
         ("ALTER TABLE {0} DROP CONSTRAINT {0}_pkey", "ON CONFLICT"),
-        ("ALTER TABLE {0} ADD needed int NOT NULL DEFAULT 1; ALTER TABLE {0} ALTER needed DROP DEFAULT", "needed"),
+        (
+            "ALTER TABLE {0} ADD needed int NOT NULL DEFAULT 1; ALTER TABLE {0} ALTER needed DROP DEFAULT",
+            "needed",
+        ),
         ("ALTER TABLE {} ADD CHECK (value < 2) NOT VALID", "check constraint"),
         ("ALTER TABLE {0} RENAME TO {0}_old", "does not exist"),
     ],
@@ -143,9 +172,13 @@ def test_a_sinks_table_that_does_not_fit_any_more_ends_the_job_and_takes_the_row
     failed = driver.take(SinkFailed)
     assert failed.category == "user"
     assert says in failed.message
-    server.execute(f"DROP TABLE IF EXISTS {table.name}", f"CREATE TABLE {table.name} (name text PRIMARY KEY, value int)")
+    server.execute(
+        f"DROP TABLE IF EXISTS {table.name}", f"CREATE TABLE {table.name} (name text PRIMARY KEY, value int)"
+    )
     heir = Worker(table, "w2", driver)
-    assert {slot: last.sequence for slot, last in heir.open(fence(2), 0).items()} == {0: 1}, "the refused bundle was not counted"
+    assert {slot: last.sequence for slot, last in heir.open(fence(2), 0).items()} == {0: 1}, (
+        "the refused bundle was not counted"
+    )
     heir.deliver(fence(2), things(0, 2, Thing("b", 2)))
     assert table.rows() == [("b", 2)]
 

@@ -30,7 +30,8 @@ def server() -> Iterator[PostgresServer]:
     with postgres() as made:
         made.execute(
             "CREATE TABLE documents (id bigserial PRIMARY KEY, line text NOT NULL)",
-            "CREATE TABLE postings (word text, document bigint, positions int[], documents bigint, PRIMARY KEY (word, document))",
+            "CREATE TABLE postings (word text, document bigint, positions int[], documents bigint, PRIMARY "
+            "KEY (word, document))",
         )
         yield made
 
@@ -38,10 +39,24 @@ def server() -> Iterator[PostgresServer]:
 class PostgresJob(CliJob):
     """Whose output is a table with its history."""
 
-    def __init__(self, folder: Path, server: PostgresServer, source: dict[str, Any], *, spark: bool = False, **changes: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        server: PostgresServer,
+        source: dict[str, Any],
+        *,
+        spark: bool = False,
+        **changes: Any,
+    ) -> None:
         self.server = server
         self.seen = 0
-        sink = {"dsn": server.dsn, "table": "postings", "columns": COLUMNS, "key": COLUMNS[:2], "history": "postings_history"}
+        sink = {
+            "dsn": server.dsn,
+            "table": "postings",
+            "columns": COLUMNS,
+            "key": COLUMNS[:2],
+            "history": "postings_history",
+        }
         spec = {
             "sources": {"docs": source},
             "sinks": {"index": {"postgres": sink}},
@@ -57,18 +72,26 @@ class PostgresJob(CliJob):
         return self.seen
 
     def rows(self) -> list[tuple[Any, ...]]:
-        return sorted(self.server.execute(f"SELECT {', '.join(COLUMNS)} FROM postings"), key=lambda row: row[:2])  # type: ignore[arg-type, return-value]
+        return sorted(
+            self.server.execute(f"SELECT {', '.join(COLUMNS)} FROM postings"), key=lambda row: row[:2]
+        )  # type: ignore[arg-type, return-value]
 
 
 def expected(lines: Sequence[str]) -> list[tuple[Any, ...]]:
     """The reference's rows for these documents in this order."""
     runs = [(time_of(Timestamp(1 + number), FrontId(0)), [line]) for number, line in enumerate(lines)]
     changes = [change for _, change in interpret(load(LINES, "graph"), runs)["index"]]
-    return sorted((change.word, change.document, list(change.positions), change.documents) for change in changes)
+    return sorted(
+        (change.word, change.document, list(change.positions), change.documents) for change in changes
+    )
 
 
 def survive(
-    job: PostgresJob, server: PostgresServer, lines: Sequence[str], plan: Plan, grow_to: Callable[[float], None] | None = None
+    job: PostgresJob,
+    server: PostgresServer,
+    lines: Sequence[str],
+    plan: Plan,
+    grow_to: Callable[[float], None] | None = None,
 ) -> None:
     """`grow_to`: of a source that ends, which has this part of its input."""
     wanted = expected(lines)
@@ -81,20 +104,37 @@ def survive(
         assert job.over(len(wanted), ends=ends) == ("completed" if ends else "drained")
         assert job.rows() == wanted
         audit = job.audit()
-        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (
+            True,
+            len(lines),
+            len(wanted),
+        ), audit
 
 
 def numbered(count: int) -> list[str]:
     return [f"{number}\t{text}" for number, text in enumerate(texts(count))]
 
 
-def test_from_a_change_log_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: PostgresServer) -> None:
+def test_from_a_change_log_with_kills_of_workers_and_of_the_server(
+    tmp_path: Path, server: PostgresServer
+) -> None:
     lines = numbered(600)
     with server.connect() as connection:
-        connection.cursor().executemany("INSERT INTO documents (line) VALUES (%s)", [(line,) for line in lines])
+        connection.cursor().executemany(
+            "INSERT INTO documents (line) VALUES (%s)", [(line,) for line in lines]
+        )
     source = {"postgres": {"dsn": server.dsn, "table": "documents", "key": "id", "columns": ["line"]}}
-    with contextlib.closing(PostgresJob(tmp_path, server, source, workers={"replicas": 2, "standby": 1, "slots": 64})) as job:
-        plan = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
+    with contextlib.closing(
+        PostgresJob(tmp_path, server, source, workers={"replicas": 2, "standby": 1, "slots": 64})
+    ) as job:
+        plan = [
+            (0.05, SERVER),
+            (0.2, Role.WORKER),
+            (0.35, SERVER),
+            (0.5, Role.COORDINATOR),
+            (0.65, Role.WORKER),
+            (0.75, SERVER),
+        ]
         survive(job, server, lines, plan)
 
 

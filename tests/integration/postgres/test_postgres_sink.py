@@ -44,7 +44,7 @@ def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: 
     check(Place(server))
 
 
-# --- rows ---------------------------------------------------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,9 @@ def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: 
         ("small_numbers", (1, 2), [1, 2]),
     ],
 )
-def test_values_arrive_as_they_are(server: PostgresServer, driver: PortDriver, column: str, value: Any, back: Any) -> None:
+def test_values_arrive_as_they_are(
+    server: PostgresServer, driver: PortDriver, column: str, value: Any, back: Any
+) -> None:
     server.execute("DO $$ BEGIN CREATE DOMAIN small_numbers AS int[]; EXCEPTION WHEN OTHERS THEN END $$")
     table = Table(server, f"name text, value {column}")
     opened(table, driver, 0).deliver(fence(1), things(0, 1, Thing("x", value), Thing("none", None)))
@@ -82,22 +84,31 @@ def test_values_arrive_as_they_are(server: PostgresServer, driver: PortDriver, c
 
 
 def test_a_column_may_be_of_a_composite_type(server: PostgresServer, driver: PortDriver) -> None:
-    server.execute("DO $$ BEGIN CREATE TYPE pair AS (name text, value int); EXCEPTION WHEN OTHERS THEN END $$")
+    server.execute(
+        "DO $$ BEGIN CREATE TYPE pair AS (name text, value int); EXCEPTION WHEN OTHERS THEN END $$"
+    )
     table = Table(server, "name text, value pair")
     opened(table, driver, 0).deliver(fence(1), things(0, 1, Thing("x", Thing("inner", 7))))
     assert server.execute(f"SELECT (value).name, (value).value FROM {table.name}") == [("inner", 7)]
 
 
-def test_many_deliveries_leave_few_rows_in_the_log_and_the_last_bundles_in_order(server: PostgresServer, driver: PortDriver) -> None:
-    """Slots of which some are delivered to more often: folded by their writer, and by the next owner of one of them."""
+def test_many_deliveries_leave_few_rows_in_the_log_and_the_last_bundles_in_order(
+    server: PostgresServer, driver: PortDriver
+) -> None:
+    """Slots of which some are delivered to more often: folded by their writer, and by the next owner of one
+    of them."""
     table = Table(server, "name text, value int")
     worker = opened(table, driver, 0, 1, 2)
     for number in range(1, 101):
         often = [things(0, number, Thing("a", number))]
-        worker.deliver(fence(1), *often, *([things(1, number // 10, Thing("b", number))] if number % 10 == 0 else []))
+        worker.deliver(
+            fence(1), *often, *([things(1, number // 10, Thing("b", number))] if number % 10 == 0 else [])
+        )
     assert server.execute(f"SELECT count(*) <= 33 FROM {table.name}_slots_log") == [(True,)]
     last = Worker(table, "w2", driver).open(fence(2), 0)
-    assert [(slot, bundle.sequence, bundle.items) for slot, bundle in last.items()] == [(0, 100, things(0, 100, Thing("a", 100)).items)]
+    assert [(slot, bundle.sequence, bundle.items) for slot, bundle in last.items()] == [
+        (0, 100, things(0, 100, Thing("a", 100)).items)
+    ]
     worker.send(fence(1), things(1, 11, Thing("of the older fence", 0)))
     driver.take(SinkFenced)
     other = Worker(table, "w3", driver).open(fence(2), 1, 2)
@@ -121,16 +132,22 @@ def test_columns_take_parts_of_payloads_and_places(server: PostgresServer, drive
         "n": "$bundle",
         "of": "$sink",
     }
-    table = Table(server, 'whole jsonb, "inner" text, key int, at bigint, slot int, n int, "of" text', columns=columns)
+    table = Table(
+        server, 'whole jsonb, "inner" text, key int, at bigint, slot int, n int, "of" text', columns=columns
+    )
     opened(table, driver, 3).deliver(fence(1), things(3, 1, Thing("x", (7, Thing("y", None)))))
-    assert table.rows() == [({"name": "x", "value": [7, {"name": "y", "value": None}]}, "y", 7, 0, 3, 1, "out")]
+    assert table.rows() == [
+        ({"name": "x", "value": [7, {"name": "y", "value": None}]}, "y", 7, 0, 3, 1, "out")
+    ]
 
 
 def test_rows_with_a_key_are_replaced(server: PostgresServer, driver: PortDriver) -> None:
     """The last one counts, within a delivery and across deliveries."""
     table = Table(server, "name text PRIMARY KEY, value int, untouched int DEFAULT 5", key=["name"])
     worker = opened(table, driver, 0, 1)
-    worker.deliver(fence(1), things(0, 1, Thing("a", 1), Thing("b", 1), Thing("a", 2)), things(1, 1, Thing("c", 1)))
+    worker.deliver(
+        fence(1), things(0, 1, Thing("a", 1), Thing("b", 1), Thing("a", 2)), things(1, 1, Thing("c", 1))
+    )
     worker.deliver(fence(1), things(0, 2, Thing("b", 3)))
     assert sorted(table.rows()) == [("a", 2, 5), ("b", 3, 5), ("c", 1, 5)]
 
@@ -146,12 +163,15 @@ def test_a_key_that_comes_from_two_slots_is_refused(server: PostgresServer, driv
 def test_one_large_delivery(server: PostgresServer, driver: PortDriver) -> None:
     table = Table(server, "name text, value int")
     opened(table, driver, *range(64)).deliver(
-        fence(1), *(things(slot, 1, *(Thing("x" * 50, slot * 128 + n) for n in range(128))) for slot in range(64))
+        fence(1),
+        *(things(slot, 1, *(Thing("x" * 50, slot * 128 + n) for n in range(128))) for slot in range(64)),
     )
     assert server.execute(f"SELECT count(*), sum(value) FROM {table.name}") == [(8192, 8192 * 8191 // 2)]
 
 
-def test_the_history_gives_back_everything_in_the_total_order(server: PostgresServer, driver: PortDriver) -> None:
+def test_the_history_gives_back_everything_in_the_total_order(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     history = f"h{uuid4().hex}"
     table = Table(server, "name text, value int", history=history)
     worker = opened(table, driver, 0, 1)
@@ -168,18 +188,26 @@ def test_without_a_history_nothing_can_be_read_back() -> None:
         sinks.read(spec)
 
 
-# --- what can be wrong --------------------------------------------------------------------------------------------------------------
+# --- what can be wrong --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("columns", "settings", "says"),
     [
-        ("name text, value int", {"table": "nowhere.at_all"}, "there is no table nowhere.at_all; create it, for example"),
+        (
+            "name text, value int",
+            {"table": "nowhere.at_all"},
+            "there is no table nowhere.at_all; create it, for example",
+        ),
         ("name text, valeu int", {}, "has no column 'value'; it has name, valeu"),
         ("name text, value int", {"key": ["name"]}, "ADD UNIQUE (name)"),
         ("name text, value int GENERATED ALWAYS AS IDENTITY", {}, "column 'value' is generated always"),
         ("name text, value int", {"user": "writer"}, "GRANT INSERT ON"),
-        ("name text PRIMARY KEY, value int", {"user": "writer", "key": ["name"]}, "GRANT INSERT, SELECT, UPDATE ON"),
+        (
+            "name text PRIMARY KEY, value int",
+            {"user": "writer", "key": ["name"]},
+            "GRANT INSERT, SELECT, UPDATE ON",
+        ),
         ("name text, value int", {"database": "elsewhere"}, 'database "elsewhere" does not exist'),
         ("name text, value int", {"user": "nobody_knows"}, 'role "nobody_knows" does not exist'),
         ("name text, value int", {"options": "-c synchronous_commit=off"}, "synchronous_commit is off"),
@@ -193,7 +221,8 @@ def test_what_will_not_do_is_said_at_the_start(
     parts = {name: settings.pop(name) for name in ("user", "database", "options") if name in settings}
     table = Table(server, columns, **settings)
     table.spec["postgres"]["dsn"] = (
-        f"host=127.0.0.1 port={server.port} user={parts.get('user', 'test')} dbname={parts.get('database', 'postgres')} "
+        f"host=127.0.0.1 port={server.port} user={parts.get('user', 'test')} "
+        f"dbname={parts.get('database', 'postgres')} "
         f"options='{parts.get('options', '')}'"
     )
     Worker(table, "w1", driver).consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
@@ -202,7 +231,9 @@ def test_what_will_not_do_is_said_at_the_start(
     assert says in failed.message
 
 
-def test_a_role_that_may_not_create_our_table_is_told_what_to_run(server: PostgresServer, driver: PortDriver) -> None:
+def test_a_role_that_may_not_create_our_table_is_told_what_to_run(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     server.execute("DO $$ BEGIN CREATE ROLE writer LOGIN; EXCEPTION WHEN OTHERS THEN END $$")
     table = Table(server, "name text, value int")
     server.execute(f"GRANT INSERT ON {table.name} TO writer")
@@ -210,20 +241,30 @@ def test_a_role_that_may_not_create_our_table_is_told_what_to_run(server: Postgr
     worker = Worker(table, "w1", driver)
     worker.consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
     _, _, ddl = driver.take(SinkFailed).message.partition("let its owner run: ")
-    server.execute(ddl, *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.name}_slots{of} TO writer" for of in ("", "_openings", "_log")))
+    server.execute(
+        ddl,
+        *(
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table.name}_slots{of} TO writer"
+            for of in ("", "_openings", "_log")
+        ),
+    )
     worker.open(fence(2), 0)
     worker.deliver(fence(2), things(0, 1, Thing("x", 1)))
     assert table.rows() == [("x", 1)]
 
 
 @pytest.mark.parametrize("password", ["wrong", None])
-def test_a_wrong_password_ends_the_job_and_is_in_no_message(driver: PortDriver, password: str | None, tmp_path: Any) -> None:
+def test_a_wrong_password_ends_the_job_and_is_in_no_message(
+    driver: PortDriver, password: str | None, tmp_path: Any
+) -> None:
     with postgres(auth="scram-sha-256") as server:
         spec: dict[str, Any] = {"dsn": server.dsn, "table": "t", "columns": ["name"]}
         if password:
             (tmp_path / "password").write_text(password)
             spec["password_file"] = str(tmp_path / "password")
-        consumer = sinks.build({"postgres": spec}, SinkName(SINK), WorkerId("w"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            {"postgres": spec}, SinkName(SINK), WorkerId("w"), "job", driver.post, driver.reactor
+        )
         driver.at_exit.append(consumer.close)
         consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
         failed = driver.take(SinkFailed)
@@ -253,7 +294,9 @@ def test_a_row_that_the_table_does_not_take_is_named(server: PostgresServer, dri
         ("text", "\0", "NUL"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_named(server: PostgresServer, driver: PortDriver, column: str, value: Any, says: str) -> None:
+def test_a_value_of_the_wrong_type_is_named(
+    server: PostgresServer, driver: PortDriver, column: str, value: Any, says: str
+) -> None:
     table = Table(server, f"name text, value {column} NOT NULL")
     worker = opened(table, driver, 0)
     worker.send(fence(1), things(0, 1, Thing("good", 1), Thing("bad", value)))
@@ -266,7 +309,9 @@ def test_a_payload_without_the_field_is_named(server: PostgresServer, driver: Po
     table = Table(server, "name text, value int")
     worker = opened(table, driver, 0)
     worker.send(fence(1), things(0, 1, "no thing"))
-    assert "column 'name' wants 'name', which a str has not: 'no thing'" in plain(driver.take(SinkFailed).message)
+    assert "column 'name' wants 'name', which a str has not: 'no thing'" in plain(
+        driver.take(SinkFailed).message
+    )
 
 
 def test_a_table_that_is_altered_under_it_ends_the_job(server: PostgresServer, driver: PortDriver) -> None:
@@ -303,14 +348,18 @@ def test_rows_of_ours_that_somebody_deleted_are_noticed(server: PostgresServer, 
     assert table.rows() == []
 
 
-# --- locks, zombies, a server that stands still -------------------------------------------------------------------------------------
+# --- locks, zombies, a server that stands still -------------------------------------------------------------
 
 
-def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(server: PostgresServer, driver: PortDriver) -> None:
+def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     """A zombie that stands still in the middle of a statement: its session is ended."""
     table = Table(server, "name text, value int")
     zombie = opened(table, driver, 0)
-    (name,) = server.execute(f"SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'flamestream%job/{SINK}'")[-1]
+    (name,) = server.execute(
+        f"SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'flamestream%job/{SINK}'"
+    )[-1]
     with closing(server.connect()) as held:
         held.execute("SELECT set_config('application_name', %s, false)", (name,))
         held.execute("BEGIN")
@@ -325,9 +374,11 @@ def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(server: Postg
 
 @contextmanager
 def standing(server: PostgresServer, table: Table, zombie: Worker, driver: PortDriver) -> Iterator[Any]:
-    """The zombie's first delivery stands in the middle of its statement, until the session that this gives lets go of lock 42."""
+    """The zombie's first delivery stands in the middle of its statement, until the session that this gives
+    lets go of lock 42."""
     server.execute(
-        "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(42); RETURN NEW; END'",
+        "CREATE OR REPLACE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM "
+        "pg_advisory_xact_lock(42); RETURN NEW; END'",
         f"CREATE TRIGGER stand BEFORE INSERT ON {table.name} FOR EACH ROW EXECUTE FUNCTION stand()",
     )
     with closing(server.connect()) as other:
@@ -338,8 +389,11 @@ def standing(server: PostgresServer, table: Table, zombie: Worker, driver: PortD
         yield other
 
 
-def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(server: PostgresServer, driver: PortDriver) -> None:
-    """The zombie's statement stands in the middle, its row of the log written and not committed: it counts, or it never happened."""
+def test_who_opens_slots_anew_waits_for_the_delivery_that_is_under_way(
+    server: PostgresServer, driver: PortDriver
+) -> None:
+    """The zombie's statement stands in the middle, its row of the log written and not committed: it counts,
+    or it never happened."""
     table = Table(server, "name text, value int")
     zombie = opened(table, driver, 0)
     with standing(server, table, zombie, driver):
@@ -363,7 +417,8 @@ def test_what_an_opening_waited_for_counts_whatever_isolation_is_the_servers_def
 
         def let_go() -> None:
             waits = (
-                f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE FROM%{table.name}_slots_openings%'"
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%DELETE "
+                f"FROM%{table.name}_slots_openings%'"
             )
             while not server.execute(waits):
                 pass
@@ -383,13 +438,18 @@ def test_a_lock_of_somebody_else_is_waited_for_and_told(server: PostgresServer, 
         other.execute("BEGIN")
         other.execute(f"LOCK TABLE {table.name}")  # type: ignore[call-overload]
         worker.send(fence(1), things(0, 1, Thing("a", 1)))
-        driver.until(lambda: "lock timeout" in getattr(worker.consumer, "problem", ""), "a `problem` that names the lock")
+        driver.until(
+            lambda: "lock timeout" in getattr(worker.consumer, "problem", ""),
+            "a `problem` that names the lock",
+        )
         other.execute("COMMIT")
         driver.take(BundlesAcknowledged)
     assert table.rows() == [("a", 1)]
 
 
-def test_a_server_that_stands_still_is_told_and_nothing_is_lost(server: PostgresServer, driver: PortDriver) -> None:
+def test_a_server_that_stands_still_is_told_and_nothing_is_lost(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     table = Table(server, "name text, value int")
     worker = opened(table, driver, 0)
     sessions = server.backends(f"flamestream%job/{SINK}")
@@ -397,7 +457,9 @@ def test_a_server_that_stands_still_is_told_and_nothing_is_lost(server: Postgres
         suspend(pid)
     try:
         worker.send(fence(1), things(0, 1, Thing("a", 1)))
-        driver.until(lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+        driver.until(
+            lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so"
+        )
     finally:
         for pid in sessions:
             os.kill(pid, signal.SIGCONT)
@@ -409,7 +471,9 @@ def test_a_closed_consumer_lets_its_session_go(server: PostgresServer) -> None:
     table = Table(server, "name text, value int")
     table.spec["postgres"]["state"] = "closing_slots"
     with PortDriver() as driver:
-        consumer = sinks.build(table.spec, SinkName("closing"), WorkerId("w"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            table.spec, SinkName("closing"), WorkerId("w"), "job", driver.post, driver.reactor
+        )
         consumer.open(OpenSink(fence(1), SinkName("closing"), [Slot(0)]))
         driver.take(SinkOpened)
         assert server.backends("flamestream%job/closing")

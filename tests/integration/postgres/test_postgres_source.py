@@ -1,4 +1,5 @@
-"""The PostgreSQL source against a real server, which is killed in between; and transactions that commit out of order."""
+"""The PostgreSQL source against a real server, which is killed in between; and transactions that commit out
+of order."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -24,7 +25,11 @@ from flamestream.testing.producer_contract import (
     Front,
     Outside,
 )
-from flamestream.testing.producer_outages import PRODUCER_OUTAGE_CHECKS, REPLAY_OUTAGE_CHECKS, StoppableOutside
+from flamestream.testing.producer_outages import (
+    PRODUCER_OUTAGE_CHECKS,
+    REPLAY_OUTAGE_CHECKS,
+    StoppableOutside,
+)
 from support.postgres import PostgresServer, postgres
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
@@ -45,7 +50,16 @@ class Log:
         self.server, self.payloads = server, payloads
         self.name = f"t{uuid4().hex}"
         server.execute(f"CREATE TABLE {self.name} (id bigserial PRIMARY KEY, word text)")
-        self.spec = {"postgres": {"dsn": server.dsn, "table": self.name, "key": "id", "columns": ["word"], "poll_ms": 5, **settings}}
+        self.spec = {
+            "postgres": {
+                "dsn": server.dsn,
+                "table": self.name,
+                "key": "id",
+                "columns": ["word"],
+                "poll_ms": 5,
+                **settings,
+            }
+        }
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
         return sources.build(self.spec, FRONT, post, reactor, name="docs")
@@ -82,11 +96,15 @@ class Sparse(Log):
 
 @pytest.mark.parametrize("check", [*PRODUCER_CHECKS, *REPLAY_CHECKS], ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", [Dense, Sparse])
-def test_contract(kind: Callable[[PostgresServer], Outside], check: Callable[[Outside], None], server: PostgresServer) -> None:
+def test_contract(
+    kind: Callable[[PostgresServer], Outside], check: Callable[[Outside], None], server: PostgresServer
+) -> None:
     check(kind(server))
 
 
-@pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__
+)
 def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: PostgresServer) -> None:
     check(Sparse(server))
 
@@ -112,7 +130,10 @@ def test_a_lower_key_that_commits_later_is_not_lost(server: PostgresServer, driv
         slow.execute(insert, ("slow",))  # type: ignore[call-overload]
         quick.execute(insert, ("quick",))  # type: ignore[call-overload]
         front = following(log, driver)
-        driver.until(lambda: "wait for transactions" in getattr(front.producer, "problem", ""), "a `problem` that names who is waited for")
+        driver.until(
+            lambda: "wait for transactions" in getattr(front.producer, "problem", ""),
+            "a `problem` that names who is waited for",
+        )
         assert str(slow.info.backend_pid) in getattr(front.producer, "problem", "")
         assert front.got() == []
         slow.execute("COMMIT")
@@ -140,7 +161,9 @@ def test_a_key_that_is_rolled_back_holds_up_nobody(server: PostgresServer, drive
 def test_a_prepared_transaction_is_waited_for(server: PostgresServer, driver: PortDriver) -> None:
     log = Log(server, [])
     name = f"p{uuid4().hex}"
-    server.execute("BEGIN", f"INSERT INTO {log.name} (word) VALUES ('prepared')", f"PREPARE TRANSACTION '{name}'")
+    server.execute(
+        "BEGIN", f"INSERT INTO {log.name} (word) VALUES ('prepared')", f"PREPARE TRANSACTION '{name}'"
+    )
     server.execute(f"INSERT INTO {log.name} (word) VALUES ('later')")
     front = following(log, driver)
     driver.until(lambda: bool(getattr(front.producer, "problem", "")), "a `problem`")
@@ -197,7 +220,8 @@ def test_rows_of_several_columns_are_tuples(server: PostgresServer, driver: Port
     more = "at timestamptz, numbers int[], doc jsonb, raw bytea, price numeric, ok boolean, none text"
     server.execute(
         *(f"ALTER TABLE {log.name} ADD {column}" for column in more.split(", ")),
-        f"INSERT INTO {log.name} VALUES (1, 'ä', '2026-01-02 03:04:05+05', '{{1,2}}', '{{\"a\": [1]}}', '\\x00ff', 1.50, true, null)",
+        f"INSERT INTO {log.name} VALUES (1, 'ä', '2026-01-02 03:04:05+05', '{{1,2}}', '{{\"a\": [1]}}', "
+        "'\\x00ff', 1.50, true, null)",
     )
     front = following(log, driver)
     seen(front, (1, "ä", "2026-01-01 22:04:05+00", (1, 2), '{"a": [1]}', b"\x00\xff", "1.50", True, None))
@@ -222,8 +246,15 @@ def failure(log: Log, driver: PortDriver, offset: int = 0) -> SourceFailed:
         ("ALTER TABLE {} OWNER TO nobody_else", {"dsn_user": "reader"}, "GRANT SELECT ON"),
     ],
 )
-def test_a_table_that_will_not_do(server: PostgresServer, driver: PortDriver, change: str, settings: dict[str, Any], says: str) -> None:
-    server.execute(*(f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN OTHERS THEN END $$" for role in ("nobody_else", "reader")))
+def test_a_table_that_will_not_do(
+    server: PostgresServer, driver: PortDriver, change: str, settings: dict[str, Any], says: str
+) -> None:
+    server.execute(
+        *(
+            f"DO $$ BEGIN CREATE ROLE {role} LOGIN; EXCEPTION WHEN OTHERS THEN END $$"
+            for role in ("nobody_else", "reader")
+        )
+    )
     user = settings.pop("dsn_user", None)
     log = Log(server, [], **settings)
     if user:
@@ -235,7 +266,9 @@ def test_a_table_that_will_not_do(server: PostgresServer, driver: PortDriver, ch
 
 
 @pytest.mark.parametrize("change", ["ALTER TABLE {} DROP COLUMN word", "ALTER TABLE {} RENAME TO {}_old"])
-def test_a_table_that_is_altered_while_it_is_read_ends_the_job(server: PostgresServer, driver: PortDriver, change: str) -> None:
+def test_a_table_that_is_altered_while_it_is_read_ends_the_job(
+    server: PostgresServer, driver: PortDriver, change: str
+) -> None:
     log = Dense(server)
     producer = log.connect(driver.post, driver.reactor)
     driver.at_exit.append(producer.close)
@@ -257,11 +290,15 @@ def test_a_wrong_database_ends_the_job_with_what_to_do(server: PostgresServer, d
     assert "password_file" in failed.message
 
 
-def test_rows_that_are_gone_when_a_replay_needs_them_are_an_error(server: PostgresServer, driver: PortDriver) -> None:
+def test_rows_that_are_gone_when_a_replay_needs_them_are_an_error(
+    server: PostgresServer, driver: PortDriver
+) -> None:
     log = Dense(server)
     server.execute(f"DELETE FROM {log.name} WHERE id = 3")
     with closing(log.connect(driver.post, driver.reactor)) as producer:
-        producer.read(ReadRun(Front.fence(1), FRONT, Entry(Time(1), log.partition, Offset(2), 3, end=Offset(5))))
+        producer.read(
+            ReadRun(Front.fence(1), FRONT, Entry(Time(1), log.partition, Offset(2), 3, end=Offset(5)))
+        )
         failed = driver.take(SourceFailed)
     assert failed.category == "corrupt"
     assert "had 3 rows with id from 2 to 4, and now has 2" in failed.message

@@ -1,4 +1,5 @@
-"""The audit of a user's hash or stream, on a real server: whatever is done to an entry by hand is found, and named."""
+"""The audit of a user's hash or stream, on a real server: whatever is done to an entry by hand is found, and
+named."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -86,7 +87,9 @@ def test_entries_may_be_named_by_several_parts(server: RedisServer, driver: Port
     differs(place.compared(), "lost", "be:2")
 
 
-def test_entries_that_are_named_by_bundles_are_compared_without_their_names(server: RedisServer, driver: PortDriver) -> None:
+def test_entries_that_are_named_by_bundles_are_compared_without_their_names(
+    server: RedisServer, driver: PortDriver
+) -> None:
     place = hash_of(server, field=["word", "$bundle", "count"])
     place.deliver(driver)
     findings = place.compared()

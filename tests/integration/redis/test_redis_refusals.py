@@ -1,4 +1,5 @@
-"""The Redis sink and what can be wrong: settings, servers that forget, logins, rights, TLS, keys of others; against real servers."""
+"""The Redis sink and what can be wrong: settings, servers that forget, logins, rights, TLS, keys of others;
+against real servers."""
 
 import shutil
 import subprocess
@@ -100,7 +101,9 @@ def test_a_server_that_forgets_will_do_without_fences(driver: PortDriver) -> Non
 
 
 @pytest.mark.parametrize("password", ["wrong", None])
-def test_a_wrong_password_ends_the_job_and_is_in_no_message(driver: PortDriver, password: str | None, tmp_path: Any) -> None:
+def test_a_wrong_password_ends_the_job_and_is_in_no_message(
+    driver: PortDriver, password: str | None, tmp_path: Any
+) -> None:
     with redis_server(requirepass="right") as server:
         place = Key(server, form="stream")
         if password:
@@ -113,7 +116,9 @@ def test_a_wrong_password_ends_the_job_and_is_in_no_message(driver: PortDriver, 
 
 
 @pytest.mark.parametrize("by", ["file", "environment"])
-def test_the_right_password_lets_in(driver: PortDriver, tmp_path: Any, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_right_password_lets_in(
+    driver: PortDriver, tmp_path: Any, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with redis_server(requirepass="right") as server:
         place = Key(server, form="stream")
         if by == "file":
@@ -127,7 +132,8 @@ def test_the_right_password_lets_in(driver: PortDriver, tmp_path: Any, by: str, 
 
 def test_the_rights_that_are_documented_will_do(driver: PortDriver, tmp_path: Any) -> None:
     rights = (
-        "+client|setname +config|get +eval +evalsha +hmget +hset +type +xadd +sadd +rpush +llen +smembers +lrange ~orders ~flamestream:*"
+        "+client|setname +config|get +eval +evalsha +hmget +hset +type +xadd +sadd +rpush +llen +smembers "
+        "+lrange ~orders ~flamestream:*"
     )
     assert rights.partition(" +xadd")[0] in " ".join(DOCUMENT.read_text().split())
     (tmp_path / "password").write_text("right")
@@ -171,7 +177,10 @@ def test_over_tls(driver: PortDriver, tmp_path: Any) -> None:
         place.spec["redis"]["url"] = f"rediss://127.0.0.1:{port}?ssl_ca_certs={tmp_path / 'other'}.crt"
         other = Worker(place, "w2", driver)
         other.send_open(fence(2), 0)
-        driver.until(lambda: "certificate" in getattr(other.consumer, "problem", "").lower(), "a `problem` that says so")
+        driver.until(
+            lambda: "certificate" in getattr(other.consumer, "problem", "").lower(),
+            "a `problem` that says so",
+        )
 
 
 def test_a_key_that_holds_something_else_is_named(server: RedisServer, driver: PortDriver) -> None:
@@ -194,7 +203,9 @@ def test_a_server_without_memory_is_told_and_nothing_is_lost(driver: PortDriver)
         worker = opened(place, driver, 0)
         server.call("CONFIG", "SET", "maxmemory", "1")
         worker.send(fence(1), things(0, 1, "a", "b"))
-        driver.until(lambda: "maxmemory" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+        driver.until(
+            lambda: "maxmemory" in getattr(worker.consumer, "problem", ""), "a `problem` that says so"
+        )
         assert place.stream() == []
         server.call("CONFIG", "SET", "maxmemory", "0")
         driver.take(BundlesAcknowledged)
@@ -202,7 +213,9 @@ def test_a_server_without_memory_is_told_and_nothing_is_lost(driver: PortDriver)
 
 
 @pytest.mark.parametrize("restart", [True, False])
-def test_a_sink_that_lost_what_it_had_is_corrupt(server: RedisServer, driver: PortDriver, restart: bool) -> None:
+def test_a_sink_that_lost_what_it_had_is_corrupt(
+    server: RedisServer, driver: PortDriver, restart: bool
+) -> None:
     """As after the restore of an older backup, or FLUSHALL."""
     place = Key(server, form="stream")
     worker = opened(place, driver, 0)

@@ -1,4 +1,5 @@
-"""`flamestream run` from a socket, or a stream of Redis, to Redis, with workers, the coordinator and the server killed.
+"""`flamestream run` from a socket, or a stream of Redis, to Redis, with workers, the coordinator and the
+server killed.
 
 Each change is there once, as the reference says, and the history of deliveries passes the audit.
 """
@@ -37,13 +38,19 @@ def server() -> Iterator[RedisServer]:
 class RedisJob(CliJob):
     """Whose output is a stream or a hash, with its history."""
 
-    def __init__(self, folder: Path, server: RedisServer, source: dict[str, Any], form: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, server: RedisServer, source: dict[str, Any], form: dict[str, Any]
+    ) -> None:
         self.server = server
         self.stream = form["form"] == "stream"
         self.seen = 0
         spec = {
             "sources": {"docs": source},
-            "sinks": {"index": {"redis": {"url": server.url, "key": "{shop}:postings", "history": "bundles", **form}}},
+            "sinks": {
+                "index": {
+                    "redis": {"url": server.url, "key": "{shop}:postings", "history": "bundles", **form}
+                }
+            },
             "journal": {"folder": str(folder / "journal"), "fsync": False, "keep": True},
             "workers": {"replicas": 2, "standby": 1, "slots": 64},
         }
@@ -58,15 +65,26 @@ class RedisJob(CliJob):
     def entries(self) -> list[list[str]]:
         """Each entry's fields as text, in the order of the words."""
         if self.stream:
-            found = [dict(entry) for entry in self.server.call("XRANGE", "{shop}:postings", "-", "+") for entry in [pairs(entry[1])]]
+            found = [
+                dict(entry)
+                for entry in self.server.call("XRANGE", "{shop}:postings", "-", "+")
+                for entry in [pairs(entry[1])]
+            ]
         else:
-            found = [{key: text(v) for key, v in json.loads(e).items()} for e in self.server.call("HVALS", "{shop}:postings")]
+            found = [
+                {key: text(v) for key, v in json.loads(e).items()}
+                for e in self.server.call("HVALS", "{shop}:postings")
+            ]
         return sorted([entry[field] for field in FIELDS] for entry in found)
 
 
 def pairs(fields: Any) -> list[tuple[str, str]]:
     """An entry's fields, however the client gives them."""
-    return list(fields.items()) if isinstance(fields, dict) else list(zip(fields[::2], fields[1::2], strict=True))
+    return (
+        list(fields.items())
+        if isinstance(fields, dict)
+        else list(zip(fields[::2], fields[1::2], strict=True))
+    )
 
 
 def text(value: Any) -> str:
@@ -81,10 +99,20 @@ def expected(lines: Sequence[str]) -> list[list[str]]:
     return sorted([text(getattr(change, field)) for field in FIELDS] for change in changes)
 
 
-FORMS: dict[str, dict[str, Any]] = {"stream": {"form": "stream", "fields": FIELDS}, "hash": {"form": "hash", "field": ["word", "document"]}}
+FORMS: dict[str, dict[str, Any]] = {
+    "stream": {"form": "stream", "fields": FIELDS},
+    "hash": {"form": "hash", "field": ["word", "document"]},
+}
 
 
-PLAN = [(0.05, SERVER), (0.2, Role.WORKER), (0.35, SERVER), (0.5, Role.COORDINATOR), (0.65, Role.WORKER), (0.75, SERVER)]
+PLAN = [
+    (0.05, SERVER),
+    (0.2, Role.WORKER),
+    (0.35, SERVER),
+    (0.5, Role.COORDINATOR),
+    (0.65, Role.WORKER),
+    (0.75, SERVER),
+]
 
 
 class Entries:
@@ -116,8 +144,11 @@ def test_from_a_stream_with_kills_of_workers_and_of_the_server(tmp_path: Path, s
         survive(job, server, lines, entries.grow_to, ends=False)
 
 
-def survive(job: RedisJob, server: RedisServer, lines: Sequence[str], grow_to: Callable[[float], None], *, ends: bool) -> None:
-    """Input is there a little ahead of the next kill, so that the job lasts until the last one. `ends`: whether its source does."""
+def survive(
+    job: RedisJob, server: RedisServer, lines: Sequence[str], grow_to: Callable[[float], None], *, ends: bool
+) -> None:
+    """Input is there a little ahead of the next kill, so that the job lasts until the last one. `ends`:
+    whether its source does."""
     wanted = expected(lines)
     killer = Killer(job, [], len(wanted), 1, meanwhile=lambda part: grow_to(part + 0.05))
     with explained(job, killer):
@@ -127,4 +158,8 @@ def survive(job: RedisJob, server: RedisServer, lines: Sequence[str], grow_to: C
         assert job.over(len(wanted), ends=ends) == ("completed" if ends else "drained")
         assert job.entries() == wanted
         audit = job.audit()
-        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, len(lines), len(wanted)), audit
+        assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (
+            True,
+            len(lines),
+            len(wanted),
+        ), audit

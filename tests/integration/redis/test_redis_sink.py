@@ -42,7 +42,9 @@ PLACES = pytest.mark.parametrize("place", [StreamPlace, HashPlace])
 
 @PLACES
 @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
-def test_contract(check: Callable[[Outside], None], place: type[StreamPlace] | type[HashPlace], server: RedisServer) -> None:
+def test_contract(
+    check: Callable[[Outside], None], place: type[StreamPlace] | type[HashPlace], server: RedisServer
+) -> None:
     check(place(server))
 
 
@@ -59,7 +61,7 @@ def test_contract_with_killed_workers(server: RedisServer, seed: int) -> None:
     check_killed_at_any_moment(StreamPlace(server, history=f"h{seed}"), seed, lives=4, items=200)
 
 
-# --- entries ------------------------------------------------------------------------------------------------------------------------
+# --- entries ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,9 @@ def test_the_last_entry_of_a_name_counts(server: RedisServer, driver: PortDriver
     """Within a delivery and across deliveries."""
     place = Key(server, form="hash", field="name", value="value")
     worker = opened(place, driver, 0, 1)
-    worker.deliver(fence(1), things(0, 1, Thing("a", 1), Thing("b", 1), Thing("a", 2)), things(1, 1, Thing("c", 1)))
+    worker.deliver(
+        fence(1), things(0, 1, Thing("a", 1), Thing("b", 1), Thing("a", 2)), things(1, 1, Thing("c", 1))
+    )
     worker.deliver(fence(1), things(0, 2, Thing("b", 3)))
     assert place.hash() == {"a": "2", "b": "3", "c": "1"}
 
@@ -107,7 +111,14 @@ def test_a_name_that_comes_from_two_slots_is_refused(server: RedisServer, driver
 
 
 def test_a_streams_fields_take_parts_of_payloads_and_places(server: RedisServer, driver: PortDriver) -> None:
-    fields = {"inner": "value.1.name", "key": "value.0", "at": "$time", "slot": "$slot", "n": "$bundle", "of": "$sink"}
+    fields = {
+        "inner": "value.1.name",
+        "key": "value.0",
+        "at": "$time",
+        "slot": "$slot",
+        "n": "$bundle",
+        "of": "$sink",
+    }
     place = Key(server, form="stream", fields=fields)
     opened(place, driver, 3).deliver(fence(1), things(3, 1, Thing("x", (7, Thing("y", None)))))
     assert place.stream() == [{"inner": "y", "key": "7", "at": "0", "slot": "3", "n": "1", "of": "out"}]
@@ -120,7 +131,9 @@ def test_a_stream_keeps_about_its_length(server: RedisServer, driver: PortDriver
     assert place.stream()[-1]["payload"] == "1999"
 
 
-@pytest.mark.parametrize("form", [{"form": "stream"}, {"form": "hash", "field": "$meta"}], ids=lambda form: form["form"])
+@pytest.mark.parametrize(
+    "form", [{"form": "stream"}, {"form": "hash", "field": "$meta"}], ids=lambda form: form["form"]
+)
 def test_one_large_delivery_goes_in_several_calls(
     server: RedisServer, driver: PortDriver, form: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +141,8 @@ def test_one_large_delivery_goes_in_several_calls(
     place = Key(server, **form)
     before = calls(server)
     opened(place, driver, *range(64)).deliver(
-        fence(1), *(things(slot, 1, *(Thing("x" * 50, slot * 128 + n) for n in range(128))) for slot in range(64))
+        fence(1),
+        *(things(slot, 1, *(Thing("x" * 50, slot * 128 + n) for n in range(128))) for slot in range(64)),
     )
     assert server.call("XLEN" if form["form"] == "stream" else "HLEN", place.name) == 8192
     assert 5 < calls(server) - before < 15
@@ -158,7 +172,9 @@ def test_a_server_that_forgot_the_script_is_sent_it(server: RedisServer, driver:
     assert [entry["payload"] for entry in place.stream()] == ["a", "b"]
 
 
-def test_a_bundle_that_is_too_large_is_refused(server: RedisServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_that_is_too_large_is_refused(
+    server: RedisServer, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(redis_sink, "BUNDLE_BYTES", 1000)
     place = Key(server, form="stream")
     opened(place, driver, 0).send(fence(1), things(0, 1, "x" * 2000))
@@ -166,7 +182,9 @@ def test_a_bundle_that_is_too_large_is_refused(server: RedisServer, driver: Port
     assert (failed.category, "Redis can take 1000 in one step" in failed.message) == ("user", True)
 
 
-def test_the_history_gives_back_everything_in_the_total_order(server: RedisServer, driver: PortDriver) -> None:
+def test_the_history_gives_back_everything_in_the_total_order(
+    server: RedisServer, driver: PortDriver
+) -> None:
     place = Key(server, form="stream", history=f"h{uuid4().hex}")
     worker = opened(place, driver, 0, 1)
     worker.deliver(fence(1), things(1, 1, Thing("b", 2), Thing("c", 3)), things(0, 1, Thing("a", 1)))
@@ -193,16 +211,20 @@ def test_without_a_history_nothing_can_be_read_back() -> None:
         sinks.read({"redis": {"url": "redis://nowhere", "key": "k", "form": "stream"}})
 
 
-# --- zombies, a server that stands still, clusters ----------------------------------------------------------------------------------
+# --- zombies, a server that stands still, clusters ----------------------------------------------------------
 
 
-def test_a_server_that_stands_still_is_told_and_nothing_is_lost(server: RedisServer, driver: PortDriver) -> None:
+def test_a_server_that_stands_still_is_told_and_nothing_is_lost(
+    server: RedisServer, driver: PortDriver
+) -> None:
     place = Key(server, form="stream")
     worker = opened(place, driver, 0)
     suspend(server.pid)
     try:
         worker.send(fence(1), things(0, 1, "a"))
-        driver.until(lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so")
+        driver.until(
+            lambda: "has not answered" in getattr(worker.consumer, "problem", ""), "a `problem` that says so"
+        )
     finally:
         os.kill(server.pid, signal.SIGCONT)
     driver.take(BundlesAcknowledged)
@@ -256,16 +278,22 @@ def test_a_zombie_behind_a_restart_of_the_server_is_fenced(server: RedisServer, 
 
 @pytest.mark.parametrize("key", ["postings", "{shop}:postings"])
 def test_in_a_cluster_the_node_that_has_the_keys_is_found(driver: PortDriver, key: str) -> None:
-    """All keys of the sink are in one hash slot, so no call is refused with CROSSSLOT; a delivery follows them to another node."""
+    """All keys of the sink are in one hash slot, so no call is refused with CROSSSLOT; a delivery follows
+    them to another node."""
     with redis_server(cluster_enabled="yes") as first, redis_server(cluster_enabled="yes") as second:
         home = int(first.call("CLUSTER", "KEYSLOT", key))
         first.call("CLUSTER", "MEET", "127.0.0.1", second.port)
         for node in (first, second):
-            eventually(lambda node=node: "cluster_known_nodes:2" in node.call("CLUSTER", "INFO"), "they know each other")  # type: ignore[misc]
+            eventually(
+                lambda node=node: "cluster_known_nodes:2" in node.call("CLUSTER", "INFO"),
+                "they know each other",
+            )  # type: ignore[misc]
         first.call("CLUSTER", "ADDSLOTS", *(slot for slot in range(16384) if slot != home))
         second.call("CLUSTER", "ADDSLOTS", home)
         for node in (first, second):
-            eventually(lambda node=node: "cluster_state:ok" in node.call("CLUSTER", "INFO"), "the cluster is up")  # type: ignore[misc]
+            eventually(
+                lambda node=node: "cluster_state:ok" in node.call("CLUSTER", "INFO"), "the cluster is up"
+            )  # type: ignore[misc]
         place = Key(first, form="stream", key=key, history="h")
         opened(place, driver, 0, 1).deliver(fence(1), things(0, 1, "a"), things(1, 1, "b"))
         assert second.call("XLEN", key) == 2
@@ -278,7 +306,9 @@ def test_a_closed_consumer_lets_its_connection_go(server: RedisServer) -> None:
         return "name=flamestream-job/closing " in server.call("CLIENT", "LIST")
 
     with PortDriver() as driver:
-        consumer = sinks.build(place.spec, SinkName("closing"), WorkerId("w"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            place.spec, SinkName("closing"), WorkerId("w"), "job", driver.post, driver.reactor
+        )
         consumer.open(OpenSink(fence(1), SinkName("closing"), [Slot(0)]))
         driver.take(SinkOpened)
         assert connected()

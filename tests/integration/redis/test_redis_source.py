@@ -20,8 +20,20 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
 from flamestream.ports import Post, Producer, Reactor
 from flamestream.testing.port_driver import PortDriver
-from flamestream.testing.producer_contract import FRONT, PLENTY, PRODUCER_CHECKS, RECORDS, REPLAY_CHECKS, Front, Outside
-from flamestream.testing.producer_outages import PRODUCER_OUTAGE_CHECKS, REPLAY_OUTAGE_CHECKS, StoppableOutside
+from flamestream.testing.producer_contract import (
+    FRONT,
+    PLENTY,
+    PRODUCER_CHECKS,
+    RECORDS,
+    REPLAY_CHECKS,
+    Front,
+    Outside,
+)
+from flamestream.testing.producer_outages import (
+    PRODUCER_OUTAGE_CHECKS,
+    REPLAY_OUTAGE_CHECKS,
+    StoppableOutside,
+)
 from support.redis import RedisServer, redis_server
 
 WORDS = [f"wörd {number}" for number in range(RECORDS)]
@@ -80,7 +92,9 @@ class Stream:
 
 
 def given(driver: PortDriver) -> list[Any]:
-    return [payload for event in driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+    return [
+        payload for event in driver.events if isinstance(event, RecordsArrived) for payload in event.payloads
+    ]
 
 
 IDS = pytest.mark.parametrize("ids", [DENSE, SPARSE], ids=["dense", "sparse"])
@@ -92,7 +106,9 @@ def test_contract(check: Callable[[Outside], None], ids: list[str], server: Redi
     check(Stream(server, ids))
 
 
-@pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__
+)
 def test_contract_with_kills(check: Callable[[StoppableOutside], None], server: RedisServer) -> None:
     check(Stream(server, SPARSE))
 
@@ -137,7 +153,9 @@ def test_a_record_has_the_fields_that_are_asked_for(
     driver.until(lambda: given(driver) == [payload], "the record")
 
 
-@pytest.mark.parametrize(("field", "value", "says"), [("other", "x", "no field 'line'"), ("line", b"\xff", "not UTF-8")])
+@pytest.mark.parametrize(
+    ("field", "value", "says"), [("other", "x", "no field 'line'"), ("line", b"\xff", "not UTF-8")]
+)
 def test_an_entry_that_cannot_be_read_is_an_error_at_its_place(
     server: RedisServer, driver: PortDriver, field: str, value: str | bytes, says: str
 ) -> None:
@@ -153,7 +171,7 @@ def test_an_entry_that_cannot_be_read_is_an_error_at_its_place(
     assert says in bad.message
 
 
-# --- streams that forget ------------------------------------------------------------------------------------------------------------
+# --- streams that forget ------------------------------------------------------------------------------------
 
 
 def failure(driver: PortDriver) -> str:
@@ -162,7 +180,9 @@ def failure(driver: PortDriver) -> str:
     return failed.message
 
 
-def test_entries_trimmed_before_they_were_read_are_an_error_that_says_which(server: RedisServer, driver: PortDriver) -> None:
+def test_entries_trimmed_before_they_were_read_are_an_error_that_says_which(
+    server: RedisServer, driver: PortDriver
+) -> None:
     stream = Stream(server, DENSE)
     server.call("XTRIM", stream.name, "MAXLEN", 4)
     stream.follow(driver, offset=stream.starts[3])
@@ -180,7 +200,9 @@ def test_entries_trimmed_behind_the_reader_are_no_error(server: RedisServer, dri
     driver.until(lambda: given(driver) == [*WORDS, "more"], "the next record")
 
 
-def test_the_last_entry_may_be_removed_while_nothing_is_added(server: RedisServer, driver: PortDriver) -> None:
+def test_the_last_entry_may_be_removed_while_nothing_is_added(
+    server: RedisServer, driver: PortDriver
+) -> None:
     stream = Stream(server, DENSE)
     server.call("XTRIM", stream.name, "MAXLEN", 0)
     producer = stream.follow(driver, offset=stream.starts[-1])
@@ -205,12 +227,16 @@ def test_a_run_that_is_not_there_any_more_is_an_error(server: RedisServer, drive
     producer = stream.connect(driver.post, driver.reactor)
     driver.at_exit.append(producer.close)
     producer.read(
-        ReadRun(Front.fence(1), FRONT, Entry(Time(9), stream.partition, Offset(stream.starts[0]), 10, end=Offset(stream.starts[10])))
+        ReadRun(
+            Front.fence(1),
+            FRONT,
+            Entry(Time(9), stream.partition, Offset(stream.starts[0]), 10, end=Offset(stream.starts[10])),
+        )
     )
     assert "had 10 entries from 0-0 to 7-10, and now has 9" in failure(driver)
 
 
-# --- what can be wrong --------------------------------------------------------------------------------------------------------------
+# --- what can be wrong --------------------------------------------------------------------------------------
 
 
 def test_a_key_that_holds_something_else_ends_the_job(server: RedisServer, driver: PortDriver) -> None:
@@ -218,7 +244,10 @@ def test_a_key_that_holds_something_else_ends_the_job(server: RedisServer, drive
     server.call("SET", stream.name, "text")
     stream.follow(driver)
     failed = driver.take(SourceFailed)
-    assert (failed.category, "WRONGTYPE" in failed.message or "wrong kind" in failed.message) == ("user", True)
+    assert (failed.category, "WRONGTYPE" in failed.message or "wrong kind" in failed.message) == (
+        "user",
+        True,
+    )
 
 
 def test_a_wrong_password_ends_the_job_and_is_in_no_message(driver: PortDriver, tmp_path: Path) -> None:

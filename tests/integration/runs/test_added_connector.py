@@ -24,7 +24,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliJob:
     monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", os.pathsep.join(path))
     (tmp_path / "shelf_application.py").write_text(APPLICATION)
     (tmp_path / "books.txt").write_text("\n".join(["a", "b", "a"] * 5))
-    ends = {"sources": {"books": {"shelf": {"path": "books.txt"}}}, "sinks": {"counts": {"shelf": {"path": "out"}}}}
+    ends = {
+        "sources": {"books": {"shelf": {"path": "books.txt"}}},
+        "sinks": {"counts": {"shelf": {"path": "out"}}},
+    }
     return CliJob(tmp_path, tmp_path / "shelf_application.py", ends, spark=False)
 
 

@@ -1,4 +1,5 @@
-"""Windows of arrival times on a real Spark: they close while nothing comes, and through a kill they are those of the journal."""
+"""Windows of arrival times on a real Spark: they close while nothing comes, and through a kill they are those
+of the journal."""
 
 import signal
 from pathlib import Path
@@ -29,7 +30,11 @@ def test_windows_of_a_followed_folder_are_those_of_the_journal_through_a_kill(tm
     docs.add(range(20))
     journal = {"folder": str(tmp_path / "journal"), "fsync": False, "keep": True}
     sinks = {name: {"files": {"path": name, "fsync": False}} for name in ("counts", "late")}
-    spec = {"sources": {"docs": {"files": {"path": "docs", "follow": True}}}, "sinks": sinks, "journal": journal}
+    spec = {
+        "sources": {"docs": {"files": {"path": "docs", "follow": True}}},
+        "sinks": sinks,
+        "journal": journal,
+    }
     job = CliJob(tmp_path, tmp_path / "arrivals.py", spec)
     killer = Killer(job, [(0.0, Role.WORKER)], 1, 1)
 
@@ -51,8 +56,12 @@ def test_windows_of_a_followed_folder_are_those_of_the_journal_through_a_kill(tm
             assert job.delivered("late") == []
             elsewhere = {name: {"files": {"path": f"{name}-again"}} for name in sinks}
             store = {"interval": "100ms", "store": "snapshots-again"}
-            again = CliJob(tmp_path, tmp_path / "arrivals.py", {**spec, "sinks": elsewhere, "checkpoint": store})
-            code, answer = again.ask("run", str(again.manifest), "--runner", "batch", "--run-folder", str(tmp_path / "run-again"))
+            again = CliJob(
+                tmp_path, tmp_path / "arrivals.py", {**spec, "sinks": elsewhere, "checkpoint": store}
+            )
+            code, answer = again.ask(
+                "run", str(again.manifest), "--runner", "batch", "--run-folder", str(tmp_path / "run-again")
+            )
             assert code == 0, answer
             assert again.delivered("counts") == job.delivered("counts")
     finally:

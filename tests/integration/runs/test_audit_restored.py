@@ -1,4 +1,5 @@
-"""A job that was restored from another's savepoint, for real: the audit begins with the state that the engine has saved."""
+"""A job that was restored from another's savepoint, for real: the audit begins with the state that the engine
+has saved."""
 
 import signal
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ graph = fs.Graph("words")
 words = graph.source("lines")
 words.reduce(key=lambda line: line.split()[0], initial=fs.Vector, combine=lambda seen, line: seen.append(line)).sink("seen")
 words.group(window=3, key=lambda line: line.split()[0]).sink("windows")
-"""
+"""  # noqa: E501
 SAVEPOINT = "before-0123abcd"
 
 
@@ -53,7 +54,11 @@ def run_until(job: CliJob, results: int) -> None:
     """Until each sink has so many results, then drained."""
     job.start("--drain")
     job.running()
-    eventually(lambda: [len(job.delivered(sink)) for sink in ("seen", "windows")] == [results, results], f"{results} results", within=60)
+    eventually(
+        lambda: [len(job.delivered(sink)) for sink in ("seen", "windows")] == [results, results],
+        f"{results} results",
+        within=60,
+    )
     job.signal(signal.SIGTERM)
     assert job.end()[1]["outcome"] == "drained", job.told()
 
@@ -87,13 +92,20 @@ def jobs(tmp_path: Path) -> Iterator[list[CliJob]]:
         job.close()
 
 
-def test_a_restored_job_is_audited_from_the_state_of_its_savepoint_on(tmp_path: Path, jobs: list[CliJob]) -> None:
+def test_a_restored_job_is_audited_from_the_state_of_its_savepoint_on(
+    tmp_path: Path, jobs: list[CliJob]
+) -> None:
     (source := tmp_path / "in").mkdir()
     lines(source / "log", 0, 50)
-    first, second = job_in(tmp_path / "first", source, "zookeeper://"), job_in(tmp_path / "second", source, "journal")
+    first, second = (
+        job_in(tmp_path / "first", source, "zookeeper://"),
+        job_in(tmp_path / "second", source, "journal"),
+    )
     jobs += [first, second]
     run_until(first, 50)
-    assert (told := first.audit())["clean"] and told["records"] == 50, "its journal is in the ZooKeeper of the run folder"
+    assert (told := first.audit())["clean"] and told["records"] == 50, (
+        "its journal is in the ZooKeeper of the run folder"
+    )
     store = LocalStore(first.path / "snapshots")
     record = committed(first).record
     assert record is not None

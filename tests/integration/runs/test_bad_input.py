@@ -1,7 +1,9 @@
-"""Bad input to a job that really runs: what is said (what happened, where, what to do), and that no byte of the output is wrong.
+"""Bad input to a job that really runs: what is said (what happened, where, what to do), and that no byte of
+the output is wrong.
 
-Workers are plain processes here. What needs no running job is tested where it is decided: manifests and graphs in tests/unit/cli and
-tests/unit/model, segments and manifests of snapshots in tests/unit/adapters, hostile peers in test_tcp_hostile.py.
+Workers are plain processes here. What needs no running job is tested where it is decided: manifests and
+graphs in tests/unit/cli and tests/unit/model, segments and manifests of snapshots in tests/unit/adapters,
+hostile peers in test_tcp_hostile.py.
 """
 
 import contextlib
@@ -69,7 +71,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
         def made(application: Path, source: dict[str, Any], *more_sinks: str, **changes: Any) -> CliJob:
             reads, writes = ("docs", "index") if application == INDEX else ("numbers", "out")
             files = {sink: {"files": {"path": sink, "fsync": False}} for sink in (writes, *more_sinks)}
-            spec = {"sources": {reads: source}, "sinks": files, "workers": {"replicas": 2, "slots": 16}, **changes}
+            spec = {
+                "sources": {reads: source},
+                "sinks": files,
+                "workers": {"replicas": 2, "slots": 16},
+                **changes,
+            }
             job = CliJob(tmp_path, application, spec, spark=False)
             stack.callback(job.close)
             return job
@@ -91,7 +98,10 @@ def written(folder: Path, application: str, body: str) -> Path:
 def reference(application: Path, records: Sequence[Any]) -> dict[str, list[bytes]]:
     """What each sink must hold, and what the errors are."""
     runs = [run_of(number, record) for number, record in enumerate(records)]
-    return {sink: canonical([payload for _, payload in items]) for sink, items in interpret(load(application, "graph"), runs).items()}
+    return {
+        sink: canonical([payload for _, payload in items])
+        for sink, items in interpret(load(application, "graph"), runs).items()
+    }
 
 
 def run_of(number: int, record: Any) -> tuple[Time, RunRecords]:
@@ -106,10 +116,12 @@ def check(job: CliJob, outcome: str = "completed", code: ExitCode = ExitCode.OK)
     return str(answer["message"])
 
 
-# --- documents ----------------------------------------------------------------------------------------------------------------------
+# --- documents ----------------------------------------------------------------------------------------------
 
 
-def test_documents_that_are_not_utf8_go_to_the_dead_letters_and_the_rest_is_indexed(make: Make, tmp_path: Path) -> None:
+def test_documents_that_are_not_utf8_go_to_the_dead_letters_and_the_rest_is_indexed(
+    make: Make, tmp_path: Path
+) -> None:
     records: list[Any] = list(Folder(tmp_path / "docs").add(range(60)))
     for number in (7, 31):
         (tmp_path / "docs" / f"{number:05d}.txt").write_bytes(b"caf\xe9 au lait")
@@ -128,7 +140,8 @@ def test_a_document_that_is_not_utf8_fails_a_job_with_file_and_byte_and_once_it_
     make: Make, tmp_path: Path
 ) -> None:
     records = Folder(tmp_path / "docs").add(range(60))
-    before, whole = reference(INDEX, records[:31])["index"], reference(INDEX, records)["index"]  # loads what decoding needs, too
+    # loads what decoding needs, too
+    before, whole = reference(INDEX, records[:31])["index"], reference(INDEX, records)["index"]
     bad = tmp_path / "docs" / "00031.txt"
     good = bad.read_bytes()
     bad.write_bytes(b"caf\xe9")
@@ -143,7 +156,10 @@ def test_a_document_that_is_not_utf8_fails_a_job_with_file_and_byte_and_once_it_
     assert canonical(job.delivered("index")) == whole
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can lose the right to read; for others test_sources_files.py has the same")
+@pytest.mark.skipif(
+    os.geteuid() != 0,
+    reason="only root can lose the right to read; for others test_sources_files.py has the same",
+)
 def test_a_document_that_may_not_be_read_is_an_error_item_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
     folder = LocalFiles([Place(str(tmp_path), "")], "**/*")
@@ -153,10 +169,12 @@ def test_a_document_that_may_not_be_read_is_an_error_item_with_its_name(tmp_path
         record, _ = Documents("docs", "utf-8").record(folder, file)
     finally:
         os.seteuid(0)
-    assert record.payload == ErrorValue("source docs", "PermissionError", "a: cannot be read: Permission denied")
+    assert record.payload == ErrorValue(
+        "source docs", "PermissionError", "a: cannot be read: Permission denied"
+    )
 
 
-# --- functions ----------------------------------------------------------------------------------------------------------------------
+# --- functions ----------------------------------------------------------------------------------------------
 
 RAISES = """if n in (2000, 2001, 3500):
         raise ValueError(f"no {n}")
@@ -173,7 +191,9 @@ def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_go
     assert re.search(r"app_\w+\.number raised ValueError: no 2000 \(record ", message), message
     newest = int(snapshots(job)[-1]["cut"])
     assert newest == 1 + 2000 // RUN, "the last epoch is at the run of the record"
-    assert len(job.delivered("out")) == 2000 // RUN * RUN, "all below the run of the record is delivered, and nothing of it"
+    assert len(job.delivered("out")) == 2000 // RUN * RUN, (
+        "all below the run of the record is delivered, and nothing of it"
+    )
     corrected = numbers(tmp_path, "return n")
     application.write_text(corrected.read_text())
     job.start("--changed")
@@ -184,7 +204,13 @@ def test_a_function_that_raises_stops_the_job_at_an_epoch_and_a_corrected_one_go
 
 def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Make, tmp_path: Path) -> None:
     application = numbers(tmp_path, 'if n % 10 == 3:\n        raise ValueError(f"no {n}")\n    return n')
-    job = make(application, {"generator": {"count": 20_000, "rate": 2000}}, "bad", onError={"deadLetter": "bad"}, **GENTLE)
+    job = make(
+        application,
+        {"generator": {"count": 20_000, "rate": 2000}},
+        "bad",
+        onError={"deadLetter": "bad"},
+        **GENTLE,
+    )
     wanted = reference(application, range(20_000))
     job.start()
     kill_a_worker_after_more_output(job, reads=True)
@@ -212,25 +238,33 @@ def kill_a_worker_after_more_output(job: CliJob, *, reads: bool) -> None:
     kill(eventually(one, "more output, and whom to kill"))
 
 
-def test_a_payload_that_cannot_be_encoded_names_the_function_the_type_and_the_way_out(make: Make, tmp_path: Path) -> None:
-    job = make(numbers(tmp_path, "return open('/dev/null') if n == 700 else n"), {"generator": {"count": 1000}})
+def test_a_payload_that_cannot_be_encoded_names_the_function_the_type_and_the_way_out(
+    make: Make, tmp_path: Path
+) -> None:
+    job = make(
+        numbers(tmp_path, "return open('/dev/null') if n == 700 else n"), {"generator": {"count": 1000}}
+    )
     job.start()
     message = check(job, "failed", ExitCode.JOB_FAILED)
     assert re.search(r"app_\w+\.number raised PayloadError: .*TextIOWrapper", message), message
     assert re.search(r"payload_type|use ", message), message
 
 
-def test_a_function_that_is_not_deterministic_is_found_at_the_replay_after_a_kill(make: Make, tmp_path: Path) -> None:
+def test_a_function_that_is_not_deterministic_is_found_at_the_replay_after_a_kill(
+    make: Make, tmp_path: Path
+) -> None:
     application = numbers(tmp_path, "return n + 7 * os.getpid()")
-    checkpoint = {"interval": "1h", "store": "snapshots"}  # so that a recovery has to compute everything again
+    # so that a recovery has to compute everything again
+    checkpoint = {"interval": "1h", "store": "snapshots"}
     job = make(application, {"generator": {"rate": 2000}}, checkpoint=checkpoint)
     job.start()
     kill_a_worker_after_more_output(job, reads=True)
     message = check(job, "failed", ExitCode.JOB_FAILED)
     assert "sink 'out', slot " in message
-    assert re.search(r"was delivered as \(\d+, \d+\) and is now \(\d+, \d+\)|is not computed again|was not delivered before", message), (
-        message
-    )
+    assert re.search(
+        r"was delivered as \(\d+, \d+\) and is now \(\d+, \d+\)|is not computed again|was not delivered before",
+        message,
+    ), message
     assert "not deterministic, or changed: they must not depend on clock, randomness" in message
 
 
@@ -259,17 +293,25 @@ graph.source("numbers").map(boxed).map(opened).sink("out")
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("calls.append(box); return box.n + len(calls)", "gave two results for one input: functions must not depend on clock, randomness"),
-        ("object.__setattr__(box, 'n', -1); return -1", "changes its input: functions must leave payloads as they are; build a new value"),
+        (
+            "calls.append(box); return box.n + len(calls)",
+            "gave two results for one input: functions must not depend on clock, randomness",
+        ),
+        (
+            "object.__setattr__(box, 'n', -1); return -1",
+            "changes its input: functions must leave payloads as they are; build a new value",
+        ),
     ],
 )
-def test_debug_mode_names_a_function_that_is_not_pure(make: Make, tmp_path: Path, body: str, message: str) -> None:
+def test_debug_mode_names_a_function_that_is_not_pure(
+    make: Make, tmp_path: Path, body: str, message: str
+) -> None:
     job = make(written(tmp_path, IMPURE, body), {"generator": {"count": 100}})
     job.start("--debug")
     assert re.search(rf"\S*opened {message}", check(job, "failed", ExitCode.JOB_FAILED)), job.told()
 
 
-# --- the store ----------------------------------------------------------------------------------------------------------------------
+# --- the store ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -277,14 +319,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own that is soon full."""
     place = tmp_path / "disk"
     place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], capture_output=True, check=False
+    )
     if done.returncode:
         pytest.skip("only root may mount a file system here")
     yield place
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def run_through_a_broken_store(job: CliJob, broken: Callable[[], None], mended: Callable[[], None], problem: str) -> None:
+def run_through_a_broken_store(
+    job: CliJob, broken: Callable[[], None], mended: Callable[[], None], problem: str
+) -> None:
     """Epochs stop and say why, the stream goes on; and when the store is back, so are they."""
     job.start()
     eventually(lambda: job.running().epoch >= 2, "epochs are committed")
@@ -301,7 +347,10 @@ def run_through_a_broken_store(job: CliJob, broken: Callable[[], None], mended: 
         assert code == ExitCode.OK
         assert any(problem in text for text in said["status"]["problems"]), said
         mended()
-        eventually(lambda: (after := job.status()) is not None and after.epoch > stopped and not after.problems, "epochs go on")
+        eventually(
+            lambda: (after := job.status()) is not None and after.epoch > stopped and not after.problems,
+            "epochs go on",
+        )
     job.signal(signal.SIGTERM)
     check(job, "stopped")
     audit = job.audit()
@@ -318,39 +367,64 @@ def test_a_store_that_goes_missing_stops_epochs_and_not_the_stream(make: Make, t
     application, store = numbers(tmp_path), tmp_path / "snapshots"
     job = make(application, {"generator": {"rate": 3000}})
     away = tmp_path / "away"
-    run_through_a_broken_store(job, lambda: move(store, away), lambda: move(away, store), "create it, or mount the volume")
+    run_through_a_broken_store(
+        job, lambda: move(store, away), lambda: move(away, store), "create it, or mount the volume"
+    )
 
 
-def test_a_full_disk_under_the_store_stops_epochs_and_not_the_stream(make: Make, tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_under_the_store_stops_epochs_and_not_the_stream(
+    make: Make, tmp_path: Path, small_disk: Path
+) -> None:
     application, filler = numbers(tmp_path), small_disk / "filler"
-    job = make(application, {"generator": {"rate": 3000}}, checkpoint={"interval": "100ms", "store": str(small_disk / "store")})
+    job = make(
+        application,
+        {"generator": {"rate": 3000}},
+        checkpoint={"interval": "100ms", "store": str(small_disk / "store")},
+    )
 
     def broken() -> None:
         with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
 
-    run_through_a_broken_store(job, broken, filler.unlink, "No space left on device (ENOSPC); free some space")
+    run_through_a_broken_store(
+        job, broken, filler.unlink, "No space left on device (ENOSPC); free some space"
+    )
 
 
-def test_a_disk_that_becomes_read_only_stops_epochs_and_not_the_stream(make: Make, tmp_path: Path, small_disk: Path) -> None:
+def test_a_disk_that_becomes_read_only_stops_epochs_and_not_the_stream(
+    make: Make, tmp_path: Path, small_disk: Path
+) -> None:
     application = numbers(tmp_path)
-    job = make(application, {"generator": {"rate": 3000}}, checkpoint={"interval": "100ms", "store": str(small_disk / "store")})
+    job = make(
+        application,
+        {"generator": {"rate": 3000}},
+        checkpoint={"interval": "100ms", "store": str(small_disk / "store")},
+    )
 
     def remount(how: str) -> None:
         def tried() -> bool:  # refused while something is being written
-            return subprocess.run(["mount", "-o", f"remount,{how}", str(small_disk)], capture_output=True, check=False).returncode == 0
+            return (
+                subprocess.run(
+                    ["mount", "-o", f"remount,{how}", str(small_disk)], capture_output=True, check=False
+                ).returncode
+                == 0
+            )
 
         eventually(tried, f"the disk is {how}")
 
-    run_through_a_broken_store(job, lambda: remount("ro"), lambda: remount("rw"), "Read-only file system (EROFS); mount it writable")
+    run_through_a_broken_store(
+        job, lambda: remount("ro"), lambda: remount("rw"), "Read-only file system (EROFS); mount it writable"
+    )
 
 
 def move(old: Path, new: Path) -> None:
     old.rename(new)
 
 
-def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_empty_state(make: Make, tmp_path: Path) -> None:
+def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_empty_state(
+    make: Make, tmp_path: Path
+) -> None:
     application = numbers(tmp_path)
     job = make(application, {"generator": {"count": 6000, "rate": 3000}})
     job.start()
@@ -378,7 +452,8 @@ def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_e
 
 
 def newest_parts(job: CliJob) -> tuple[list[str], list[str]]:
-    """Names of the manifest that counts, or may count if its commit was under way at the stop, and of the segments that these list."""
+    """Names of the manifest that counts, or may count if its commit was under way at the stop, and of the
+    segments that these list."""
     status = job.status()
     assert status is not None
     found = [each for each in snapshots(job) if each["epoch"] >= status.epoch]
@@ -406,11 +481,13 @@ def flip(file: Path) -> None:
 
 def foreign(file: Path) -> None:
     """Another file of its kind, as it were from another store."""
-    others = [other for other in file.parent.iterdir() if other != file and other.read_bytes() != file.read_bytes()]
+    others = [
+        other for other in file.parent.iterdir() if other != file and other.read_bytes() != file.read_bytes()
+    ]
     file.write_bytes(others[0].read_bytes() if others else b"PAR1 of somebody else PAR1")
 
 
-# --- others -------------------------------------------------------------------------------------------------------------------------
+# --- others -------------------------------------------------------------------------------------------------
 
 
 def test_a_second_instance_with_another_run_folder_changes_no_byte(make: Make, tmp_path: Path) -> None:
@@ -420,13 +497,17 @@ def test_a_second_instance_with_another_run_folder_changes_no_byte(make: Make, t
     job.start()
     job.running()
     command = [*REFUSED, str(job.manifest), "--run-folder", str(tmp_path / "another"), "--no-spark", "--json"]
-    second = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False, env=ENVIRONMENT)
+    second = subprocess.run(
+        command, cwd=tmp_path, text=True, capture_output=True, timeout=120, check=False, env=ENVIRONMENT
+    )
     assert second.returncode == ExitCode.ALREADY_RUNNING, second.stdout + second.stderr
     check(job)
     assert canonical(job.delivered("out")) == reference(application, range(12_000))["out"]
 
 
-def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(make: Make, tmp_path: Path) -> None:
+def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(
+    make: Make, tmp_path: Path
+) -> None:
     application = numbers(tmp_path)
     job = make(application, {"generator": {"count": 12_000, "rate": 3000}})
     job.start()
@@ -439,20 +520,28 @@ def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(m
     for port in [*worker_ports, int(info.address.rpartition(":")[2])] * 20:
         throw(port, chance.randbytes(chance.choice((1, 4, 5, 100, 5000))))
     with explained(job):
-        eventually(lambda: (now := job.status()) is not None and now.dropped_connections == 20, "the coordinator counts what it dropped")
+        eventually(
+            lambda: (now := job.status()) is not None and now.dropped_connections == 20,
+            "the coordinator counts what it dropped",
+        )
         for index in range(2):
             log = job.run_folder.logs / f"worker-{index}.log"
             eventually(lambda log=log: counted(log) >= 16, "the worker counts what it dropped")
         check(job)
         after = job.status()
         assert after is not None
-        assert (after.attempt, after.recoveries) == (status.attempt, status.recoveries), "garbage cost a recovery"
+        assert (after.attempt, after.recoveries) == (status.attempt, status.recoveries), (
+            "garbage cost a recovery"
+        )
     assert canonical(job.delivered("out")) == reference(application, range(12_000))["out"]
 
 
 def throw(port: int, data: bytes) -> None:
     """Send it, and see the connection end."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as hostile, contextlib.suppress(ConnectionError):
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as hostile,
+        contextlib.suppress(ConnectionError),
+    ):
         hostile.sendall(data)
         hostile.shutdown(socket.SHUT_WR)
         while hostile.recv(4096):

@@ -1,4 +1,5 @@
-"""An edited application, as its author meets it: the next start says so, and an audit vouches for what the old code did."""
+"""An edited application, as its author meets it: the next start says so, and an audit vouches for what the
+old code did."""
 
 import json
 import signal
@@ -21,7 +22,7 @@ def number(n):
 graph = fs.Graph("sums")
 numbers = graph.source("numbers").map(number)
 numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n).sink("totals", key=lambda total: total % 5)
-"""
+"""  # noqa: E501
 COUNT = 6000
 
 
@@ -39,7 +40,11 @@ def begun(scratch: Scratch) -> None:
     scratch.write("rates.py", "RATE = 1\n")
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
     status = scratch.path / ".flamestream" / "job" / "status.json"
-    eventually(lambda: status.exists() and json.loads(status.read_text())["epoch"] >= 2, "it has committed", within=60)
+    eventually(
+        lambda: status.exists() and json.loads(status.read_text())["epoch"] >= 2,
+        "it has committed",
+        within=60,
+    )
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert "drained" in said
@@ -53,7 +58,9 @@ def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(scratch: Scr
     assert "code is not that which job 'job' ran with last" in refused.text and "--changed" in refused.text
 
     other = scratch.type("audit", "job.yaml")
-    assert other.code == ExitCode.JOB_FAILED and "the job began with" in other.text and "lost" not in other.text
+    assert (
+        other.code == ExitCode.JOB_FAILED and "the job began with" in other.text and "lost" not in other.text
+    )
 
     assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
     scratch.write("rates.py", "RATE = 1\n")

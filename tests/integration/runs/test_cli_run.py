@@ -1,4 +1,5 @@
-"""`flamestream run` and what watches it, for real: processes, a real ZooKeeper, real kills. Workers are plain processes here."""
+"""`flamestream run` and what watches it, for real: processes, a real ZooKeeper, real kills. Workers are plain
+processes here."""
 
 import os
 import signal
@@ -24,7 +25,9 @@ from support.runs.site import Site, ended
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     runtime = Path(__file__).parents[3] / "runtime"
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(runtime), os.environ.get("PYTHONPATH", "")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(runtime), os.environ.get("PYTHONPATH", "")]))
+    )
     found = Site(tmp_path)
     yield found
     found.close()
@@ -35,7 +38,8 @@ def test_what_a_job_writes_is_for_its_owner_alone(site: Site) -> None:
     site.write("{count: 2000}")
     before = set(site.path.rglob("*"))
     ended(site.start())
-    made = {file for file in set(site.path.rglob("*")) - before if "__pycache__" not in file.parts}  # Python's own, of the application
+    # Python's own, of the application
+    made = {file for file in set(site.path.rglob("*")) - before if "__pycache__" not in file.parts}
     assert {file.name for file in made} >= {"out", "snapshots", "zookeeper", "logs", "status.json"}
     assert [str(file) for file in made if file.stat().st_mode & 0o077] == []
 
@@ -46,7 +50,12 @@ def test_a_bounded_job_completes_and_its_audit_is_clean(site: Site, guarantee: s
     code, answer = ended(site.start())
     assert (code, answer["outcome"]) == (ExitCode.OK, "completed")
     audit = site.audit()
-    assert (audit["clean"], audit["complete"], audit["records"], audit["verdict"]["delivered"]) == (True, True, 2000, 2000)
+    assert (audit["clean"], audit["complete"], audit["records"], audit["verdict"]["delivered"]) == (
+        True,
+        True,
+        2000,
+        2000,
+    )
 
 
 def test_a_completed_job_ends_at_once_when_it_is_started_again(site: Site) -> None:
@@ -87,7 +96,10 @@ def test_a_drained_job_has_delivered_everything_that_entered(site: Site, guarant
     assert (audit["verdict"]["not_due"], audit["bounds"]["held"]) == (0, 0), "nothing was under way"
     max((site.path / "out").glob("*.log"), key=lambda log: log.stat().st_size).unlink()
     damaged = site.audit()
-    assert damaged["verdict"]["lost"] == audit["verdict"]["delivered"] - damaged["verdict"]["delivered"] > 0 and not damaged["clean"]
+    assert (
+        damaged["verdict"]["lost"] == audit["verdict"]["delivered"] - damaged["verdict"]["delivered"] > 0
+        and not damaged["clean"]
+    )
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])
@@ -98,14 +110,19 @@ def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) ->
     code, answer = site.ask("drill", "job.yaml", "--kill", "worker", "--times", "2", "--after", "0.3")
     assert code == ExitCode.OK, answer
     found = answer["audit"]
-    assert found["clean"] and found["delivered"] > 0 and not (found["lost"] or found["foreign"] or found["reordered"]), answer
+    assert (
+        found["clean"]
+        and found["delivered"] > 0
+        and not (found["lost"] or found["foreign"] or found["reordered"])
+    ), answer
     assert guarantee == "at-least-once" or not found["doubled"]
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
 
 
 def test_a_source_that_waits_beside_a_timed_one_pledges_where_a_sink_forgets(site: Site) -> None:
-    """`discard` does not say what it was given, so what the idle source promised is in its journal. No audit takes it for records."""
+    """`discard` does not say what it was given, so what the idle source promised is in its journal. No audit
+    takes it for records."""
     site.write("{rate: 1000}", guarantee="at-least-once")
     lines = site.path / "lines"
     lines.mkdir()
@@ -117,7 +134,9 @@ def test_a_source_that_waits_beside_a_timed_one_pledges_where_a_sink_forgets(sit
         + "  journal: {folder: journal, keep: true}\n"
     )
     application.write_text(
-        application.read_text().replace('source("numbers")', 'source("numbers").merge(graph.source("more").map(int))')
+        application.read_text().replace(
+            'source("numbers")', 'source("numbers").merge(graph.source("more").map(int))'
+        )
         + 'numbers.sink("nothing")\n'
     )
     run = site.start()
@@ -130,8 +149,12 @@ def test_a_source_that_waits_beside_a_timed_one_pledges_where_a_sink_forgets(sit
     assert ended(run)[0] == ExitCode.OK
     entries = _journalled(site)
     front = FrontSettings(_front(site), SourceName("more"), timed=False)
-    recorded = RecordedSource("sums", front, {}, JournalConfig(folder=str(site.path / "journal"), keep=True)).entries()
-    assert any(entry.is_pledge for entry in entries) and recorded == [entry for entry in entries if entry.count]
+    recorded = RecordedSource(
+        "sums", front, {}, JournalConfig(folder=str(site.path / "journal"), keep=True)
+    ).entries()
+    assert any(entry.is_pledge for entry in entries) and recorded == [
+        entry for entry in entries if entry.count
+    ]
 
 
 def _front(site: Site) -> FrontId:
@@ -166,7 +189,12 @@ def test_a_drill_of_a_job_that_has_completed_or_stopped_or_never_ran_proves_noth
     assert (code, answer["reason"]) == (ExitCode.USAGE, "JobNotFound")
     assert ended(site.start())[0] == ExitCode.OK
     code, answer = site.ask("drill", "job.yaml", "--times", "3")
-    assert (code, answer["phase"], answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "Inconclusive", "Completed", 0)
+    assert (code, answer["phase"], answer["reason"], answer["done"]) == (
+        ExitCode.UNPROVEN,
+        "Inconclusive",
+        "Completed",
+        0,
+    )
 
 
 def test_a_drill_of_an_idle_job_kills_nobody(site: Site) -> None:
@@ -179,7 +207,12 @@ def test_a_drill_of_an_idle_job_kills_nobody(site: Site) -> None:
     site.running(epoch=0)
     before = site.status()["pids"]
     code, answer = site.ask("drill", "job.yaml")
-    assert (code, answer["phase"], answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "Inconclusive", "Idle", 0)
+    assert (code, answer["phase"], answer["reason"], answer["done"]) == (
+        ExitCode.UNPROVEN,
+        "Inconclusive",
+        "Idle",
+        0,
+    )
     assert site.status()["pids"] == before
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
@@ -189,7 +222,9 @@ def test_a_drill_of_output_that_cannot_be_read_back_is_refused_first_or_measures
     with ConsumerServer() as consumer:
         site.write("{rate: 500}")
         text = (
-            (site.path / "job.yaml").read_text().replace("files: {path: out, fsync: false}", f"socket: {{address: '{consumer.address}'}}")
+            (site.path / "job.yaml")
+            .read_text()
+            .replace("files: {path: out, fsync: false}", f"socket: {{address: '{consumer.address}'}}")
         )
         (site.path / "job.yaml").write_text(text)
         run = site.start()
@@ -200,7 +235,9 @@ def test_a_drill_of_output_that_cannot_be_read_back_is_refused_first_or_measures
         code, answer = site.ask("drill", "job.yaml", "--no-audit", "--kill", "coordinator", "--after", "0.3")
         assert (code, answer["reason"], answer["done"]) == (ExitCode.UNPROVEN, "NotAudited", 1)
         fault = answer["faults"][0]
-        assert fault["outputGapMs"] is not None, "the workers tell the next coordinator what the last one knew"
+        assert fault["outputGapMs"] is not None, (
+            "the workers tell the next coordinator what the last one knew"
+        )
         assert (fault["seen"], fault["gapResolutionMs"]) == ("gone", 100)
         run.send_signal(signal.SIGTERM)
         assert ended(run)[0] == ExitCode.OK
@@ -222,12 +259,19 @@ def test_status_names_the_processes_and_says_when_the_coordinator_is_down(site: 
     run = site.start()
     site.running()
     status = site.status()
-    assert (status["running"], status["coordinator_alive"], status["processes"]["launcher"]) == (True, True, run.pid)
+    assert (status["running"], status["coordinator_alive"], status["processes"]["launcher"]) == (
+        True,
+        True,
+        run.pid,
+    )
     assert len(status["pids"]) == 3
     coordinator = status["processes"]["coordinator"]
     suspend(coordinator)
     try:
-        down = eventually(lambda: None if (now := site.status())["coordinator_alive"] else now, "status notices a silent coordinator")
+        down = eventually(
+            lambda: None if (now := site.status())["coordinator_alive"] else now,
+            "status notices a silent coordinator",
+        )
         assert "the coordinator is down" in down["state"]
     finally:
         os.kill(coordinator, signal.SIGCONT)
@@ -238,10 +282,16 @@ def test_a_launcher_that_is_killed_takes_everything_with_it(site: Site) -> None:
     run = site.start()
     site.running()
     status = site.status()
-    processes = [*status["pids"].values(), status["processes"]["coordinator"], status["processes"]["zookeeper"]]
+    processes = [
+        *status["pids"].values(),
+        status["processes"]["coordinator"],
+        status["processes"]["zookeeper"],
+    ]
     kill(run.pid)
     run.wait()
-    eventually(lambda: not any(alive(pid) for pid in processes), "everything that the launcher started is gone")
+    eventually(
+        lambda: not any(alive(pid) for pid in processes), "everything that the launcher started is gone"
+    )
     assert "was cut off" in site.status()["state"]
     again = site.start()
     site.running(attempt=status["status"]["attempt"] + 1)

@@ -1,4 +1,5 @@
-"""What a job says of its servers: `flamestream status` while one is away, and how a job ends that one refuses."""
+"""What a job says of its servers: `flamestream status` while one is away, and how a job ends that one
+refuses."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -39,7 +40,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
     with ExitStack() as stack:
 
         def made(sink: dict[str, Any], **generator: int) -> CliJob:
-            spec = {"sources": {"numbers": {"generator": generator}}, "sinks": {"out": sink}, "workers": {"replicas": 2, "slots": 16}}
+            spec = {
+                "sources": {"numbers": {"generator": generator}},
+                "sinks": {"out": sink},
+                "workers": {"replicas": 2, "slots": 16},
+            }
             job = CliJob(tmp_path, application, spec, spark=False)
             stack.callback(job.close)
             return job
@@ -54,7 +59,14 @@ def server() -> Iterator[PostgresServer]:
 
 
 def table(server: PostgresServer) -> dict[str, Any]:
-    return {"postgres": {"dsn": server.dsn, "table": "sums", "columns": {"n": "n", "total": "total"}, "history": "history"}}
+    return {
+        "postgres": {
+            "dsn": server.dsn,
+            "table": "sums",
+            "columns": {"n": "n", "total": "total"},
+            "history": "history",
+        }
+    }
 
 
 def problems(job: CliJob) -> str:
@@ -69,7 +81,9 @@ def count(server: PostgresServer) -> int:
     return found  # type: ignore[return-value]  # it is an int
 
 
-def test_a_server_that_is_away_is_in_the_status_until_it_is_back_and_nothing_is_lost(make: Make, server: PostgresServer) -> None:
+def test_a_server_that_is_away_is_in_the_status_until_it_is_back_and_nothing_is_lost(
+    make: Make, server: PostgresServer
+) -> None:
     server.execute("CREATE TABLE sums (n bigint, total bigint)")
     job = make(table(server), count=6000, rate=1000)
     with explained(job):
@@ -88,12 +102,16 @@ def test_a_server_that_is_away_is_in_the_status_until_it_is_back_and_nothing_is_
         assert job.audit()["clean"]
 
 
-def test_a_job_that_its_server_refuses_ends_with_what_to_do_and_does_it_when_it_is_done(make: Make, server: PostgresServer) -> None:
+def test_a_job_that_its_server_refuses_ends_with_what_to_do_and_does_it_when_it_is_done(
+    make: Make, server: PostgresServer
+) -> None:
     job = make(table(server), count=600)
     with explained(job):
         job.start()
         code, answer = job.end()
-        assert (code, answer["outcome"], answer["category"]) == (ExitCode.JOB_FAILED, "failed", "user"), answer
+        assert (code, answer["outcome"], answer["category"]) == (ExitCode.JOB_FAILED, "failed", "user"), (
+            answer
+        )
         assert "there is no table sums; create it" in answer["message"]
         status = job.status()
         assert status is not None and "there is no table sums" in status.message, status
@@ -105,11 +123,17 @@ def test_a_job_that_its_server_refuses_ends_with_what_to_do_and_does_it_when_it_
 
 
 @pytest.mark.parametrize("form", ["transactional", "low-latency"])
-def test_a_kafka_sink_whose_control_topic_was_deleted_is_not_written_again(make: Make, broker: Broker, form: str) -> None:
+def test_a_kafka_sink_whose_control_topic_was_deleted_is_not_written_again(
+    make: Make, broker: Broker, form: str
+) -> None:
     """The snapshot knows what was delivered, and that nobody else does any more."""
     topic = broker.topic(1)
     control = f"control-{topic}"
-    job = make({"kafka": {"brokers": broker.address, "topic": topic, "form": form, "control": control}}, count=100_000, rate=1000)
+    job = make(
+        {"kafka": {"brokers": broker.address, "topic": topic, "form": form, "control": control}},
+        count=100_000,
+        rate=1000,
+    )
     with explained(job):
         job.start()
         eventually(lambda: job.running().epoch >= 2, "epochs are committed")

@@ -1,7 +1,9 @@
-"""The audit of the audit where users look: the damages of the table, left in a real PostgreSQL, Redis, Kafka and folder of events.
+"""The audit of the audit where users look: the damages of the table, left in a real PostgreSQL, Redis, Kafka
+and folder of events.
 
-A damage is done to what a run has delivered, before a sink keeps it. What hands do to rows, entries and records afterwards is in
-test_places_postgres.py, test_places_redis.py, test_places_kafka.py and test_places_events.py.
+A damage is done to what a run has delivered, before a sink keeps it. What hands do to rows, entries and
+records afterwards is in test_places_postgres.py, test_places_redis.py, test_places_kafka.py and
+test_places_events.py.
 """
 
 from collections.abc import Iterator, Mapping
@@ -57,7 +59,10 @@ def looked_at(past: PastRun, folder: Path, sink: dict[str, Any]) -> tuple[Report
 def told(report: Report, place: PlaceVerdict, says: Says) -> None:
     """What differs is not clean, and is told in words."""
     wrong = says.keys() - {"not_due", "missing"}
-    assert (place.clean, report.clean and report.kept) == (not wrong, not wrong and report.verdict.clean and not report.input[0].problems)
+    assert (place.clean, report.clean and report.kept) == (
+        not wrong,
+        not wrong and report.verdict.clean and not report.input[0].problems,
+    )
     text = sentence(report)
     assert f"{place.place} ({place.stands:,} there): " in text
     for kind, count in says.items():
@@ -72,10 +77,12 @@ def of_places(says: Says, *unseen: str) -> Says:
 
 
 def named(*damages: Damage) -> Any:
-    return pytest.mark.parametrize("damage", damages, ids=[damage.name.replace(" ", "-") for damage in damages])
+    return pytest.mark.parametrize(
+        "damage", damages, ids=[damage.name.replace(" ", "-") for damage in damages]
+    )
 
 
-# --- PostgreSQL ---------------------------------------------------------------------------------------------------------------------
+# --- PostgreSQL ---------------------------------------------------------------------------------------------
 
 
 def table(server: PostgresServer, *, key: bool = False, history: bool = True) -> dict[str, Any]:
@@ -84,7 +91,9 @@ def table(server: PostgresServer, *, key: bool = False, history: bool = True) ->
     more: dict[str, Any] = {"key": ["word"]} if key else {}
     more |= {"history": f"{name}_history"} if history else {}
     columns = {"word": "0", "count": "1"}
-    return {"postgres": {"dsn": server.dsn, "table": name, "columns": columns, "state": f"{name}_state", **more}}
+    return {
+        "postgres": {"dsn": server.dsn, "table": name, "columns": columns, "state": f"{name}_state", **more}
+    }
 
 
 ROWS: Mapping[str, Says] = {
@@ -144,13 +153,17 @@ def test_a_table_that_differs_from_its_history(server: PostgresServer, tmp_path:
     past = finished()
     job = past.leave(tmp_path, sink)
     name = sink["postgres"]["table"]
-    server.execute(f"DELETE FROM {name} WHERE word = 'oak'", f"UPDATE {name} SET count = '3' WHERE word = 'elm'")
+    server.execute(
+        f"DELETE FROM {name} WHERE word = 'oak'", f"UPDATE {name} SET count = '3' WHERE word = 'elm'"
+    )
     report = audited(job, past.last_commit())
     assert counts_of(report.verdict) == {}
     assert counts_of(report.places[0]) == {"lost": 1, "changed": 1}
     assert not report.clean and not report.kept
     assert "lost: row word='oak' is not there; the reference has count=4" in sentence(report)
-    assert "changed: row word='elm' has count='3', an older value; the reference has count=4" in sentence(report)
+    assert "changed: row word='elm' has count='3', an older value; the reference has count=4" in sentence(
+        report
+    )
     assert report.first_difference.startswith(f"in sink 'counts', table {name}")
 
 
@@ -171,7 +184,7 @@ def damage_of(name: str) -> Damage:
     return next(damage for damage in [*OUTPUT, *BOUNDS, *RIGHT] if damage.name == name)
 
 
-# --- Redis --------------------------------------------------------------------------------------------------------------------------
+# --- Redis --------------------------------------------------------------------------------------------------
 
 
 def entries(server: RedisServer, **settings: Any) -> dict[str, Any]:
@@ -189,23 +202,29 @@ def test_in_a_stream(damage: Damage, redis: RedisServer, tmp_path: Path) -> None
 
 
 @named(damage_of("wrong value"), damage_of("swapped within a key"), damage_of("completed"))
-def test_in_a_stream_of_which_nothing_else_is_known(damage: Damage, redis: RedisServer, tmp_path: Path) -> None:
+def test_in_a_stream_of_which_nothing_else_is_known(
+    damage: Damage, redis: RedisServer, tmp_path: Path
+) -> None:
     report, place = looked_at(damage.past(), tmp_path, entries(redis, form="stream"))
     assert place.alone
     assert counts_of(report.verdict) == counts_of(place) == damage.says
 
 
-@named(damage_of("last run lost"), damage_of("wrong value"), damage_of("foreign item"), damage_of("completed"))
+@named(
+    damage_of("last run lost"), damage_of("wrong value"), damage_of("foreign item"), damage_of("completed")
+)
 def test_in_a_hash(damage: Damage, redis: RedisServer, tmp_path: Path) -> None:
     past = damage.past()
-    report, place = looked_at(past, tmp_path, entries(redis, form="hash", field="0", value="1", history="bundles"))
+    report, place = looked_at(
+        past, tmp_path, entries(redis, form="hash", field="0", value="1", history="bundles")
+    )
     assert counts_of(report.verdict) == damage.says
     right, now = last_of_each_word(finished()), last_of_each_word(past)
     changed = sum(now[word] != right[word] for word in right)
     assert counts_of(place) == ({"changed": changed} if changed else {})
 
 
-# --- Kafka --------------------------------------------------------------------------------------------------------------------------
+# --- Kafka --------------------------------------------------------------------------------------------------
 
 
 def topic(broker: Broker) -> dict[str, Any]:
@@ -214,8 +233,11 @@ def topic(broker: Broker) -> dict[str, Any]:
     return {"kafka": {"brokers": broker.address, **settings}}
 
 
-RECORDS: Mapping[str, Says] = {"going on, wrong value above the bound": {"lost": 1, "foreign": 1, "not_due": 8}}
-"""A record says which item it is: so one with a wrong value stands for the right one, which is not any more to come."""
+RECORDS: Mapping[str, Says] = {
+    "going on, wrong value above the bound": {"lost": 1, "foreign": 1, "not_due": 8}
+}
+"""A record says which item it is: so one with a wrong value stands for the right one, which is not any more
+to come."""
 
 
 @named(*OUTPUT, *BOUNDS, *RIGHT)
@@ -230,7 +252,7 @@ def test_in_a_topic(damage: Damage, broker: Broker, tmp_path: Path) -> None:
     assert counts_of(report.verdict) == {kind: count for kind, count in as_said.items() if count}
 
 
-# --- events -------------------------------------------------------------------------------------------------------------------------
+# --- events -------------------------------------------------------------------------------------------------
 
 
 EVENTS: Mapping[str, Says] = {

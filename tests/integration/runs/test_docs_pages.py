@@ -1,4 +1,5 @@
-"""Tutorials and how-to pages, typed from top to bottom as a reader does: each command says what the page shows.
+"""Tutorials and how-to pages, typed from top to bottom as a reader does: each command says what the page
+shows.
 
 Workers are plain processes (`--no-spark`) where Spark is not the point.
 """
@@ -14,7 +15,10 @@ from support.docs.typed import Terminal, fits, plain, session
 FORMS = forms(blocks())
 TYPED = [block for block in blocks() if FORMS.get(block.name) == "typed"]
 ON_SPARK = {"results-in-spark.md"}
-PAGES = [pytest.param(page, marks=pytest.mark.spark if page in ON_SPARK else ()) for page in sorted({block.file for block in TYPED})]
+PAGES = [
+    pytest.param(page, marks=pytest.mark.spark if page in ON_SPARK else ())
+    for page in sorted({block.file for block in TYPED})
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -27,6 +31,8 @@ def test_a_page_does_what_it_shows(page: str, tmp_path: Path) -> None:
                 continue
             for command, shown in session(block):
                 said = terminal.type(command)
-                assert fits(said, shown), f"{page}:{block.line}: $ {command}\nsays\n{plain(said)}\nand not\n{plain(shown)}"
+                assert fits(said, shown), (
+                    f"{page}:{block.line}: $ {command}\nsays\n{plain(said)}\nand not\n{plain(shown)}"
+                )
     finally:
         terminal.close()

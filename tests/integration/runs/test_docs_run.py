@@ -1,7 +1,8 @@
-"""The docs' examples that need nothing but a machine, as a new user types them: what stands on the page is what is run.
+"""The docs' examples that need nothing but a machine, as a new user types them: what stands on the page is
+what is run.
 
-Two things differ: workers are plain processes (`--no-spark`) where Spark is not the point, and folders stand in the place of S3. The table
-is tests/support/docs/doc_table.py.
+Two things differ: workers are plain processes (`--no-spark`) where Spark is not the point, and folders stand
+in the place of S3. The table is tests/support/docs/doc_table.py.
 """
 
 import json
@@ -60,16 +61,23 @@ def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path)
     scratch.write("orders.py", block("files.md", "# orders.py"))
     manifest = re.sub(r"s3://shop/(\w+)\?endpoint=[^\"]*", r"\1", block("files.md", "# job.yaml"))
     scratch.write("job.yaml", manifest.replace('path: "totals"', 'path: "out"'))
-    scratch.write("orders/1.jsonl", "".join(json.dumps({"customer": f"c{n % 3}", "cents": n}) + "\n" for n in range(30)))
+    scratch.write(
+        "orders/1.jsonl", "".join(json.dumps({"customer": f"c{n % 3}", "cents": n}) + "\n" for n in range(30))
+    )
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
     epochs = tmp_path / "state" / "manifests"
-    eventually(lambda: epochs.is_dir() and any(epochs.iterdir()) and scratch.type("cat", "totals", "job.yaml").text.count("\n") == 30,
+    eventually(lambda: epochs.is_dir() and any(epochs.iterdir())
+        and scratch.type("cat", "totals", "job.yaml").text.count("\n") == 30,
                "all totals are there", within=90)  # fmt: skip
     run.terminate()
     run.communicate(timeout=60)
     assert run.returncode == ExitCode.OK
     read = subprocess.run(
-        [sys.executable, "-c", block("files.md", "import glob")], cwd=tmp_path, text=True, capture_output=True, check=False
+        [sys.executable, "-c", block("files.md", "import glob")],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert read.returncode == 0, read.stderr
     assert "customer: string" in read.stdout and "cents: int64" in read.stdout
@@ -79,12 +87,18 @@ def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path)
 def test_a_job_that_begins_with_a_history_and_is_run_again_as_a_batch(first_job: Scratch) -> None:
     """The commands of the page about runners."""
     (first_job.path / "history").mkdir()
-    pq.write_table(pa.table({"name": ["x.txt", "y.txt"], "text": ["to fly", "to be"]}), first_job.path / "history" / "h.parquet")
+    pq.write_table(
+        pa.table({"name": ["x.txt", "y.txt"], "text": ["to fly", "to be"]}),
+        first_job.path / "history" / "h.parquet",
+    )
     for words in commands(block("runners.md", "flamestream bootstrap")):
         said = first_job.type(*words, *(["--no-spark"] if words[0] == "run" else []), within=300)
         assert said.code == ExitCode.OK, f"{words}: {said.text}"
     told = first_job.type("cat", "index", "job.yaml").text
-    assert max(json.loads(line)["documents"] for line in told.splitlines() if json.loads(line)["word"] == "to") == 3
+    assert (
+        max(json.loads(line)["documents"] for line in told.splitlines() if json.loads(line)["word"] == "to")
+        == 3
+    )
     assert "0 lost, 0 doubled" in first_job.type("audit", "job.yaml").text
     stream, batch = commands(block("runners.md", "flamestream run job.yaml"))
     assert first_job.type("reset", "job.yaml", "--yes").code == ExitCode.OK
@@ -99,21 +113,36 @@ def test_the_cells_of_the_page_about_tables(first_job: Scratch) -> None:
     assert first_job.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
     epoch = json.loads(first_job.type("snapshots", "list", "job.yaml", "--json").text)[-1]["epoch"]
     session = (
-        "import os, sys\nfrom pyspark.sql import SparkSession\nos.environ['PYSPARK_PYTHON'] = sys.executable\n"
+        "import os, sys\nfrom pyspark.sql import SparkSession\nos.environ['PYSPARK_PYTHON'] = "
+        "sys.executable\n"
         "spark = SparkSession.builder.master('local[2]').config('spark.ui.enabled', 'false').getOrCreate()\n"
     )
-    cells = [block("spark-tables.md", begins) for begins in ("from flamestream.spark.tables", "state = ", "index = ")]
+    cells = [
+        block("spark-tables.md", begins)
+        for begins in ("from flamestream.spark.tables", "state = ", "index = ")
+    ]
     told = (
-        "print('STATE', state.count(), 'INDEX', index.count(), 'THEN', yesterday.count(), 'COLUMNS', 'word' in yesterday.columns)\n"
+        "print('STATE', state.count(), 'INDEX', index.count(), 'THEN', yesterday.count(), 'COLUMNS', 'word' "
+        "in yesterday.columns)\n"
         "try:\n    job().option('sink', 'index').option('epoch', 4711).load().count()\n"
         "except Exception as error:\n    print('UNKNOWN', error)\n"
-        "spark.createDataFrame([(1, 2, 'a'), (1, 1, 'b')], 'day int, id int, what string').createOrReplaceTempView('sales')\n"
+        "spark.createDataFrame([(1, 2, 'a'), (1, 1, 'b')], 'day int, id int, what "
+        "string').createOrReplaceTempView('sales')\n"
     )
     saved = block("spark-tables.md", "from flamestream.spark.frames.saved_input")
     script = first_job.write("cells.py", "\n".join([session, *cells, told, saved]).replace("41", str(epoch)))
     began = time.monotonic()
-    done = subprocess.run([sys.executable, str(script)], cwd=first_job.path, text=True, capture_output=True, check=False, env=ENVIRONMENT)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=first_job.path,
+        text=True,
+        capture_output=True,
+        check=False,
+        env=ENVIRONMENT,
+    )
     assert done.returncode == 0, f"after {time.monotonic() - began:.0f} s: {done.stderr[-3000:]}"
     assert re.search(r"STATE 6 INDEX 7 THEN 7 COLUMNS False", done.stdout), done.stdout
-    assert "no snapshot of epoch 4711 of job 'inverted-index'" in done.stdout and "snapshots list" in done.stdout
+    assert (
+        "no snapshot of epoch 4711 of job 'inverted-index'" in done.stdout and "snapshots list" in done.stdout
+    )
     assert pq.read_table(first_job.path / "sales-input").column("what").to_pylist() == ["b", "a"]

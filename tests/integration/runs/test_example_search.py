@@ -1,4 +1,5 @@
-"""The example from Kafka to a page: what was written to the topic is found on the page, also behind the death of a worker."""
+"""The example from Kafka to a page: what was written to the topic is found on the page, also behind the death
+of a worker."""
 
 import contextlib
 import subprocess
@@ -31,7 +32,9 @@ class SearchJob(CliJob):
         spec["sources"]["docs"]["kafka"] |= {"brokers": broker.address, "topic": topic}
         spec["sinks"]["index"]["postgres"]["dsn"] = server.dsn
         spec["journal"] = {"folder": str(folder / "journal"), "fsync": False}
-        own = {name: part for name, part in spec.items() if name in ("sources", "sinks", "journal", "workers")}
+        own = {
+            name: part for name, part in spec.items() if name in ("sources", "sinks", "journal", "workers")
+        }
         super().__init__(folder, EXAMPLES / "kafka_search.py", own, spark=False)
 
     def output_bytes(self) -> int:
@@ -42,7 +45,11 @@ class SearchJob(CliJob):
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
     with postgres() as made:
-        comment = next(line for line in (EXAMPLES / "kafka_search.yaml").read_text().splitlines() if "CREATE TABLE" in line)
+        comment = next(
+            line
+            for line in (EXAMPLES / "kafka_search.yaml").read_text().splitlines()
+            if "CREATE TABLE" in line
+        )
         made.execute(comment.partition('"')[2].rstrip('"'))
         yield made
 
@@ -58,16 +65,24 @@ def search_page(dsn: str) -> Iterator[str]:
             process.kill()
 
 
-def test_what_is_written_to_the_topic_is_found_on_the_page(broker: Broker, server: PostgresServer, tmp_path: Path) -> None:
+def test_what_is_written_to_the_topic_is_found_on_the_page(
+    broker: Broker, server: PostgresServer, tmp_path: Path
+) -> None:
     topic = broker.topic(3)
-    with contextlib.closing(SearchJob(tmp_path, broker, server, topic)) as job, search_page(server.dsn) as address, explained(job):
+    with (
+        contextlib.closing(SearchJob(tmp_path, broker, server, topic)) as job,
+        search_page(server.dsn) as address,
+        explained(job),
+    ):
         job.start("--drain")
         job.running()
         _write(broker, topic, "1.txt")
         eventually(lambda: _found(address, "be") == ["1.txt (be: 1, 5)"], "the first document")
         Killer(job, [(0.0, Role.WORKER)], 1, 1).run()
         _write(broker, topic, "2.txt", "3.txt")
-        eventually(lambda: _found(address, "be") == ["1.txt (be: 1, 5)", "2.txt (be: 2)"], "the second document")
+        eventually(
+            lambda: _found(address, "be") == ["1.txt (be: 1, 5)", "2.txt (be: 2)"], "the second document"
+        )
         eventually(lambda: _found(address, "not quick") == ["3.txt (not: 0; quick: 1)"], "the third document")
         assert _found(address, "not be") == ["1.txt (be: 1, 5; not: 3)"]
         assert _found(address, "nowhere") == []

@@ -1,4 +1,5 @@
-"""A function that never returns ends its worker, again and again, and then the job, with its name: not in silence for ever."""
+"""A function that never returns ends its worker, again and again, and then the job, with its name: not in
+silence for ever."""
 
 import re
 from collections.abc import Iterator
@@ -42,5 +43,6 @@ def test_a_function_that_never_returns_ends_the_job_with_its_name(job: LocalJob)
     assert job.ended() == 1, job.logs()
     status = eventually(job.status, "a last status")
     assert (status.outcome, status.category) == ("failed", "user")
-    where = rf"a function did not return: {re.escape(job.file.name)}:[56] in number"  # whichever line of its loop it was seen at
+    # whichever line of its loop it was seen at
+    where = rf"a function did not return: {re.escape(job.file.name)}:[56] in number"
     assert re.search(where, status.message)

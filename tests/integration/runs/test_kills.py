@@ -1,7 +1,8 @@
-"""Real kills: the inverted index on a real Spark, with everything that it consists of killed at random moments of its output.
+"""Real kills: the inverted index on a real Spark, with everything that it consists of killed at random
+moments of its output.
 
-Every run ends with the reference's bytes: nothing lost, doubled or reordered, whoever died when. `make test` has 28 kills; `make
-test-long` has more than a hundred.
+Every run ends with the reference's bytes: nothing lost, doubled or reordered, whoever died when. `make test`
+has 28 kills; `make test-long` has more than a hundred.
 """
 
 import signal
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.spark
 INDEX = REPOSITORY / "examples" / "inverted_index.py"
 LINES = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 W, S, C, D, E, J, L, Z = (
-    Role.WORKER, Role.STANDBY, Role.COORDINATOR, Role.DAEMON, Role.EXECUTOR, Role.DRIVER, Role.LAUNCHER, Role.ZOMBIE,
+    Role.WORKER, Role.STANDBY, Role.COORDINATOR, Role.DAEMON, Role.EXECUTOR, Role.DRIVER, Role.LAUNCHER,
+    Role.ZOMBIE,
 )  # fmt: skip
 LOCAL = [W, W, W, W, S, C, C, D, J, L]
 JOURNALLED = [W, W, W, W, C, D, L, Z]
@@ -40,7 +42,11 @@ def make(tmp_path: Path) -> Iterator[Make]:
     with ExitStack() as stack:
 
         def made(application: Path, source: dict[str, Any], **changes: Any) -> CliJob:
-            spec = {"sources": {"docs": source}, "sinks": {"index": {"files": {"path": "index", "fsync": False}}}, **changes}
+            spec = {
+                "sources": {"docs": source},
+                "sinks": {"index": {"files": {"path": "index", "fsync": False}}},
+                **changes,
+            }
             job = CliJob(tmp_path, application, spec)
             stack.callback(job.close)
             return job
@@ -56,10 +62,17 @@ def expected(application: Path, records: Sequence[Any]) -> list[bytes]:
 
 def check_audit(job: CliJob, records: int, results: int, *, complete: bool) -> None:
     audit = job.audit()
-    assert (audit["clean"], audit["complete"], audit["records"], audit["verdict"]["delivered"]) == (True, complete, records, results), audit
+    assert (audit["clean"], audit["complete"], audit["records"], audit["verdict"]["delivered"]) == (
+        True,
+        complete,
+        records,
+        results,
+    ), audit
 
 
-def survive_on_a_list_of_files(make: Make, folder: Path, count: int, seed: int, roles: Sequence[Role], **changes: Any) -> None:
+def survive_on_a_list_of_files(
+    make: Make, folder: Path, count: int, seed: int, roles: Sequence[Role], **changes: Any
+) -> None:
     """A timed source: the files of a folder, in the order of their names."""
     records = Folder(folder / "docs").add(range(count))
     wanted = expected(INDEX, records)
@@ -81,7 +94,13 @@ def survive_on_a_socket(make: Make, folder: Path, count: int, seed: int, roles: 
     with SocketServer([line.encode() for line in lines], held=True) as server:
         journal = {"folder": str(folder / "journal"), "fsync": False, "keep": True}
         job = make(LINES, {"socket": {"address": server.address}}, journal=journal)
-        killer = Killer(job, drawn(seed, roles), sum(map(len, wanted)), seed, meanwhile=lambda part: server.grow_to(part + 0.05))
+        killer = Killer(
+            job,
+            drawn(seed, roles),
+            sum(map(len, wanted)),
+            seed,
+            meanwhile=lambda part: server.grow_to(part + 0.05),
+        )
         with explained(job, killer):
             job.start()
             killer.run()
@@ -92,32 +111,47 @@ def survive_on_a_socket(make: Make, folder: Path, count: int, seed: int, roles: 
     assert killer.kills == len([role for role in roles if role is not Z])
 
 
-def survive_on_a_followed_folder(make: Make, folder: Path, count: int, seed: int, roles: Sequence[Role]) -> None:
+def survive_on_a_followed_folder(
+    make: Make, folder: Path, count: int, seed: int, roles: Sequence[Role]
+) -> None:
     """Files appear while the job runs; which is seen when is chance, and journalled."""
     docs = Folder(folder / "docs")
     wanted = expected(INDEX, [docs.made(number) for number in range(count)])
     total = sum(map(len, wanted))
     journal = {"folder": str(folder / "journal"), "fsync": False, "keep": True}
-    job = make(INDEX, {"files": {"path": "docs", "follow": True}}, journal=journal, workers={"replicas": 2, "standby": 1, "slots": 64})
-    killer = Killer(job, drawn(seed, roles), total, seed, meanwhile=lambda part: docs.grow_to(count, part + 0.05))
+    job = make(
+        INDEX,
+        {"files": {"path": "docs", "follow": True}},
+        journal=journal,
+        workers={"replicas": 2, "standby": 1, "slots": 64},
+    )
+    killer = Killer(
+        job, drawn(seed, roles), total, seed, meanwhile=lambda part: docs.grow_to(count, part + 0.05)
+    )
     with explained(job, killer):
         job.start("--drain")
         killer.run()
         docs.grow_to(count, 1)
-        eventually(lambda: len(job.delivered("index")) >= len(wanted), "all documents are through", within=120)
+        eventually(
+            lambda: len(job.delivered("index")) >= len(wanted), "all documents are through", within=120
+        )
         job.running()
         job.signal(signal.SIGTERM)
         assert job.end()[1]["outcome"] == "drained"
         changes = job.delivered("index")
         order = list(dict.fromkeys(change.document for change in changes))
         assert sorted(order) == [name(number) for number in range(count)]
-        assert canonical(changes) == expected(INDEX, [docs.made(int(found.removesuffix(".txt"))) for found in order])
+        assert canonical(changes) == expected(
+            INDEX, [docs.made(int(found.removesuffix(".txt"))) for found in order]
+        )
         check_audit(job, count, len(wanted), complete=False)
     assert killer.kills == len(roles)
 
 
 def test_a_list_of_files(make: Make, tmp_path: Path) -> None:
-    survive_on_a_list_of_files(make, tmp_path, 1500, 1, LOCAL, workers={"replicas": 2, "standby": 1, "slots": 64})
+    survive_on_a_list_of_files(
+        make, tmp_path, 1500, 1, LOCAL, workers={"replicas": 2, "standby": 1, "slots": 64}
+    )
 
 
 def test_a_socket_with_a_journal(make: Make, tmp_path: Path) -> None:
@@ -135,7 +169,9 @@ def test_lost_executors(make: Make, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_a_list_of_files_for_long(make: Make, tmp_path: Path, seed: int) -> None:
-    survive_on_a_list_of_files(make, tmp_path, 6000, seed, LOCAL * 2, workers={"replicas": 2, "standby": 1, "slots": 64})
+    survive_on_a_list_of_files(
+        make, tmp_path, 6000, seed, LOCAL * 2, workers={"replicas": 2, "standby": 1, "slots": 64}
+    )
 
 
 @pytest.mark.slow
@@ -153,4 +189,6 @@ def test_a_followed_folder_for_long(make: Make, tmp_path: Path, seed: int) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(400, 402))
 def test_lost_executors_for_long(make: Make, tmp_path: Path, seed: int) -> None:
-    survive_on_a_list_of_files(make, tmp_path, 6000, seed, [*CLUSTER * 2, J], spark={"master": "local-cluster[2,1,512]"})
+    survive_on_a_list_of_files(
+        make, tmp_path, 6000, seed, [*CLUSTER * 2, J], spark={"master": "local-cluster[2,1,512]"}
+    )

@@ -1,4 +1,5 @@
-"""`pyFiles` in whole jobs: workers as processes and as Spark tasks, the batch and micro-batch runners, cat and audit, and from S3."""
+"""`pyFiles` in whole jobs: workers as processes and as Spark tasks, the batch and micro-batch runners, cat
+and audit, and from S3."""
 
 import json
 import subprocess
@@ -118,7 +119,9 @@ def test_a_file_that_is_replaced_while_the_job_runs_changes_nothing_and_is_anoth
     assert (code, after["pyFiles"][1]) == (ExitCode.OK, before["pyFiles"][1])
     assert after["pyFiles"][0] != before["pyFiles"][0]
     _, refused = job.ask("audit", str(job.run_folder.path))
-    assert "but the job began with" in refused["error"]["message"], "other results are not called lost: they are of other code"
+    assert "but the job began with" in refused["error"]["message"], (
+        "other results are not called lost: they are of other code"
+    )
 
 
 def test_a_missing_file_is_named_with_its_line(tmp_path: Path, files: list[str], jobs: list[CliJob]) -> None:
@@ -149,7 +152,11 @@ def test_from_s3_where_every_worker_fetches_what_was_found(
     tmp_path: Path, files: list[str], jobs: list[CliJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     binary()
-    for name, value in (("AWS_ACCESS_KEY_ID", KEY), ("AWS_SECRET_ACCESS_KEY", SECRET), ("AWS_DEFAULT_REGION", "us-east-1")):
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(name, value)
         monkeypatch.setitem(ENVIRONMENT, name, value)
     server = S3Server(tmp_path / "server")

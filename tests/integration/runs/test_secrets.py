@@ -1,4 +1,5 @@
-"""A live job's secrets: in no process's arguments or environment, in no log, and in a few files that are their owner's alone."""
+"""A live job's secrets: in no process's arguments or environment, in no log, and in a few files that are
+their owner's alone."""
 
 import hashlib
 import hmac
@@ -16,7 +17,7 @@ import flamestream as fs
 
 graph = fs.Graph("sums")
 graph.source("numbers").reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n).sink("totals", key=lambda t: t % 5)
-"""
+"""  # noqa: E501
 SPEC = {
     "sources": {"numbers": {"generator": {"count": 10_000_000, "rate": 500}}},
     "sinks": {"totals": {"files": {"path": "out"}}},
@@ -37,9 +38,14 @@ def job(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CliJob]:
 def secrets_of(job: CliJob) -> dict[str, bytes]:
     """What whoever knows it could use: the job's token, its attempts' keys, ZooKeeper's password."""
     token = json.loads((job.run_folder.path / "coordinator.json").read_text())["token"].encode()
-    keys = {f"key of attempt {number}": hmac.new(token, f"{NAME}/{number}".encode(), hashlib.sha256) for number in (1, 2)}
+    keys = {
+        f"key of attempt {number}": hmac.new(token, f"{NAME}/{number}".encode(), hashlib.sha256)
+        for number in (1, 2)
+    }
     password = (job.run_folder.zookeeper / "login").read_bytes().partition(b":")[2]
-    return {"token": token, "password": password} | {name: key.hexdigest().encode() for name, key in keys.items()}
+    return {"token": token, "password": password} | {
+        name: key.hexdigest().encode() for name, key in keys.items()
+    }
 
 
 def said(pid: int) -> bytes:
@@ -47,7 +53,11 @@ def said(pid: int) -> bytes:
     return b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in ("cmdline", "environ"))
 
 
-@pytest.mark.parametrize("job", [pytest.param(False, id="plain"), pytest.param(True, id="spark", marks=pytest.mark.spark)], indirect=True)
+@pytest.mark.parametrize(
+    "job",
+    [pytest.param(False, id="plain"), pytest.param(True, id="spark", marks=pytest.mark.spark)],
+    indirect=True,
+)
 def test_no_secret_is_where_it_can_be_read(job: CliJob) -> None:
     launcher = job.start()
     victim = job.run_folder.worker(job.running().workers[0].worker)
@@ -59,8 +69,12 @@ def test_no_secret_is_where_it_can_be_read(job: CliJob) -> None:
 
     processes = {pid: said(pid) for pid in [launcher.pid, *descendants(launcher.pid)]}
     assert len(processes) >= 5, "launcher, coordinator, ZooKeeper, two workers"
-    assert any(b"coordinator_process" in text for text in processes.values()), "what is looked for can be found"
-    assert [(pid, name) for pid, text in processes.items() for name, secret in secrets.items() if secret in text] == []
+    assert any(b"coordinator_process" in text for text in processes.values()), (
+        "what is looked for can be found"
+    )
+    assert [
+        (pid, name) for pid, text in processes.items() for name, secret in secrets.items() if secret in text
+    ] == []
 
     job.signal()
     assert job.end()[1]["outcome"] == "stopped"

@@ -24,5 +24,7 @@ print([simulate(seed).trace_hash for seed in range(12)])
 
 
 def test_the_python_parts_do_all_of_its_work() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.strip() == str([simulate(seed).trace_hash for seed in range(12)])

@@ -1,4 +1,5 @@
-"""A whole job in real processes, without Spark: it ends with the reference's bytes, whoever dies on the way."""
+"""A whole job in real processes, without Spark: it ends with the reference's bytes, whoever dies on the
+way."""
 
 import random
 import signal
@@ -35,8 +36,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
     """Jobs whose processes end with the test."""
     with ExitStack() as stack:
 
-        def made(application: str = WORDS, *, count: int = 20_000, rate: float | None = None, **options: Any) -> LocalJob:
-            source: dict[str, Any] = {"generator": {"count": count} | ({} if rate is None else {"rate": rate})}
+        def made(
+            application: str = WORDS, *, count: int = 20_000, rate: float | None = None, **options: Any
+        ) -> LocalJob:
+            source: dict[str, Any] = {
+                "generator": {"count": count} | ({} if rate is None else {"rate": rate})
+            }
             job = LocalJob(tmp_path, application, source, **options)
             stack.callback(job.close)
             return job
@@ -50,7 +55,8 @@ def contents(items: list[tuple[bytes, Any]]) -> list[bytes]:
 
 
 def expected(job: LocalJob, count: int) -> list[bytes]:
-    """The reference's output. Times do not matter here: one front, so its order is the order of the numbers."""
+    """The reference's output. Times do not matter here: one front, so its order is the order of the
+    numbers."""
     runs = [(time_of(Timestamp(1 + number), FrontId(0)), [number]) for number in range(count)]
     return contents([(meta, payload) for meta, payload in interpret(job.graph, runs)["out"]])
 
@@ -67,7 +73,8 @@ def test_a_job_runs_to_its_end(make: Make) -> None:
 
 def test_a_killed_worker_is_replaced_and_nothing_is_lost_doubled_or_reordered(make: Make) -> None:
     job = make(count=20_000, rate=8_000)
-    job.settings = replace(job.settings, grace_us=60_000_000)  # the newcomer takes over, however slowly it starts
+    # the newcomer takes over, however slowly it starts
+    job.settings = replace(job.settings, grace_us=60_000_000)
     job.start()
     survivor, victim = sorted(job.workers)
     job.until_delivered(4_000)
@@ -180,7 +187,10 @@ def test_a_function_that_raises_ends_the_job_with_its_name_and_record(make: Make
 
 def expected_until_error(job: LocalJob) -> list[bytes]:
     """Everything below the run that raised, and nothing of it."""
-    runs = [(Time(time_of(Timestamp(1 + first), FrontId(0))), list(range(first, first + RUN))) for first in range(0, 20_000, RUN)]
+    runs = [
+        (Time(time_of(Timestamp(1 + first), FrontId(0))), list(range(first, first + RUN)))
+        for first in range(0, 20_000, RUN)
+    ]
     return contents([(meta, payload) for meta, payload in interpret(job.graph, runs, "fail")["out"]])
 
 
@@ -193,7 +203,9 @@ def expected_until_error(job: LocalJob) -> list[bytes]:
         ({"sinks": {"out": {"fils": {}}}}, 1, "spec.sinks.out.fils: there is no such kind; choose one of"),
     ],
 )
-def test_a_worker_that_cannot_load_its_job_says_why_and_ends(make: Make, changes: dict[str, Any], code: int, message: str) -> None:
+def test_a_worker_that_cannot_load_its_job_says_why_and_ends(
+    make: Make, changes: dict[str, Any], code: int, message: str
+) -> None:
     job = make()
     name = job.start_worker(**changes)
     assert job.workers[name].wait(60) == code, job.logs()
@@ -215,7 +227,10 @@ def test_a_store_that_is_away_stops_epochs_and_not_the_stream(make: Make) -> Non
     (job.folder / "store").rename(job.folder / "away")
     job.start()
     job.until_delivered(8_000)
-    status = eventually(lambda: (found := job.status()) and "store" in " ".join(found.problems) and found, "the problem is shown")
+    status = eventually(
+        lambda: (found := job.status()) and "store" in " ".join(found.problems) and found,
+        "the problem is shown",
+    )
     assert status.epoch == 0
     (job.folder / "away").rename(job.folder / "store")
     assert job.ended() == 0, job.logs()

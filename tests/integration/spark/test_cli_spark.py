@@ -18,7 +18,9 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     runtime = Path(__file__).parents[3] / "runtime"
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(runtime), os.environ.get("PYTHONPATH", "")])))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join(filter(None, [str(runtime), os.environ.get("PYTHONPATH", "")]))
+    )
     found = Site(tmp_path, spark=True)
     yield found
     found.close()

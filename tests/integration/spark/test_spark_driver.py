@@ -24,7 +24,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield from started_in(tmp_path)
 
 
-def test_a_killed_executor_comes_back_with_its_worker_and_the_other_is_left_alone(tmp_path: Path, start: Start) -> None:
+def test_a_killed_executor_comes_back_with_its_worker_and_the_other_is_left_alone(
+    tmp_path: Path, start: Start
+) -> None:
     with SparkDriver(settings_in(tmp_path, "local-cluster[2,1,512]")) as driver:
         check_a_killed_executor(start(driver))
 
@@ -50,7 +52,10 @@ def test_a_lost_driver_is_reported_and_leaves_nothing_behind(tmp_path: Path, sta
         (problem,) = eventually(lambda: list(job.ended), "the loss is reported")
     assert isinstance(problem, Retryable)
     assert "Spark gave up the worker tasks" in str(problem)
-    eventually(lambda: not any(alive(trace.pid) or alive(trace.daemon) for trace in before.values()), "workers and daemon end")
+    eventually(
+        lambda: not any(alive(trace.pid) or alive(trace.daemon) for trace in before.values()),
+        "workers and daemon end",
+    )
     assert not (tmp_path / "spark").exists()
 
 
@@ -73,12 +78,16 @@ def test_a_driver_that_cannot_start_says_why(tmp_path: Path) -> None:
     settings = SparkSettings(workers=1, scratch=tmp_path, conf={"spark.driver.memory": "much"})
     with (
         SparkDriver(settings) as driver,
-        pytest.raises(Retryable, match=r"(?s)driver JVM ended with exit code 1.*Invalid maximum heap size: -Xmxmuch"),
+        pytest.raises(
+            Retryable, match=r"(?s)driver JVM ended with exit code 1.*Invalid maximum heap size: -Xmxmuch"
+        ),
     ):
         _ = driver.context
 
 
-def test_the_driver_runs_on_the_packaged_java_and_its_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_driver_runs_on_the_packaged_java_and_its_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     java = find_java({"PATH": str(tmp_path)})
     archive = make_archive(java)

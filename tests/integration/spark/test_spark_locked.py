@@ -1,4 +1,5 @@
-"""Spark's own connections: who proves nothing is not heard, whatever the master is, and the secret is in no arguments."""
+"""Spark's own connections: who proves nothing is not heard, whatever the master is, and the secret is in no
+arguments."""
 
 import socket
 import struct
@@ -25,8 +26,13 @@ def test_a_stranger_is_not_heard_and_a_task_runs(tmp_path: Path, master: str) ->
     with SparkDriver(settings_in(tmp_path, master)) as driver:
         assert driver.context.parallelize(range(4), 2).map(lambda number: number * 2).sum() == 12
         conf = driver.context.getConf()
-        said = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [driver.jvm.pid, *descendants(driver.jvm.pid)])
-        assert b"pyspark" in said or b"flamestream.spark.streaming.daemon" in said, "what is looked for can be found"
+        said = b"".join(
+            Path(f"/proc/{pid}/cmdline").read_bytes()
+            for pid in [driver.jvm.pid, *descendants(driver.jvm.pid)]
+        )
+        assert b"pyspark" in said or b"flamestream.spark.streaming.daemon" in said, (
+            "what is looked for can be found"
+        )
         assert (conf.get("spark.authenticate.secret") or "never made").encode() not in said
         port = int(conf.get("spark.driver.port") or 0)
         with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:

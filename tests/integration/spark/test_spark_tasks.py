@@ -1,4 +1,5 @@
-"""Worker tasks in a real Spark: whatever is killed comes back, alone, and nothing outlives what it belongs to."""
+"""Worker tasks in a real Spark: whatever is killed comes back, alone, and nothing outlives what it belongs
+to."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -30,7 +31,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield from started_in(tmp_path)
 
 
-def test_a_killed_worker_is_started_again_and_its_peer_is_left_alone(local: SparkDriver, start: Start) -> None:
+def test_a_killed_worker_is_started_again_and_its_peer_is_left_alone(
+    local: SparkDriver, start: Start
+) -> None:
     job = start(local)
     before = job.settled()
     for _ in range(3):
@@ -89,6 +92,10 @@ def test_stopping_kills_workers_that_do_not_listen(local: SparkDriver, start: St
     eventually(lambda: not any(alive(trace.pid) for trace in before.values()), "the workers end")
 
 
-def test_more_workers_than_cores_are_refused_before_one_waits_for_ever(local: SparkDriver, tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"'local\[2,1000000\]' runs 2 tasks at a time, the job has 3 workers"):
+def test_more_workers_than_cores_are_refused_before_one_waits_for_ever(
+    local: SparkDriver, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ManifestError, match=r"'local\[2,1000000\]' runs 2 tasks at a time, the job has 3 workers"
+    ):
         run_workers(local.context, 3, partial(live, str(tmp_path)), lambda _: None)

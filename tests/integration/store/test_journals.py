@@ -1,4 +1,5 @@
-"""What every journal promises, each where it really is: in a folder, in ZooKeeper, in a topic of a Kafka broker."""
+"""What every journal promises, each where it really is: in a folder, in ZooKeeper, in a topic of a Kafka
+broker."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,7 +32,9 @@ class Place:
     job: str = "index"
 
     def worker(self, attempt: int) -> Worker:
-        return Worker(self.loop, attempt, lambda post: journals.build(self.config, self.job, FRONTS, self.loop, post))
+        return Worker(
+            self.loop, attempt, lambda post: journals.build(self.config, self.job, FRONTS, self.loop, post)
+        )
 
     def everything(self) -> list[int]:
         return [each.time for each in journals.everything(self.config, self.job, FRONT)]
@@ -125,7 +128,11 @@ def test_a_worker_that_dies_with_entries_under_way_loses_none_that_it_was_told_o
             worker.ask(time)
             place.loop.soon(_nothing)
             place.loop.turn()
-        counted += [time for time in range(attempt * 100, attempt * 100 + attempt) if worker.appended(time) in worker.events]
+        counted += [
+            time
+            for time in range(attempt * 100, attempt * 100 + attempt)
+            if worker.appended(time) in worker.events
+        ]
     assert set(counted) <= set(place.worker(6).seal())
 
 

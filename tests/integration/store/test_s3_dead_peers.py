@@ -1,4 +1,5 @@
-"""Connections to S3 that say nothing any more, as a lost node leaves them: no end, no refusal. New ones work."""
+"""Connections to S3 that say nothing any more, as a lost node leaves them: no end, no refusal. New ones
+work."""
 
 import socket
 import threading
@@ -81,8 +82,8 @@ def proxy(server: S3Server) -> Iterator[Silencer]:
 
 
 CALLS: dict[str, Callable[[S3Store], object]] = {
-    "get": lambda store: store.get("kept"), "put": lambda store: store.put_new("fresh", b"new"), "list": lambda store: store.names("k"),
-    "delete": lambda store: store.delete("gone"),
+    "get": lambda store: store.get("kept"), "put": lambda store: store.put_new("fresh", b"new"),
+    "list": lambda store: store.names("k"), "delete": lambda store: store.delete("gone"),
 }  # fmt: skip
 
 

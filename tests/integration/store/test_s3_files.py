@@ -1,4 +1,5 @@
-"""Files sources and the rolling sink on a real S3 server: both conformance kits, the server killed in between, and clear refusals."""
+"""Files sources and the rolling sink on a real S3 server: both conformance kits, the server killed in
+between, and clear refusals."""
 
 import io
 import json
@@ -98,11 +99,15 @@ def bucket(server: S3Server) -> Iterator[Bucket]:
 
 def parquet(first: int, end: int, group: int = 3) -> bytes:
     sink = io.BytesIO()
-    pq.write_table(pa.table({"n": pa.array(range(first, end), pa.int64()), "word": WORDS[first:end]}), sink, row_group_size=group)
+    pq.write_table(
+        pa.table({"n": pa.array(range(first, end), pa.int64()), "word": WORDS[first:end]}),
+        sink,
+        row_group_size=group,
+    )
     return sink.getvalue()
 
 
-# --- the source's kit ---------------------------------------------------------------------------------------------------------------
+# --- the source's kit ---------------------------------------------------------------------------------------
 
 
 class InBucket:
@@ -135,34 +140,59 @@ def lines(bucket: Bucket) -> InBucket:
 
 
 def followed_json(bucket: Bucket) -> InBucket:
-    bucket.put("log.jsonl", "".join(json.dumps({"n": n, "word": word}) + "\n" for n, word in enumerate(WORDS)).encode())
-    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 log.jsonl", format="jsonl", type=ROW, follow=True)
+    bucket.put(
+        "log.jsonl",
+        "".join(json.dumps({"n": n, "word": word}) + "\n" for n, word in enumerate(WORDS)).encode(),
+    )
+    return InBucket(
+        bucket,
+        [Row(n, word) for n, word in enumerate(WORDS)],
+        "1 log.jsonl",
+        format="jsonl",
+        type=ROW,
+        follow=True,
+    )
 
 
 def followed_parquet(bucket: Bucket) -> InBucket:
     bucket.put("x.parquet", parquet(0, RECORDS))
-    return InBucket(bucket, [Row(n, word) for n, word in enumerate(WORDS)], "1 x.parquet", format="parquet", type=ROW, follow=True)
+    return InBucket(
+        bucket,
+        [Row(n, word) for n, word in enumerate(WORDS)],
+        "1 x.parquet",
+        format="parquet",
+        type=ROW,
+        follow=True,
+    )
 
 
 @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("make", [documents, lines, followed_json, followed_parquet])
-def test_source(make: Callable[[Bucket], InBucket], check: Callable[[ProducerOutside], None], bucket: Bucket) -> None:
+def test_source(
+    make: Callable[[Bucket], InBucket], check: Callable[[ProducerOutside], None], bucket: Bucket
+) -> None:
     check(make(bucket))
 
 
 @pytest.mark.parametrize("check", REPLAY_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("make", [followed_json, followed_parquet])
-def test_replays(make: Callable[[Bucket], InBucket], check: Callable[[ProducerOutside], None], bucket: Bucket) -> None:
+def test_replays(
+    make: Callable[[Bucket], InBucket], check: Callable[[ProducerOutside], None], bucket: Bucket
+) -> None:
     check(make(bucket))
 
 
-@pytest.mark.parametrize("check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [*PRODUCER_OUTAGE_CHECKS, *REPLAY_OUTAGE_CHECKS], ids=lambda check: check.__name__
+)
 def test_source_outlives_its_server(check: Callable[[StoppableProducer], None], bucket: Bucket) -> None:
     check(followed_parquet(bucket))
 
 
 @pytest.mark.parametrize("make", [documents, lines, followed_json, followed_parquet])
-def test_pieces_and_windows_are_what_the_source_itself_gives(make: Callable[[Bucket], InBucket], bucket: Bucket) -> None:
+def test_pieces_and_windows_are_what_the_source_itself_gives(
+    make: Callable[[Bucket], InBucket], bucket: Bucket
+) -> None:
     spec = {**make(bucket).spec["files"], "follow": False}
     same_in_pieces(spec, length=3, size=2)
 
@@ -182,7 +212,7 @@ def test_small_objects_are_read_at_once(bucket: Bucket) -> None:
     assert fetched == sorted(WORDS, key=lambda word: f"{word}.txt".encode())[1:3]
 
 
-# --- the sink's kit -----------------------------------------------------------------------------------------------------------------
+# --- the sink's kit -----------------------------------------------------------------------------------------
 
 
 class Rolled:
@@ -191,7 +221,9 @@ class Rolled:
     def __init__(self, bucket: Bucket, form: str = "parquet", roll_seconds: float = 0.001) -> None:
         self.bucket = bucket
         path = f"s3://{bucket.name}/out?endpoint={bucket.server.endpoint}"
-        self.spec = {"rolling": {"path": path, "format": form, "rollSeconds": roll_seconds, "segmentSeconds": 0}}
+        self.spec = {
+            "rolling": {"path": path, "format": form, "rollSeconds": roll_seconds, "segmentSeconds": 0}
+        }
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
@@ -235,10 +267,12 @@ def test_what_waits_is_in_files_after_a_normal_end_and_nothing_else_is_left(buck
     assert len(outside.taken()) == 4
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------------------------
+# --- bad input ----------------------------------------------------------------------------------------------
 
 
-def test_an_object_that_is_replaced_or_deleted_while_it_is_read_is_an_error_that_says_so(bucket: Bucket) -> None:
+def test_an_object_that_is_replaced_or_deleted_while_it_is_read_is_an_error_that_says_so(
+    bucket: Bucket,
+) -> None:
     data = b"".join(b"line %d of some length\n" % n for n in range(200_000))
     for change in (lambda: bucket.put("a", b"other"), lambda: bucket.delete("a")):
         bucket.put("a", data)
@@ -265,12 +299,18 @@ def refused(spec: dict[str, Any]) -> str:
     return failed.message
 
 
-def test_a_missing_bucket_and_a_wrong_key_are_named_with_their_setting(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_bucket_and_a_wrong_key_are_named_with_their_setting(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = f"s3://nowhere/in?endpoint={bucket.server.endpoint}"
-    assert refused({"path": missing}).startswith("spec.sources.docs.files.path: cannot list 'in/' in s3://nowhere/")
+    assert refused({"path": missing}).startswith(
+        "spec.sources.docs.files.path: cannot list 'in/' in s3://nowhere/"
+    )
     assert "create the bucket" in refused({"path": missing})
     with PortDriver() as driver:
-        consumer = sinks.build({"rolling": {"path": missing}}, SinkName("out"), WorkerId("w"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            {"rolling": {"path": missing}}, SinkName("out"), WorkerId("w"), "job", driver.post, driver.reactor
+        )
         consumer.open(OpenSink(fence(1), SinkName("out"), [Slot(0)]))
         failed = driver.take(SinkFailed)
         assert failed.category == "user"
@@ -284,7 +324,9 @@ def test_a_missing_bucket_and_a_wrong_key_are_named_with_their_setting(bucket: B
         assert (failed.category, "correct AWS_SECRET_ACCESS_KEY" in failed.message) == ("user", True)
 
 
-def test_a_server_that_stands_still_is_told_by_source_and_sink_and_nothing_is_lost(bucket: Bucket, driver: PortDriver) -> None:
+def test_a_server_that_stands_still_is_told_by_source_and_sink_and_nothing_is_lost(
+    bucket: Bucket, driver: PortDriver
+) -> None:
     worker, front = Worker(Rolled(bucket), "w1", driver), Front(followed_json(bucket), driver)
     worker.open(fence(1), 0)
     front.follow(0)
@@ -302,7 +344,9 @@ def test_a_server_that_stands_still_is_told_by_source_and_sink_and_nothing_is_lo
     assert len(front.got()) == RECORDS
 
 
-def test_a_bucket_that_is_deleted_under_source_and_sink_ends_the_job(bucket: Bucket, driver: PortDriver) -> None:
+def test_a_bucket_that_is_deleted_under_source_and_sink_ends_the_job(
+    bucket: Bucket, driver: PortDriver
+) -> None:
     worker, front = Worker(Rolled(bucket), "w1", driver), Front(followed_json(bucket), driver)
     worker.open(fence(1), 0)
     worker.deliver(fence(1), bundle(0, 1))

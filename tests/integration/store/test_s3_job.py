@@ -1,5 +1,6 @@
-"""S3 to S3: the inverted index over objects of a bucket into Parquet in a bucket, by `flamestream run`, with workers, the coordinator, the
-launcher and the S3 server killed meanwhile. The result is the reference's, however it is read.
+"""S3 to S3: the inverted index over objects of a bucket into Parquet in a bucket, by `flamestream run`, with
+workers, the coordinator, the launcher and the S3 server killed meanwhile. The result is the reference's,
+however it is read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,11 @@ W, C, L = Role.WORKER, Role.COORDINATOR, Role.LAUNCHER
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     binary()
-    for name, value in (("AWS_ACCESS_KEY_ID", KEY), ("AWS_SECRET_ACCESS_KEY", SECRET), ("AWS_DEFAULT_REGION", "us-east-1")):
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
         monkeypatch.setenv(name, value)
         monkeypatch.setitem(cli_job.ENVIRONMENT, name, value)
     found = S3Server(tmp_path / "server")
@@ -51,7 +56,13 @@ class S3Job(CliJob):
         self._chain: Chain | None = None
         self._counts: dict[tuple[int, int], int] = {}
         self.out = self.url("out")
-        rolling = {"path": self.out, "type": "inverted_index:Change", "rollBytes": 200_000, "rollSeconds": 2, "segmentSeconds": 0.02}
+        rolling = {
+            "path": self.out,
+            "type": "inverted_index:Change",
+            "rollBytes": 200_000,
+            "rollSeconds": 2,
+            "segmentSeconds": 0.02,
+        }
         spec = {
             "sources": {"docs": {"files": {"path": self.url("docs")}}},
             "sinks": {"index": {"rolling": rolling}},
@@ -64,7 +75,8 @@ class S3Job(CliJob):
         return f"s3://{BUCKET}/{prefix}?endpoint={self.server.endpoint}"
 
     def output_bytes(self) -> int:
-        """Items that are there, seen in the server's own folder, so also while it is dead. What was read once is not read again."""
+        """Items that are there, seen in the server's own folder, so also while it is dead. What was read once
+        is not read again."""
         out = self.server.folder / BUCKET / "out"
         if not (out / "_flamestream").exists():
             return 0
@@ -82,7 +94,9 @@ class S3Job(CliJob):
                 segment = segment_at(store, log, number)
                 if segment is None:  # a part has it by now
                     continue
-                self._counts[log, number] = len(rows_of(segment.bundles)) if isinstance(segment, Segment) else 0
+                self._counts[log, number] = (
+                    len(rows_of(segment.bundles)) if isinstance(segment, Segment) else 0
+                )
             count += self._counts[log, number]
         return count
 
@@ -91,7 +105,8 @@ class S3Job(CliJob):
 
 
 class ServerKills:
-    """Kills the server, and starts it again, when these parts of the output are awaited; the rest when no more is."""
+    """Kills the server, and starts it again, when these parts of the output are awaited; the rest when no
+    more is."""
 
     def __init__(self, server: S3Server, parts: Sequence[float]) -> None:
         self.server, self.left, self.kills = server, list(parts), 0
@@ -119,7 +134,14 @@ def expected(records: Sequence[Any]) -> list[bytes]:
     return canonical([payload for _, payload in interpret(load(INDEX, "graph"), runs)["index"]])
 
 
-def survive(folder: Path, server: S3Server, count: int, seed: int, roles: Sequence[Role], server_kills: Sequence[float]) -> S3Job:
+def survive(
+    folder: Path,
+    server: S3Server,
+    count: int,
+    seed: int,
+    roles: Sequence[Role],
+    server_kills: Sequence[float],
+) -> S3Job:
     needs_atomic_puts(server)
     wanted = expected(put_documents(server, folder, count))
     job = S3Job(folder, server)
@@ -133,7 +155,11 @@ def survive(folder: Path, server: S3Server, count: int, seed: int, roles: Sequen
             assert job.end()[1]["outcome"] == "completed"
             assert canonical(job.delivered("index")) == wanted
             audit = job.audit()
-            assert (audit["clean"], audit["complete"], audit["verdict"]["delivered"]) == (True, True, len(wanted)), audit
+            assert (audit["clean"], audit["complete"], audit["verdict"]["delivered"]) == (
+                True,
+                True,
+                len(wanted),
+            ), audit
             assert (killer.kills, meanwhile.kills) == (len(roles), len(server_kills))
             check_what_others_read(server, len(wanted))
     finally:

@@ -65,8 +65,12 @@ def scripted() -> Iterator[tuple[type[Scripted], S3Store]]:
         yield Scripted, store_at(endpoint, "bucket", prefix="")
 
 
-@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "OperationAborted", "ExistingObjectIsDirectory"])
-def test_a_conflict_of_two_puts_under_way_is_no_answer(scripted: tuple[type[Scripted], S3Store], code: str) -> None:
+@pytest.mark.parametrize(
+    "code", ["ConditionalRequestConflict", "OperationAborted", "ExistingObjectIsDirectory"]
+)
+def test_a_conflict_of_two_puts_under_way_is_no_answer(
+    scripted: tuple[type[Scripted], S3Store], code: str
+) -> None:
     """Whoever reads it as "exists already" believes in an object that may never be there."""
     server, store = scripted
     server.answers = [(409, code), (200, "")]
@@ -74,7 +78,9 @@ def test_a_conflict_of_two_puts_under_way_is_no_answer(scripted: tuple[type[Scri
     assert len(server.asked) == 2
 
 
-def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(scripted: tuple[type[Scripted], S3Store]) -> None:
+def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(
+    scripted: tuple[type[Scripted], S3Store],
+) -> None:
     server, store = scripted
     server.answers = [(501, "NotImplemented"), (204, ""), (204, ""), (204, "")]
     store.delete("a", "b")
@@ -83,7 +89,9 @@ def test_a_server_that_cannot_remove_many_at_once_is_asked_for_each(scripted: tu
     assert sorted(server.asked[1:]) == ["DELETE /bucket/a", "DELETE /bucket/b", "DELETE /bucket/c"]
 
 
-def test_keys_that_may_not_remove_are_told_and_many_at_once_is_asked_for_again(scripted: tuple[type[Scripted], S3Store]) -> None:
+def test_keys_that_may_not_remove_are_told_and_many_at_once_is_asked_for_again(
+    scripted: tuple[type[Scripted], S3Store],
+) -> None:
     """One refusal says nothing about the form of the request."""
     server, store = scripted
     server.answers = [(403, "AccessDenied"), (403, "AccessDenied")]
@@ -96,9 +104,15 @@ def test_keys_that_may_not_remove_are_told_and_many_at_once_is_asked_for_again(s
 
 
 class Odd(Scripted):
-    """A bucket with keys that no file system has: an empty part, a part that is a dot, the marker of a folder, a control character."""
+    """A bucket with keys that no file system has: an empty part, a part that is a dot, the marker of a
+    folder, a control character."""
 
-    objects: ClassVar[dict[str, bytes]] = {"in/a//b": b"1", "in/a/./b": b"2", "in/folder/": b"", "in/folder/c\td": b"3"}
+    objects: ClassVar[dict[str, bytes]] = {
+        "in/a//b": b"1",
+        "in/a/./b": b"2",
+        "in/folder/": b"",
+        "in/folder/c\td": b"3",
+    }
 
     def do_GET(self) -> None:
         key = unquote(self.path.partition("?")[0]).removeprefix("/bucket").removeprefix("/")
@@ -111,8 +125,11 @@ class Odd(Scripted):
         self.wfile.write(body)
 
 
-def test_a_source_reads_every_key_that_s3_can_have_and_no_marker_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """obstore can not: it refuses a listing that has one of the first three, and takes the marker for an empty file."""
+def test_a_source_reads_every_key_that_s3_can_have_and_no_marker_of_a_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """obstore can not: it refuses a listing that has one of the first three, and takes the marker for an
+    empty file."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     with serving(Odd) as endpoint:
@@ -125,10 +142,19 @@ def test_a_source_reads_every_key_that_s3_can_have_and_no_marker_of_a_folder(mon
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_over_tls_with_the_authority_that_boto3_would_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_tls_with_the_authority_that_boto3_would_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("its", "other"):
         files = ["-keyout", f"{tmp_path / name}.key", "-out", f"{tmp_path / name}.crt"]
-        names = ["-subj", "/CN=s3", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        names = [
+            "-subj",
+            "/CN=s3",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ]
         make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
         subprocess.run(make, check=True, capture_output=True, timeout=60)
     monkeypatch.setenv("VGW_CERT", f"{tmp_path / 'its'}.crt")

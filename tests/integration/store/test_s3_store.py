@@ -1,4 +1,5 @@
-"""The S3 store against a real S3 server: one creator wins, acknowledged objects stay, and a lost answer is not a lost object."""
+"""The S3 store against a real S3 server: one creator wins, acknowledged objects stay, and a lost answer is
+not a lost object."""
 
 import socket
 import threading
@@ -89,24 +90,33 @@ def test_more_names_than_a_page_are_listed(store: S3Store) -> None:
     assert store.names("many/") == names
 
 
-def test_a_url_gives_the_same_store(store: S3Store, shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_gives_the_same_store(
+    store: S3Store, shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     store.put_new("a", b"x")
     assert store_from(f"s3://{bucket}/team/jobs?endpoint={shared.endpoint}&region=us-east-1").get("a") == b"x"
 
 
-# --- refusals -----------------------------------------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 
 def calls(store: S3Store) -> list[Callable[[], object]]:
-    return [lambda: store.put_new("a", b"x"), lambda: store.get("a"), lambda: store.delete("a"), lambda: store.names("a")]
+    return [
+        lambda: store.put_new("a", b"x"),
+        lambda: store.get("a"),
+        lambda: store.delete("a"),
+        lambda: store.names("a"),
+    ]
 
 
 def test_a_wrong_secret_is_refused_at_once_in_clear_words(shared: S3Server, bucket: str) -> None:
     pauses: list[float] = []
     for call in calls(store_at(shared.endpoint, bucket, secret="wrong", pauses=pauses)):
-        with pytest.raises(StoreUnavailable, match=r"SignatureDoesNotMatch \(HTTP 403\); the secret key is wrong"):
+        with pytest.raises(
+            StoreUnavailable, match=r"SignatureDoesNotMatch \(HTTP 403\); the secret key is wrong"
+        ):
             call()
     assert pauses == []
 
@@ -117,7 +127,9 @@ def test_a_missing_bucket_is_named_and_never_made(shared: S3Server) -> None:
             call()
 
 
-def test_no_credentials_are_a_user_error(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_no_credentials_are_a_user_error(
+    shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
     for variable in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
@@ -127,7 +139,7 @@ def test_no_credentials_are_a_user_error(shared: S3Server, bucket: str, monkeypa
         store_from(f"s3://{bucket}?endpoint={shared.endpoint}")
 
 
-# --- crashes ------------------------------------------------------------------------------------------------------------------------
+# --- crashes ------------------------------------------------------------------------------------------------
 
 
 def test_acknowledged_objects_survive_a_kill_of_the_server(server: S3Server, bucket: str) -> None:
@@ -162,7 +174,8 @@ def test_acknowledged_objects_survive_a_kill_of_the_server(server: S3Server, buc
 
 
 class Cutting:
-    """A proxy that passes requests on and, while `cut` is positive, drops the connection in place of the answer."""
+    """A proxy that passes requests on and, while `cut` is positive, drops the connection in place of the
+    answer."""
 
     def __init__(self, port: int, before_cut: Callable[[], None] = lambda: None) -> None:
         self._target = port
@@ -189,7 +202,8 @@ class Cutting:
                 self._pass_on(client, target)
 
     def _pass_on(self, client: socket.socket, target: socket.socket) -> None:
-        """One connection, until either side closes: requests go on as they come, answers whole or not at all."""
+        """One connection, until either side closes: requests go on as they come, answers whole or not at
+        all."""
         upstream = threading.Thread(target=_copy, args=(client, target))
         upstream.start()
         try:
@@ -243,7 +257,9 @@ def test_a_put_whose_answer_was_lost_is_ours(proxy: Cutting, bucket: str) -> Non
     _shared.cache_clear()  # and so the connections
 
 
-def test_a_lost_answer_does_not_make_anothers_object_ours(proxy: Cutting, store: S3Store, bucket: str) -> None:
+def test_a_lost_answer_does_not_make_anothers_object_ours(
+    proxy: Cutting, store: S3Store, bucket: str
+) -> None:
     other = store_at(proxy.endpoint, bucket)
     proxy._before_cut = lambda: (store.delete("a"), store.put_new("a", b"another's"), None)[2]
     proxy.cut = 1
@@ -252,7 +268,9 @@ def test_a_lost_answer_does_not_make_anothers_object_ours(proxy: Cutting, store:
     _shared.cache_clear()  # and so the connections
 
 
-def test_tries_are_bounded_and_the_pauses_between_them_differ(proxy: Cutting, store: S3Store, bucket: str) -> None:
+def test_tries_are_bounded_and_the_pauses_between_them_differ(
+    proxy: Cutting, store: S3Store, bucket: str
+) -> None:
     pauses: list[float] = []
     cut = store_at(proxy.endpoint, bucket, pauses=pauses)
     store.put_new("a", b"x")
@@ -265,14 +283,17 @@ def test_tries_are_bounded_and_the_pauses_between_them_differ(proxy: Cutting, st
 
 
 def test_the_server_killed_after_the_write_and_before_the_answer(server: S3Server, bucket: str) -> None:
-    """Error after success: the object is there, the writer was told nothing, and finds out by itself when the server is back."""
+    """Error after success: the object is there, the writer was told nothing, and finds out by itself when the
+    server is back."""
     proxy = Cutting(server.port, before_cut=server.kill)
 
     def back(seconds: float) -> None:
         """Stands in for the pause before the second try."""
         server.start()
 
-    store = S3Store(bucket, endpoint=proxy.endpoint, region="us-east-1", access_key=KEY, secret_key=SECRET, pause=back)
+    store = S3Store(
+        bucket, endpoint=proxy.endpoint, region="us-east-1", access_key=KEY, secret_key=SECRET, pause=back
+    )
     try:
         proxy.cut = 1
         assert store.put_new("a", b"mine")
@@ -282,11 +303,21 @@ def test_the_server_killed_after_the_write_and_before_the_answer(server: S3Serve
         proxy.close()
 
 
-def test_a_server_that_hangs_is_given_up_on_in_time_and_its_late_write_is_ours(server: S3Server, bucket: str) -> None:
+def test_a_server_that_hangs_is_given_up_on_in_time_and_its_late_write_is_ours(
+    server: S3Server, bucket: str
+) -> None:
     def back(seconds: float) -> None:
         server.resume()
 
-    store = S3Store(bucket, endpoint=server.endpoint, region="us-east-1", access_key=KEY, secret_key=SECRET, read_seconds=0.2, pause=back)
+    store = S3Store(
+        bucket,
+        endpoint=server.endpoint,
+        region="us-east-1",
+        access_key=KEY,
+        secret_key=SECRET,
+        read_seconds=0.2,
+        pause=back,
+    )
     store.put_new("before", b"")
     server.pause()
     assert store.put_new("a", b"mine")
@@ -294,16 +325,27 @@ def test_a_server_that_hangs_is_given_up_on_in_time_and_its_late_write_is_ours(s
     _shared.cache_clear()  # and so the connections
 
 
-# --- where it is, and with which keys ---------------------------------------------------------------------------------------------
+# --- where it is, and with which keys -----------------------------------------------------------------------
 
 
-def test_keys_of_a_profile_are_found(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_keys_of_a_profile_are_found(
+    shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Where boto3 looks, with the region that is there, and the endpoint of the environment."""
     keys = f"[default]\naws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n"
-    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+    for variable in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_PROFILE",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+    ):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL", shared.endpoint)
-    for variable, text in (("AWS_SHARED_CREDENTIALS_FILE", keys), ("AWS_CONFIG_FILE", "[default]\nregion = us-east-1\n")):
+    for variable, text in (
+        ("AWS_SHARED_CREDENTIALS_FILE", keys),
+        ("AWS_CONFIG_FILE", "[default]\nregion = us-east-1\n"),
+    ):
         (tmp_path / variable).write_text(text)
         monkeypatch.setenv(variable, str(tmp_path / variable))
     store = store_from(f"s3://{bucket}/profile")
@@ -316,8 +358,12 @@ def test_a_prefix_that_no_object_can_have_is_a_user_error(shared: S3Server, buck
         store_at(shared.endpoint, bucket, prefix="team//jobs").put_new("a", b"x")
 
 
-def test_half_of_the_keys_is_a_user_error(shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_keys_is_a_user_error(
+    shared: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
-    with pytest.raises(UserError, match=r"Partial credentials found in env.* set AWS_ACCESS_KEY_ID and AWS_SECRET"):
+    with pytest.raises(
+        UserError, match=r"Partial credentials found in env.* set AWS_ACCESS_KEY_ID and AWS_SECRET"
+    ):
         store_from(f"s3://{bucket}?endpoint={shared.endpoint}")

@@ -61,7 +61,9 @@ def expire(client: KazooClient) -> None:
     """End the session of `client` as ZooKeeper would: by closing it through another connection."""
     lost = threading.Event()
     client.add_listener(lambda state: lost.set() if state == "LOST" else None)
-    double = KazooClient(client.hosts if isinstance(client.hosts, str) else ",".join(f"{h}:{p}" for h, p in client.hosts))
+    double = KazooClient(
+        client.hosts if isinstance(client.hosts, str) else ",".join(f"{h}:{p}" for h, p in client.hosts)
+    )
     double._session_id, double._session_passwd = client.client_id
     double.start()
     double.stop()
@@ -84,7 +86,9 @@ def test_what_was_written_is_read_with_its_version(state: ClusterState, job: str
     assert records.read() == (record(2), newer)
 
 
-def test_a_write_over_another_version_is_a_conflict_and_changes_nothing(state: ClusterState, job: str) -> None:
+def test_a_write_over_another_version_is_a_conflict_and_changes_nothing(
+    state: ClusterState, job: str
+) -> None:
     records = ZooKeeperJobRecords(state, job)
     assert records.compare_and_set(record(9), 0) is None, "there is no record yet"
     version = records.compare_and_set(record(1), None)
@@ -108,7 +112,9 @@ def test_of_racing_writers_one_wins_each_round(shared: EmbeddedZooKeeper, job: s
                 assert side.read() == (record(attempt, winners[0]), version)
 
 
-def writes(side: ZooKeeperJobRecords, attempt: int, name: str, version: int | None) -> Callable[[], int | None]:
+def writes(
+    side: ZooKeeperJobRecords, attempt: int, name: str, version: int | None
+) -> Callable[[], int | None]:
     return lambda: side.compare_and_set(record(attempt, name), version)
 
 
@@ -135,7 +141,10 @@ def test_an_acknowledged_record_survives_a_killed_server(tmp_path: Path, job: st
         version = records.compare_and_set(record(7), None)
         kill(server.pid)
         eventually(server.ensure_running, "the server is started again")
-        assert eventually(lambda: read_or_none(records), "the record is read from the restarted server") == (record(7), version)
+        assert eventually(lambda: read_or_none(records), "the record is read from the restarted server") == (
+            record(7),
+            version,
+        )
         assert records.compare_and_set(record(8), version) is not None
 
 
@@ -146,7 +155,9 @@ def read_or_none(records: ZooKeeperJobRecords) -> tuple[JobRecord, int] | None:
         return None
 
 
-def test_without_a_server_a_write_is_of_unknown_outcome_in_bounded_time(tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_a_write_is_of_unknown_outcome_in_bounded_time(
+    tmp_path: Path, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("flamestream.store.zookeeper.ANSWER_WITHIN", 0.3)
     with EmbeddedZooKeeper(tmp_path) as server, ClusterState(server.access) as state:
         records = ZooKeeperJobRecords(state, job)
@@ -165,12 +176,17 @@ def test_after_an_expired_session_the_record_is_reached_by_a_new_one(state: Clus
     records = ZooKeeperJobRecords(state, job)
     version = records.compare_and_set(record(1), None)
     expire(state.client)
-    assert eventually(lambda: read_or_none(records), "the record is read in a new session") == (record(1), version)
+    assert eventually(lambda: read_or_none(records), "the record is read in a new session") == (
+        record(1),
+        version,
+    )
     assert records.compare_and_set(record(2), version) is not None
 
 
 def test_an_unreachable_zookeeper_is_named() -> None:
-    with pytest.raises(ClusterStateUnavailable, match=r"no ZooKeeper answers at 127\.0\.0\.1:1 within 0\.3 s"):
+    with pytest.raises(
+        ClusterStateUnavailable, match=r"no ZooKeeper answers at 127\.0\.0\.1:1 within 0\.3 s"
+    ):
         ClusterState(ZooKeeperAccess("127.0.0.1:1"), connect_within=0.3)
 
 
@@ -186,9 +202,14 @@ def test_a_name_that_is_no_node_is_refused(state: ClusterState, name: str) -> No
         ZooKeeperJobRecords(state, name)
 
 
-def test_a_second_launcher_is_refused_with_the_holders_name(shared: EmbeddedZooKeeper, state: ClusterState, job: str) -> None:
+def test_a_second_launcher_is_refused_with_the_holders_name(
+    shared: EmbeddedZooKeeper, state: ClusterState, job: str
+) -> None:
     SingleInstance(state, job).claim()
-    with ClusterState(shared.access) as other, pytest.raises(UserError, match=f"{job}.* already run by process {os.getpid()} on "):
+    with (
+        ClusterState(shared.access) as other,
+        pytest.raises(UserError, match=f"{job}.* already run by process {os.getpid()} on "),
+    ):
         SingleInstance(other, job).claim()
 
 
@@ -203,17 +224,25 @@ def test_a_released_job_can_be_claimed(shared: EmbeddedZooKeeper, state: Cluster
             SingleInstance(third, job).claim()
 
 
-def test_the_claim_of_a_dead_launcher_of_this_machine_does_not_hold(shared: EmbeddedZooKeeper, state: ClusterState, job: str) -> None:
+def test_the_claim_of_a_dead_launcher_of_this_machine_does_not_hold(
+    shared: EmbeddedZooKeeper, state: ClusterState, job: str
+) -> None:
     dead = msgspec.structs.replace(ProcessIdentity.of_this_process(), ticks=1)
-    state.client.create(f"/flamestream/{job}/launcher", msgspec.json.encode(dead), ephemeral=True, makepath=True)
+    state.client.create(
+        f"/flamestream/{job}/launcher", msgspec.json.encode(dead), ephemeral=True, makepath=True
+    )
     with ClusterState(shared.access) as other:
         SingleInstance(other, job).claim()
 
 
-def test_the_claim_of_a_launcher_elsewhere_holds_while_its_session_does(shared: EmbeddedZooKeeper, job: str) -> None:
+def test_the_claim_of_a_launcher_elsewhere_holds_while_its_session_does(
+    shared: EmbeddedZooKeeper, job: str
+) -> None:
     elsewhere = msgspec.structs.replace(ProcessIdentity.of_this_process(), place="another boot", ticks=1)
     with ClusterState(shared.access) as other:
-        other.client.create(f"/flamestream/{job}/launcher", msgspec.json.encode(elsewhere), ephemeral=True, makepath=True)
+        other.client.create(
+            f"/flamestream/{job}/launcher", msgspec.json.encode(elsewhere), ephemeral=True, makepath=True
+        )
         with ClusterState(shared.access) as state, pytest.raises(UserError, match="already run"):
             SingleInstance(state, job).claim()
     with ClusterState(shared.access) as state:

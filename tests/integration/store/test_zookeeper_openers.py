@@ -1,4 +1,5 @@
-"""Everybody who opens a session of a cluster's job gives it all of its access: against a server that takes nobody without TLS."""
+"""Everybody who opens a session of a cluster's job gives it all of its access: against a server that takes
+nobody without TLS."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -44,23 +45,35 @@ def the_operator(access: ZooKeeperAccess) -> None:
 
 OPENERS: dict[str, Callable[[ZooKeeperAccess], object]] = {
     "journal/places.py:build": a_worker,
-    "journal/places.py:everything": lambda access: everything(JournalConfig(zookeeper=access), "audited", FRONT),
+    "journal/places.py:everything": lambda access: everything(
+        JournalConfig(zookeeper=access), "audited", FRONT
+    ),
     "audit/committed.py:committed_there": lambda access: committed_there(access, "audited", "/nowhere"),
     "tools/preflight_main.py:_committed": a_trial,
     "coordination/cluster_state.py:connected": the_operator,
 }
 OF_ONE_MACHINE = {
-    "audit/committed.py:committed_here", "cli/frames.py:attempt_of", "local/launcher.py:run", "node/coordinator_process.py:run",
+    "audit/committed.py:committed_here", "cli/frames.py:attempt_of", "local/launcher.py:run",
+    "node/coordinator_process.py:run",
 }  # fmt: skip
 """They reach the embedded server, on loopback and without TLS."""
 
 
 def opens(function: ast.AST) -> bool:
     """Whether it names what opens a session, other than as a type."""
-    notes = [node.annotation for node in ast.walk(function) if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation]
-    notes += [node.returns for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node.returns]
+    notes = [
+        node.annotation
+        for node in ast.walk(function)
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation
+    ]
+    notes += [
+        node.returns for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node.returns
+    ]
     types = {id(each) for note in notes for each in ast.walk(note)}
-    return any(isinstance(each, ast.Name) and each.id == "ClusterState" and id(each) not in types for each in ast.walk(function))
+    return any(
+        isinstance(each, ast.Name) and each.id == "ClusterState" and id(each) not in types
+        for each in ast.walk(function)
+    )
 
 
 @pytest.mark.parametrize("opener", OPENERS)

@@ -29,8 +29,8 @@ OTHER_LOGIN = f"operator:{'q' * 32}"
 def record(attempt: int, outcome: str = "") -> JobRecord:
     layout = Layout(LayoutVersion(1), (WorkerId("w"),), (WorkerId("w"),), WorkerId("w"))
     return JobRecord(
-        attempt=Attempt(attempt), layout=layout, announced=Epoch(3), committed=Epoch(2), cut=Time(5), manifest="m", manifest_hash="h",
-        outcome=outcome,
+        attempt=Attempt(attempt), layout=layout, announced=Epoch(3), committed=Epoch(2), cut=Time(5),
+        manifest="m", manifest_hash="h", outcome=outcome,
     )  # fmt: skip
 
 
@@ -56,28 +56,46 @@ def loop() -> Iterator[EpollReactor]:
         yield made
 
 
-def worker_of(loop: EpollReactor, server: SharedZooKeeper, job: str, attempt: int = 1, login: str = LOGIN) -> Worker:
+def worker_of(
+    loop: EpollReactor, server: SharedZooKeeper, job: str, attempt: int = 1, login: str = LOGIN
+) -> Worker:
     config = JournalConfig(zookeeper=server.access(login_of(job, login)))
     return Worker(loop, attempt, lambda post: build(config, job, 4, loop, post))
 
 
 ATTACKS: dict[str, Callable[[ClusterState, str], object]] = {
-    "says that it has completed": lambda state, job: ZooKeeperJobRecords(state, job).compare_and_set(record(1, "completed"), 0),
+    "says that it has completed": lambda state, job: ZooKeeperJobRecords(state, job).compare_and_set(
+        record(1, "completed"), 0
+    ),
     "deletes the record": lambda state, job: state.client.delete(f"/flamestream/{job}/record"),
     "deletes everything": lambda state, job: state.delete(job),
-    "opens the record": lambda state, job: state.client.set_acls(f"/flamestream/{job}/record", OPEN_ACL_UNSAFE),
+    "opens the record": lambda state, job: state.client.set_acls(
+        f"/flamestream/{job}/record", OPEN_ACL_UNSAFE
+    ),
     "makes a node beside it": lambda state, job: state.client.create(f"/flamestream/{job}/outcome", b"x"),
-    "makes a job": lambda state, job: state.client.create("/flamestream/space.new/record", b"x", makepath=True),
+    "makes a job": lambda state, job: state.client.create(
+        "/flamestream/space.new/record", b"x", makepath=True
+    ),
     "lists all jobs": lambda state, job: state.client.get_children("/flamestream"),
     "fills the server elsewhere": lambda state, job: state.client.create("/filled", b"x" * 1000),
-    "fills it where quotas are": lambda state, job: state.client.create("/zookeeper/quota/filled", b"x" * 1000),
-    "lifts its quota": lambda state, job: state.client.delete(f"/zookeeper/quota/flamestream/{job}/journal/zookeeper_limits"),
+    "fills it where quotas are": lambda state, job: state.client.create(
+        "/zookeeper/quota/filled", b"x" * 1000
+    ),
+    "lifts its quota": lambda state, job: state.client.delete(
+        f"/zookeeper/quota/flamestream/{job}/journal/zookeeper_limits"
+    ),
 }
 ON_A_JOURNAL: dict[str, Callable[[ClusterState, str], object]] = {
     "reads a journal": lambda state, job: state.client.get(f"/flamestream/{job}/journal/front-3/fence"),
-    "fences a journal": lambda state, job: state.client.set(f"/flamestream/{job}/journal/front-3/fence", b"99"),
-    "deletes a journal": lambda state, job: state.client.delete(f"/flamestream/{job}/journal", recursive=True),
-    "adds to a journal": lambda state, job: state.client.create(f"/flamestream/{job}/journal/front-3/entries/9", b"x"),
+    "fences a journal": lambda state, job: state.client.set(
+        f"/flamestream/{job}/journal/front-3/fence", b"99"
+    ),
+    "deletes a journal": lambda state, job: state.client.delete(
+        f"/flamestream/{job}/journal", recursive=True
+    ),
+    "adds to a journal": lambda state, job: state.client.create(
+        f"/flamestream/{job}/journal/front-3/entries/9", b"x"
+    ),
 }
 
 
@@ -99,7 +117,11 @@ def test_whoever_attacks_a_record_or_a_neighbour_is_refused_and_the_operator_goe
     worker = worker_of(loop, server, MINE)
     worker.seal()
     worker.wrote(10)
-    login = {"the job itself": login_of(MINE, LOGIN), "a neighbour": login_of(THEIRS, LOGIN), "a stranger": ""}[who]
+    login = {
+        "the job itself": login_of(MINE, LOGIN),
+        "a neighbour": login_of(THEIRS, LOGIN),
+        "a stranger": "",
+    }[who]
     attacks = ATTACKS if who == "the job itself" else {**ATTACKS, **ON_A_JOURNAL}
     with server.session(login) as state:
         assert [name for name, attack in attacks.items() if not is_refused(attack, state)] == []
@@ -127,10 +149,14 @@ def test_what_was_open_is_closed_by_who_leads_first(server: SharedZooKeeper, loo
         ATTACKS["makes a node beside it"](before, MINE)
         leader = SharedClusterState(server.place(room=1 << 20))
         assert leader.records(MINE).read() == (record(1), 0)
-        assert [name for name, attack in {**ATTACKS, **ON_A_JOURNAL}.items() if not is_refused(attack, before)] == []
+        assert [
+            name for name, attack in {**ATTACKS, **ON_A_JOURNAL}.items() if not is_refused(attack, before)
+        ] == []
         entry = f"/flamestream/{MINE}/journal/front-3/entries/00000001-00000001-{10:020d}"
         assert is_refused(lambda state, _: state.client.set(entry, b"forged"), before)
-    assert isinstance(old.append(20), JournalFailed), "a worker of before has no right any more: it waits for its successor"
+    assert isinstance(old.append(20), JournalFailed), (
+        "a worker of before has no right any more: it waits for its successor"
+    )
     assert worker_of(loop, server, MINE, 2).seal() == [10]
     leader.close()
 
@@ -144,8 +170,11 @@ def test_everything_is_closed_once_and_not_by_every_leader(
     successor.close()
 
 
-def test_a_secret_that_was_made_anew_ends_no_job(server: SharedZooKeeper, leader: SharedClusterState, loop: EpollReactor) -> None:
-    """The chart's server, whose superuser the operator is: all is the new login's, and pods of the old one wait for their successors."""
+def test_a_secret_that_was_made_anew_ends_no_job(
+    server: SharedZooKeeper, leader: SharedClusterState, loop: EpollReactor
+) -> None:
+    """The chart's server, whose superuser the operator is: all is the new login's, and pods of the old one
+    wait for their successors."""
     old = worker_of(loop, server, MINE)
     old.seal()
     old.wrote(10)
@@ -154,7 +183,11 @@ def test_a_secret_that_was_made_anew_ends_no_job(server: SharedZooKeeper, leader
     successor = SharedClusterState(server.place(OTHER_LOGIN))
     assert successor.records(MINE).compare_and_set(record(2), 0) == 1
     old.ask(20)
-    failed = next(event for event in iter(old.next, None) if isinstance(event, JournalFailed) and "login" in event.message)
+    failed = next(
+        event
+        for event in iter(old.next, None)
+        if isinstance(event, JournalFailed) and "login" in event.message
+    )
     assert "tried again" in failed.message
     late = worker_of(loop, server, MINE, 2)
     late.ask_to_seal()
@@ -165,8 +198,11 @@ def test_a_secret_that_was_made_anew_ends_no_job(server: SharedZooKeeper, leader
     successor.close()
 
 
-def test_a_login_without_a_right_is_an_outage_and_no_error_of_a_job(server: SharedZooKeeper, leader: SharedClusterState) -> None:
-    """An ensemble of one's own, whose superuser is somebody else: streams run on, and epochs wait for the right login."""
+def test_a_login_without_a_right_is_an_outage_and_no_error_of_a_job(
+    server: SharedZooKeeper, leader: SharedClusterState
+) -> None:
+    """An ensemble of one's own, whose superuser is somebody else: streams run on, and epochs wait for the
+    right login."""
     wrong = SharedClusterState(server.place(OTHER_LOGIN))
     for call in (wrong.records(MINE).read, lambda: wrong.records(MINE).compare_and_set(record(2), 0)):
         with pytest.raises(ClusterStateUnavailable, match="refuses reading /flamestream"):
@@ -175,7 +211,9 @@ def test_a_login_without_a_right_is_an_outage_and_no_error_of_a_job(server: Shar
     assert leader.records(MINE).read() == (record(1), 0)
 
 
-def test_a_journal_that_is_full_waits_for_room_and_leaves_others_theirs(server: SharedZooKeeper, loop: EpollReactor) -> None:
+def test_a_journal_that_is_full_waits_for_room_and_leaves_others_theirs(
+    server: SharedZooKeeper, loop: EpollReactor
+) -> None:
     leader = SharedClusterState(server.place(room=100_000))
     for job in (MINE, THEIRS):
         leader.records(job).read()
@@ -185,7 +223,11 @@ def test_a_journal_that_is_full_waits_for_room_and_leaves_others_theirs(server: 
     greedy.reported(10)
     greedy.ask(20, payloads=bytes(60_000))
     failed = greedy.next()
-    assert isinstance(failed, JournalFailed) and "full" in failed.message and "zookeeper.journalRoom" in failed.message
+    assert (
+        isinstance(failed, JournalFailed)
+        and "full" in failed.message
+        and "zookeeper.journalRoom" in failed.message
+    )
     modest.wrote(10)
     with server.session(login_of(MINE, LOGIN)) as state, pytest.raises(QuotaExceededError):
         state.client.create(f"/flamestream/{MINE}/journal/beside", bytes(60_000))
@@ -211,7 +253,8 @@ def test_what_is_deleted_leaves_no_node_and_no_quota(server: SharedZooKeeper, lo
     worker = worker_of(loop, server, MINE)
     worker.seal()
     worker.wrote(10)
-    with server.session(login_of(MINE, LOGIN)) as state:  # what its operator could not remove, were it not the superuser
+    # what its operator could not remove, were it not the superuser
+    with server.session(login_of(MINE, LOGIN)) as state:
         state.client.create(f"/flamestream/{MINE}/journal/locked/below", b"", makepath=True)
     leader.delete(MINE)
     with server.session(LOGIN) as state:

@@ -53,7 +53,11 @@ def other_owner(tmp_path: Path) -> Iterator[Owner]:
 def test_it_serves_on_loopback_only_as_soon_as_it_is_there(server: EmbeddedZooKeeper) -> None:
     assert is_ready(server.access.hosts)
     port = int(server.access.hosts.rpartition(":")[2])
-    listening = [line.split()[1] for table in ("tcp", "tcp6") for line in Path(f"/proc/net/{table}").read_text().splitlines()]
+    listening = [
+        line.split()[1]
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()
+    ]
     at_port = [local for local in listening if local.endswith(f":{port:04X}")]
     assert at_port
     assert all(local.startswith(("0100007F:", "0000000000000000FFFF00000100007F:")) for local in at_port)
@@ -66,7 +70,9 @@ def test_it_ends_with_its_owner_even_when_that_is_killed(other_owner: Owner) -> 
     eventually(lambda: not alive(pid), "the server ends when its owner was killed")
 
 
-def test_the_server_itself_holds_the_lock_as_long_as_it_lives(server: EmbeddedZooKeeper, tmp_path: Path) -> None:
+def test_the_server_itself_holds_the_lock_as_long_as_it_lives(
+    server: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
     held = {os.readlink(file) for file in Path(f"/proc/{server.pid}/fd").iterdir()}
     assert str(tmp_path / "zk" / "lock") in held
 
@@ -104,7 +110,9 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         EmbeddedZooKeeper(tmp_path / "zk")
 
 
-def test_a_lock_without_a_server_is_an_error_and_not_a_second_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_without_a_server_is_an_error_and_not_a_second_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("flamestream.store.zookeeper_server.JOIN_WITHIN", 0.2)
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
         suspend(server.pid)

@@ -1,4 +1,5 @@
-"""ZooKeeper over TLS: a session reaches the server that its authority vouches for, by its name, and no other; the server takes no other."""
+"""ZooKeeper over TLS: a session reaches the server that its authority vouches for, by its name, and no other;
+the server takes no other."""
 
 import socket
 import ssl
@@ -49,7 +50,10 @@ def test_a_second_answer_in_one_record_of_tls_is_not_waited_for(authority: Autho
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
         accepted = pool.submit(lambda: serving.wrap_socket(listener.accept()[0], server_side=True))
         handler = TlsHandler(authority.text)
-        with handler.create_connection(listener.getsockname(), "127.0.0.1", SOON) as client, accepted.result() as other:
+        with (
+            handler.create_connection(listener.getsockname(), "127.0.0.1", SOON) as client,
+            accepted.result() as other,
+        ):
             other.sendall(b"ab")
             assert client.recv(1) == b"a"
             assert handler.select([client], [], [], 0.1)[0] == [client]
@@ -68,8 +72,12 @@ def test_an_authority_of_the_machine_is_not_trusted(
     assert "certificate is refused" in refusal(server, Authority(tmp_path / "other").text)
 
 
-@pytest.mark.parametrize(("name", "days", "why"), [("127.0.0.2", 5, "IP address mismatch"), ("127.0.0.1", -1, "expired")])
-def test_a_certificate_of_another_name_or_time_is_refused(authority: Authority, tmp_path: Path, name: str, days: int, why: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "days", "why"), [("127.0.0.2", 5, "IP address mismatch"), ("127.0.0.1", -1, "expired")]
+)
+def test_a_certificate_of_another_name_or_time_is_refused(
+    authority: Authority, tmp_path: Path, name: str, days: int, why: str
+) -> None:
     with SharedZooKeeper(tmp_path, authority.server(name, days), authority.text) as server:
         assert why in refusal(server, authority.text)
 
@@ -95,5 +103,8 @@ def test_the_server_speaks_no_tls_below_1_2(authority: Authority, server: Shared
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     host, _, port = server.hosts.rpartition(":")
-    with socket.create_connection((host, int(port))) as plain, pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+    with (
+        socket.create_connection((host, int(port))) as plain,
+        pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"),
+    ):
         context.wrap_socket(plain, server_hostname=host)

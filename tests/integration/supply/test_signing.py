@@ -1,4 +1,5 @@
-"""What a maintainer signs, others can check with the public key alone, and nothing else passes: real cosign, no network."""
+"""What a maintainer signs, others can check with the public key alone, and nothing else passes: real cosign,
+no network."""
 
 import json
 import os
@@ -23,7 +24,12 @@ class Signing:
         programs = folder / "bin"
         programs.mkdir()
         (programs / "cosign").symlink_to(cosign)
-        self._environment = {**os.environ, **PASSWORD, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}
+        self._environment = {
+            **os.environ,
+            **PASSWORD,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+        }
         made = self.run("cosign", "generate-key-pair")
         assert made.returncode == 0, made.stderr
         self.thing = folder / "flamestream-0.1.0.tgz"
@@ -31,7 +37,15 @@ class Signing:
 
     def run(self, *command: object) -> "subprocess.CompletedProcess[str]":
         words = [str(word) for word in command]
-        return subprocess.run(words, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
 
     def sign(self, thing: object, key: str = "cosign.key") -> "subprocess.CompletedProcess[str]":
         return self.run(ROOT / "scripts" / "sign", key, thing)
@@ -39,13 +53,24 @@ class Signing:
     def verified(self, key: str = "cosign.pub") -> bool:
         """As SECURITY.md has it."""
         bundle = f"{self.thing.name}.sigstore.json"
-        return not self.run("cosign", "verify-blob", "--key", key, "--insecure-ignore-tlog", "--bundle", bundle, self.thing.name).returncode
+        return not self.run(
+            "cosign",
+            "verify-blob",
+            "--key",
+            key,
+            "--insecure-ignore-tlog",
+            "--bundle",
+            bundle,
+            self.thing.name,
+        ).returncode
 
 
 @pytest.fixture
 def signing(tmp_path: Path) -> Signing:
     found = shutil.which("cosign")
-    return Signing(tmp_path, Path(found) if found else by_go("cosign", "cosign", ", or put cosign on the PATH"))
+    return Signing(
+        tmp_path, Path(found) if found else by_go("cosign", "cosign", ", or put cosign on the PATH")
+    )
 
 
 def test_what_was_signed_is_verified_with_the_public_key_and_nothing_else_is(signing: Signing) -> None:

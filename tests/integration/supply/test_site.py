@@ -12,7 +12,9 @@ PAGES = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")
 """All but what only a server shows."""
 NARROW = 360
 """Pixels: a telephone."""
-PICTURES_MISSING = "[...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
+PICTURES_MISSING = (
+    "[...document.images].filter(image => image.complete && !image.naturalWidth).map(image => image.src)"
+)
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -33,12 +35,18 @@ def test_every_page_is_whole_on_a_narrow_screen_and_asks_nobody(browser: Browser
     assert not {page: pictures for page, pictures in missing.items() if pictures}
     assert not {page: pixels for page, pixels in wider.items() if pixels > 0}
     assert not browser.faults
-    assert not [address for address in browser.requested if not address.startswith(("file:", "data:", "blob:", "about:"))]
+    assert not [
+        address
+        for address in browser.requested
+        if not address.startswith(("file:", "data:", "blob:", "about:"))
+    ]
 
 
 def test_pictures_of_graphs_are_drawn_without_a_network(browser: Browser) -> None:
     browser.open((SITE / "how-to" / "graph.html").as_uri())
-    browser.until("document.querySelectorAll('div.mermaid').length > 5 && !document.querySelector('pre.mermaid')")
+    browser.until(
+        "document.querySelectorAll('div.mermaid').length > 5 && !document.querySelector('pre.mermaid')"
+    )
     assert not browser.faults
 
 
@@ -52,6 +60,8 @@ def test_search_finds_a_word_without_a_server(browser: Browser) -> None:
         query.dispatchEvent(new KeyboardEvent("keyup"));
     }""")
     browser.until("document.querySelector('.md-search-result__item a')")
-    found = browser.value("[...document.querySelectorAll('.md-search-result__item a')].map(link => link.getAttribute('href'))")
+    found = browser.value(
+        "[...document.querySelectorAll('.md-search-result__item a')].map(link => link.getAttribute('href'))"
+    )
     assert any("glossary.html" in link for link in found)
     assert not browser.faults

@@ -1,4 +1,5 @@
-"""The packages, as somebody gets them who has no compiler: both wheels in an empty environment, and a job that runs on the kernel."""
+"""The packages, as somebody gets them who has no compiler: both wheels in an empty environment, and a job
+that runs on the kernel."""
 
 import json
 import platform
@@ -13,7 +14,12 @@ import pytest
 from support.runs.job_folder import APPLICATION, MANIFEST
 
 ROOT = Path(__file__).parents[3]
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no Rust compiler to make a wheel with")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        shutil.which("cargo") is None, reason="there is no Rust compiler to make a wheel with"
+    ),
+]
 UV = shutil.which("uv") or str(ROOT / ".venv-tools" / "bin" / "uv")
 
 
@@ -52,7 +58,10 @@ def said(venv: Path, *command: str, folder: Path) -> str:
         if found and not (tools / name).exists():
             (tools / name).symlink_to(Path(found).resolve())
     environment = {"PATH": f"{venv / 'bin'}:{tools}", "HOME": str(folder)}
-    assert not any(shutil.which(name, path=environment["PATH"]) for name in ("cargo", "rustc", "cc", "gcc", "clang", "zig"))
+    assert not any(
+        shutil.which(name, path=environment["PATH"])
+        for name in ("cargo", "rustc", "cc", "gcc", "clang", "zig")
+    )
     line = [str(venv / "bin" / command[0]), *command[1:]]
     done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -67,21 +76,29 @@ def test_a_job_runs_on_the_kernel_where_there_is_no_compiler(installed: Path, tm
     said(installed, "flamestream", "run", "job.yaml", folder=tmp_path)
     delivered = said(installed, "flamestream", "cat", "shouts", "job.yaml", folder=tmp_path)
     assert "TO BE" in delivered and "OR NOT" in delivered
-    assert json.loads(said(installed, "flamestream", "status", "job.yaml", "--json", folder=tmp_path))["kernel"] == "native"
+    assert (
+        json.loads(said(installed, "flamestream", "status", "job.yaml", "--json", folder=tmp_path))["kernel"]
+        == "native"
+    )
     findings = json.loads(said(installed, "flamestream", "doctor", "--json", folder=tmp_path))["findings"]
     (kernel,) = [each for each in findings if each["what"] == "kernel"]
     assert kernel["found"].startswith("native ") and kernel["state"] == "good"
 
 
 def test_the_operator_is_installed_beside_it(installed: Path, tmp_path: Path) -> None:
-    where = "import flamestream_operator.operator as it, operator; assert operator.add(1, 1) == 2; print(it.__file__)"
+    where = (
+        "import flamestream_operator.operator as it, operator; assert operator.add(1, 1) == 2; "
+        "print(it.__file__)"
+    )
     assert str(installed) in said(installed, "python", "-c", where, folder=tmp_path)
 
 
 def test_a_wheel_is_for_every_python_and_an_old_glibc(packages: Path) -> None:
     (wheel,) = packages.glob("flamestream-*.whl")
     assert f"-cp311-abi3-manylinux2014_{platform.machine()}" in wheel.name
-    assert [each.name for each in packages.glob("flamestream_operator-*")] == ["flamestream_operator-0.1.0-py3-none-any.whl"]
+    assert [each.name for each in packages.glob("flamestream_operator-*")] == [
+        "flamestream_operator-0.1.0-py3-none-any.whl"
+    ]
 
 
 def test_the_sdist_has_what_builds_the_kernel_and_nothing_that_was_built(packages: Path) -> None:

@@ -1,5 +1,12 @@
-"""Every broken variant: the engine without one of its rules, each caught by the simulator (table: docs/explanation/reliability.md)."""
+"""Every broken variant: the engine without one of its rules, each caught by the simulator (table:
+docs/explanation/reliability.md)."""
 
 from sim.variants import decisions, deliveries, event_times, states, times
 
-VARIANTS = [*times.VARIANTS, *states.VARIANTS, *deliveries.VARIANTS, *decisions.VARIANTS, *event_times.VARIANTS]
+VARIANTS = [
+    *times.VARIANTS,
+    *states.VARIANTS,
+    *deliveries.VARIANTS,
+    *decisions.VARIANTS,
+    *event_times.VARIANTS,
+]

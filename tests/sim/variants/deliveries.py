@@ -89,7 +89,8 @@ def _resume_at_replay(self: Worker, message: Any) -> None:
 
 
 _resumed_late = together(
-    patch(HeldOutputs, resume=lambda self, held: self.__dict__.update(put_off=held)), patch(Worker, _directed=_resume_at_replay)
+    patch(HeldOutputs, resume=lambda self, held: self.__dict__.update(put_off=held)),
+    patch(Worker, _directed=_resume_at_replay),
 )
 _commit = HeldOutputs.commit
 
@@ -119,22 +120,38 @@ def _opens_new_slots_only(self: Rejoin, message: Any, sinks: Any) -> Any:
     had, cut = set(self._have), self._cuts.holds(message.cut)
     actions = _begin(self, message, sinks)
     kept = had if cut else set()
-    return [replace(one, slots=[slot for slot in one.slots if slot not in kept]) if isinstance(one, OpenSink) else one for one in actions]
+    return [
+        replace(one, slots=[slot for slot in one.slots if slot not in kept])
+        if isinstance(one, OpenSink)
+        else one
+        for one in actions
+    ]
 
 
 TAKEOVERS = directed(
     Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, rate=0.5, times=6, spacing=1_000, worker={"delivery_items": 1},
-    coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000}, plan={"workers": 3, "standbys": 0},
+    coordinator={"grace_us": 1_000, "workers": 3, "interval_us": 1_000_000},
+    plan={"workers": 3, "standbys": 0},
 )  # fmt: skip
 """Slots of a lost worker, which was behind, go to survivors, which are ahead."""
 LATE_REPLAYS = directed(
-    Fault.CONTROL_DELAY, Fault.WORKER_CRASH, rate=0.5, late=["Replay"], coordinator={"interval_us": 5_000}, plan={"standbys": 1}
+    Fault.CONTROL_DELAY, Fault.WORKER_CRASH, rate=0.5, late=["Replay"], coordinator={"interval_us": 5_000},
+    plan={"standbys": 1}
 )  # fmt: skip
-SURVIVORS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, spacing=1_000, coordinator={"interval_us": 5_000}, plan={"standbys": 1})
-OUTSIDE_CHANGES = directed(Fault.FUNCTION_CHANGE, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 100_000})
+SURVIVORS = directed(
+    Fault.WORKER_CRASH,
+    Fault.LINK_BREAK,
+    spacing=1_000,
+    coordinator={"interval_us": 5_000},
+    plan={"standbys": 1},
+)
+OUTSIDE_CHANGES = directed(
+    Fault.FUNCTION_CHANGE, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 100_000}
+)
 TWO_PHASES = "exactly-once-2pc"
 ZOMBIES = directed(
-    Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000, worker={"heartbeat": 5_000, "delivery_items": 1},
+    Fault.WORKER_PAUSE, Fault.CONSUMER_SLOW, rate=0.2, times=8, spacing=1_000,
+    worker={"heartbeat": 5_000, "delivery_items": 1},
     coordinator={"heartbeat_us": 15_000, "grace_us": 1_000, "workers": 2}, plan={"workers": 2, "standbys": 2},
 )  # fmt: skip
 """Workers stand still until they are replaced, and then go on with what was in their inbox."""
@@ -146,21 +163,48 @@ VARIANTS = [
         directed(Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, rate=0.5),
     ),
     BrokenVariant("t_last per worker", patch(Delivery, opened=_one_t_last), TAKEOVERS),
-    BrokenVariant("no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES),
-    BrokenVariant("a survivor opens only the slots that are new to it", patch(Rejoin, begin=_opens_new_slots_only), SURVIVORS),
-    BrokenVariant("a replay is not compared with what was delivered", patch(Delivery, opened=_not_compared), OUTSIDE_CHANGES, drifting),
+    BrokenVariant(
+        "no fencing at the consumer", patch(ConsumerSite, refuses=lambda self, fence, slot: False), ZOMBIES
+    ),
+    BrokenVariant(
+        "a survivor opens only the slots that are new to it",
+        patch(Rejoin, begin=_opens_new_slots_only),
+        SURVIVORS,
+    ),
+    BrokenVariant(
+        "a replay is not compared with what was delivered",
+        patch(Delivery, opened=_not_compared),
+        OUTSIDE_CHANGES,
+        drifting,
+    ),
     BrokenVariant(
         "the manifest's t_last is not compared with the consumers'",
         patch(Recovery, _check_outputs=lambda self: None),
         directed(Fault.CONSUMER_LOSS, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 5_000}),
     ),
-    BrokenVariant("bundles recut on retry", patch(ConsumerPort, _send=_recut), directed(Fault.CONSUMER_CRASH, rate=0.5)),
-    BrokenVariant("two phases: output leaves with the cut", patch(HeldOutputs, prepare=_at_the_cut), guarantee=TWO_PHASES),
-    BrokenVariant("two phases: held output in memory only", patch(HeldOutputs, prepare=_in_memory_only), guarantee=TWO_PHASES),
+    BrokenVariant(
+        "bundles recut on retry", patch(ConsumerPort, _send=_recut), directed(Fault.CONSUMER_CRASH, rate=0.5)
+    ),
+    BrokenVariant(
+        "two phases: output leaves with the cut",
+        patch(HeldOutputs, prepare=_at_the_cut),
+        guarantee=TWO_PHASES,
+    ),
+    BrokenVariant(
+        "two phases: held output in memory only",
+        patch(HeldOutputs, prepare=_in_memory_only),
+        guarantee=TWO_PHASES,
+    ),
     BrokenVariant(
         "two phases: held output is not delivered by the next attempt",
         patch(HeldOutputs, resume=lambda self, held: _resume(self, [])),
-        directed(Fault.WORKER_CRASH, Fault.CONSUMER_SLOW, Fault.CONSUMER_CRASH, spacing=2_000, coordinator={"interval_us": 5_000}),
+        directed(
+            Fault.WORKER_CRASH,
+            Fault.CONSUMER_SLOW,
+            Fault.CONSUMER_CRASH,
+            spacing=2_000,
+            coordinator={"interval_us": 5_000},
+        ),
         guarantee=TWO_PHASES,
     ),
     BrokenVariant(

@@ -42,14 +42,25 @@ def _told_again(self: JournalledFront, entry: Entry, marker: object) -> None:
 
 
 VARIANTS = [
-    BrokenVariant("idleness that is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, event_time_job),
+    BrokenVariant(
+        "idleness that is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, event_time_job
+    ),
     BrokenVariant(
         "a marker taken for a pledge",
         patch(Entry, is_pledge=property(lambda self: not self.moves)),
         CRASHES,
         event_time_job,
     ),
-    BrokenVariant("time that passes and is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, arrival_job),
-    BrokenVariant("a clock that is read again at a replay", patch(Operations, _arrival=_of_the_clock), CRASHES, arrival_job),
-    BrokenVariant("an end that is told twice", patch(JournalledFront, _marked=_told_again), CRASHES, event_time_job),
+    BrokenVariant(
+        "time that passes and is in no journal", patch(Fronts, _mark=_not_journalled), CRASHES, arrival_job
+    ),
+    BrokenVariant(
+        "a clock that is read again at a replay",
+        patch(Operations, _arrival=_of_the_clock),
+        CRASHES,
+        arrival_job,
+    ),
+    BrokenVariant(
+        "an end that is told twice", patch(JournalledFront, _marked=_told_again), CRASHES, event_time_job
+    ),
 ]

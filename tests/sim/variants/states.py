@@ -36,7 +36,9 @@ def _drop_by_meta(self: Barrier, meta: Any, payload: Any) -> None:
 
 
 _tombstones_by_meta = together(
-    patch(Barrier, drop=_drop_by_meta), patch(grouping, find=_first_with_meta), patch(reduce, _find=_first_entry_with_meta)
+    patch(Barrier, drop=_drop_by_meta),
+    patch(grouping, find=_first_with_meta),
+    patch(reduce, _find=_first_entry_with_meta),
 )
 
 
@@ -85,7 +87,9 @@ def _first_durable(self: PendingSnapshot) -> bool:
 def _newest_row_only(tables: Any) -> Any:
     """A merge keeps one row a key, be it whole or a change."""
     rows = snapshot_rows(_merged(tables))
-    return segment.table_of(list({(row.operation, row.key): row for row in sorted(rows, key=lambda row: row.epoch)}.values()))
+    return segment.table_of(
+        list({(row.operation, row.key): row for row in sorted(rows, key=lambda row: row.epoch)}.values())
+    )
 
 
 _merged = segment.merged
@@ -102,21 +106,35 @@ _small = patch(compaction, SMALLEST=32, MAX_PER_TIER=2)
 """Segments are merged all the time: not wrong, but else it would be rare."""
 
 LOST_WORKERS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK)
-CROWD = directed(Fault.FRAME_DELAY, rate=0.2, spacing=0, worker={"credit_runs": 1000, "credit_bytes": 1 << 20}, plan={"delay": 300})
+CROWD = directed(
+    Fault.FRAME_DELAY,
+    rate=0.2,
+    spacing=0,
+    worker={"credit_runs": 1000, "credit_bytes": 1 << 20},
+    plan={"delay": 300},
+)
 TAKEN_OVER = directed(
-    Fault.WORKER_CRASH, times=6, spacing=3_000, coordinator={"interval_us": 3_000}, plan={"workers": 2, "standbys": 2},
-    worker={"credit_runs": 5},
+    Fault.WORKER_CRASH, times=6, spacing=3_000, coordinator={"interval_us": 3_000},
+    plan={"workers": 2, "standbys": 2}, worker={"credit_runs": 5},
 )  # fmt: skip
 """Workers die while epochs are committed fast, and standbys have the snapshot at hand."""
-DAMAGE = directed(Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000})
+DAMAGE = directed(
+    Fault.STORE_DAMAGE, Fault.WORKER_CRASH, times=6, spacing=4_000, coordinator={"interval_us": 5_000}
+)
 
 VARIANTS = [
     BrokenVariant("edges that tie", patch(Operations, forward=_tied_forward)),
     BrokenVariant("tombstones matched by meta alone", _tombstones_by_meta, CROWD, several_sources),
     BrokenVariant("buckets collected past a live cut", patch(LiveCuts, _refresh=_only_minimal), LOST_WORKERS),
     BrokenVariant("keys compared by ==", patch(Operations, _place=_place_by_equality), job=confusing_keys),
-    BrokenVariant("state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS),
-    BrokenVariant("accepted with the first of several uploads", patch(PendingSnapshot, _all_durable=_first_durable), LOST_WORKERS),
+    BrokenVariant(
+        "state above the cut kept by a survivor", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS
+    ),
+    BrokenVariant(
+        "accepted with the first of several uploads",
+        patch(PendingSnapshot, _all_durable=_first_durable),
+        LOST_WORKERS,
+    ),
     BrokenVariant("ignored checksum", patch(snapshots, checked=lambda data, ref: data), DAMAGE),
     BrokenVariant(
         "a merge that keeps the newest row of a key only",
@@ -125,7 +143,15 @@ VARIANTS = [
         inverted_index,
     ),
     BrokenVariant(
-        "a standby joins rows that it has already", together(_small, patch(Prefetched, _advance=_joined_again)), TAKEN_OVER, inverted_index
+        "a standby joins rows that it has already",
+        together(_small, patch(Prefetched, _advance=_joined_again)),
+        TAKEN_OVER,
+        inverted_index,
     ),
-    BrokenVariant("no guarantee: a survivor keeps its state", patch(Rejoin, _roll_back=_no_roll_back), LOST_WORKERS, guarantee="none"),
+    BrokenVariant(
+        "no guarantee: a survivor keeps its state",
+        patch(Rejoin, _roll_back=_no_roll_back),
+        LOST_WORKERS,
+        guarantee="none",
+    ),
 ]

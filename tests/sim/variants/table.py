@@ -18,7 +18,10 @@ def row(variant: BrokenVariant) -> str:
     seed, failure = caught
     scenario = "directed" if variant.adjust is not None or variant.job is not None else "drawn"
     milliseconds = (failure.now - EPOCH_START) / 1000
-    return f"| {variant.name} | {variant.broken.where} | {scenario} | {seed} | {failure.invariant} | {milliseconds:.0f} ms |"
+    return (
+        f"| {variant.name} | {variant.broken.where} | {scenario} | {seed} | {failure.invariant} | "
+        f"{milliseconds:.0f} ms |"
+    )
 
 
 def rows(page: str) -> list[str]:
@@ -28,7 +31,10 @@ def rows(page: str) -> list[str]:
 
 def variants() -> str:
     """A row a broken variant."""
-    head = ["| taken away | in | scenario | caught by seed | invariant | after |", "|---|---|---|---|---|---|"]
+    head = [
+        "| taken away | in | scenario | caught by seed | invariant | after |",
+        "|---|---|---|---|---|---|",
+    ]
     return "\n".join([*head, *map(row, VARIANTS)])
 
 

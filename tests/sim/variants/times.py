@@ -24,7 +24,9 @@ _step = Worker.step
 _acks = Outbox.acks
 
 
-def _send_under_own_time(self: Worker, owner: Any, cause: Any, vertex: int, meta: Any, payload: object, tombstone: bool) -> None:
+def _send_under_own_time(
+    self: Worker, owner: Any, cause: Any, vertex: int, meta: Any, payload: object, tombstone: bool
+) -> None:
     own = time_of_meta(meta)
     if own != cause:
         self._outbox.__dict__.setdefault("elsewhere", set()).add(own)
@@ -115,7 +117,9 @@ def _error_at_once(self: Acker) -> str | None:
 
 
 REPLAYS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, Fault.SOURCE_REREAD_SLOW, rate=0.9)
-STRAGGLERS = directed(Fault.FRAME_DELAY, rate=0.1, spacing=800, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100})
+STRAGGLERS = directed(
+    Fault.FRAME_DELAY, rate=0.1, spacing=800, coordinator={"workers": 4}, plan={"workers": 4, "delay": 100}
+)
 """Now and then an item is late by far, and all that it overturns has been settled but for it."""
 BROAD = directed(
     spacing=1_000,
@@ -129,27 +133,47 @@ BROAD = directed(
 def broad(rng: Random) -> SimJob:
     """Every record leads to a message to each other worker."""
     graph = Graph("broad")
-    many = graph.source("s0").flat_map(lambda p: [(p[0], f"{p[1]}.{i}") for i in range(40)]).balance(spread).map(same)
+    many = (
+        graph.source("s0")
+        .flat_map(lambda p: [(p[0], f"{p[1]}.{i}") for i in range(40)])
+        .balance(spread)
+        .map(same)
+    )
     many.sink("out", key=lambda p: "")
     return SimJob(graph, None, lambda r, number: ("k", str(number)), 1)
 
 
 def _idle_beside_a_timed_one(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
-    """Workers whose clocks stand where clocks begin die, and then the first records of the journalled fronts come."""
-    crashes = directed(Fault.CLOCK_UNSET, Fault.WORKER_CRASH, rate=0.6, spacing=2_000, coordinator={"interval_us": 400_000})
+    """Workers whose clocks stand where clocks begin die, and then the first records of the journalled fronts
+    come."""
+    crashes = directed(
+        Fault.CLOCK_UNSET, Fault.WORKER_CRASH, rate=0.6, spacing=2_000, coordinator={"interval_us": 400_000}
+    )
     plan, faults = crashes(rng, drawn, chosen)
     front, *others = plan.worker.fronts
     first, *idle = plan.sites
-    timed = replace(first, timed=True, partitions={Partition(""): [record for part in first.partitions.values() for record in part]})
+    timed = replace(
+        first,
+        timed=True,
+        partitions={Partition(""): [record for part in first.partitions.values() for record in part]},
+    )
     sites = [timed, *(spaced(replace(site, timed=False), plan.heal_at, 1_000, 1) for site in idle)]
     fronts = (replace(front, timed=True), *(replace(other, timed=False, run_length=1) for other in others))
     return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts)), faults
 
 
 VARIANTS = [
-    BrokenVariant("acks counted under the item's time instead of the cause", _own_time, STRAGGLERS, several_sources, seeds=400),
+    BrokenVariant(
+        "acks counted under the item's time instead of the cause",
+        _own_time,
+        STRAGGLERS,
+        several_sources,
+        seeds=400,
+    ),
     BrokenVariant("message ids that cancel", patch(message_id, mix=lambda value: value), BROAD, broad),
-    BrokenVariant("duplicated frame acked twice", patch(Inbox, admits=_admits_all), directed(Fault.FRAME_DUPLICATE)),
+    BrokenVariant(
+        "duplicated frame acked twice", patch(Inbox, admits=_admits_all), directed(Fault.FRAME_DUPLICATE)
+    ),
     BrokenVariant("a front's promise overtaking its ack", patch(Outbox, acks=_late_acks)),
     BrokenVariant(
         "promise before the journal is durable",
@@ -163,8 +187,12 @@ VARIANTS = [
         several_sources,
         guarantee="at-least-once",
     ),
-    BrokenVariant("an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS),
-    BrokenVariant("a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS),
+    BrokenVariant(
+        "an asked front moves journalled runs", patch(JournalledFront, replayed=_replayed_later), REPLAYS
+    ),
+    BrokenVariant(
+        "a promise past journalled runs", patch(JournalledFront, promise=_promise_past_replay), REPLAYS
+    ),
     BrokenVariant("a timed front moved by a question", _timed_is_asked),
     BrokenVariant(
         "heartbeats by a clock that can be set",

@@ -47,8 +47,11 @@ class Patch:
 
     @property
     def where(self) -> str:
-        """What is broken: the engine, another part of the product, or a fake of the simulator, which shows less."""
-        modules = {owner.__name__ if isinstance(owner, ModuleType) else owner.__module__ for owner, _ in self.parts}
+        """What is broken: the engine, another part of the product, or a fake of the simulator, which shows
+        less."""
+        modules = {
+            owner.__name__ if isinstance(owner, ModuleType) else owner.__module__ for owner, _ in self.parts
+        }
         if any(module.startswith("flamestream.simulation") for module in modules):
             return "fake"
         return "engine" if all(module.startswith("flamestream.core") for module in modules) else "product"
@@ -108,16 +111,20 @@ def directed(
 ) -> Adjust:
     """Certain faults instead of drawn ones, in the last 80 ms before healing, and changed settings.
 
-    `spacing` microseconds between records, of which `clump` come together; `journalled` makes every front one; `late` are the words that
-    CONTROL_DELAY holds back.
+    `spacing` microseconds between records, of which `clump` come together; `journalled` makes every front
+    one; `late` are the words that CONTROL_DELAY holds back.
     """
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
         start = drawn.heal_at - 80_000
-        moments = [Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)]
+        moments = [
+            Moment(rng.randrange(start, drawn.heal_at), fault) for fault in faults for _ in range(times)
+        ]
         chosen.rates, chosen.late_words = dict.fromkeys(faults, rate), frozenset(late)
         chosen.moments = sorted(moments, key=lambda moment: moment.at)
-        sites = drawn.sites if spacing is None else [spaced(site, start, spacing, clump) for site in drawn.sites]
+        sites = (
+            drawn.sites if spacing is None else [spaced(site, start, spacing, clump) for site in drawn.sites]
+        )
         fronts = drawn.worker.fronts
         if journalled:
             sites = [replace(site, timed=False, run_length=1) for site in sites]
@@ -141,7 +148,10 @@ def several_sources(rng: Random) -> SimJob:
 def spaced(site: SourceSite, start: int, spacing: int, clump: int) -> SourceSite:
     """Its records, so many at a time, one after the other."""
     spaced = {
-        partition: [replace(record, available=start + number // clump * spacing) for number, record in enumerate(records)]
+        partition: [
+            replace(record, available=start + number // clump * spacing)
+            for number, record in enumerate(records)
+        ]
         for partition, records in site.partitions.items()
     }
     return replace(site, partitions=spaced)

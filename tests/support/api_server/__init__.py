@@ -1,9 +1,10 @@
-"""A real API server: Kubernetes' own and etcd, one program from Go modules, built once into the checkout's `.cache`.
+"""A real API server: Kubernetes' own and etcd, one program from Go modules, built once into the checkout's
+`.cache`.
 
-Nothing else of a cluster is there: no controllers, no scheduler, no node. So an object stays as it was written, and a pod runs only if
-support/operator/kubelet.py runs it. Where go is missing the tests that need it are skipped, and say so. Modules, their versions and
-hashes are in the `go.mod` and `go.sum` beside this file; a build from nothing takes minutes (docs/authors/dependencies.md), the next
-is a look at a file.
+Nothing else of a cluster is there: no controllers, no scheduler, no node. So an object stays as it was
+written, and a pod runs only if support/operator/kubelet.py runs it. Where go is missing the tests that need
+it are skipped, and say so. Modules, their versions and hashes are in the `go.mod` and `go.sum` beside this
+file; a build from nothing takes minutes (docs/authors/dependencies.md), the next is a look at a file.
 
 `python -m support.api_server` builds it, so that no test has to wait for that.
 """
@@ -44,7 +45,11 @@ STRANGER = "a-stranger-s"
 
 def binary() -> Path:
     """The program, built if need be."""
-    found = CACHE / "bin" / f"apiserver-{hashlib.sha256(b''.join(file.read_bytes() for file in SOURCES)).hexdigest()[:12]}"
+    found = (
+        CACHE
+        / "bin"
+        / f"apiserver-{hashlib.sha256(b''.join(file.read_bytes() for file in SOURCES)).hexdigest()[:12]}"
+    )
     if not found.exists():
         faulthandler.cancel_dump_traceback_later()  # longer than a test may take
         found.parent.mkdir(parents=True, exist_ok=True)
@@ -57,12 +62,23 @@ def binary() -> Path:
 def _build(target: Path) -> None:
     if (go := go_command()) is None:
         pytest.skip("no API server: install go to have kube-apiserver and etcd built")
-    version = next(line.split()[1] for line in SOURCES[0].read_text().splitlines() if line.strip().startswith("k8s.io/kubernetes v"))
-    named = " ".join(f"-X k8s.io/{each}/version.gitVersion={version}" for each in ("component-base", "client-go/pkg"))
+    version = next(
+        line.split()[1]
+        for line in SOURCES[0].read_text().splitlines()
+        if line.strip().startswith("k8s.io/kubernetes v")
+    )
+    named = " ".join(
+        f"-X k8s.io/{each}/version.gitVersion={version}" for each in ("component-base", "client-go/pkg")
+    )
     fresh = target.with_name(f"building-{os.getpid()}")
-    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip()}
+    environment = os.environ | {
+        "CGO_ENABLED": "0",
+        "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw -mod=readonly".strip(),
+    }
     command = [go, "build", "-trimpath", "-ldflags", f"-s -w {named}", "-o", str(fresh), "."]
-    done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = subprocess.run(
+        command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
     if done.returncode:
         pytest.skip(f"no API server: building it failed: {done.stderr.strip()[-500:]}")
     os.replace(fresh, target)
@@ -88,16 +104,19 @@ class ApiServer:
         (folder / "audit.yaml").write_text(AUDIT)
         of_etcd = {
             "data-dir": folder / "etcd", "listen-client-urls": f"http://127.0.0.1:{client}",
-            "advertise-client-urls": f"http://127.0.0.1:{client}", "listen-peer-urls": f"http://127.0.0.1:{peer}",
-            "initial-advertise-peer-urls": f"http://127.0.0.1:{peer}", "initial-cluster": f"default=http://127.0.0.1:{peer}",
-            "unsafe-no-fsync": "true",
+            "advertise-client-urls": f"http://127.0.0.1:{client}",
+            "listen-peer-urls": f"http://127.0.0.1:{peer}",
+            "initial-advertise-peer-urls": f"http://127.0.0.1:{peer}",
+            "initial-cluster": f"default=http://127.0.0.1:{peer}", "unsafe-no-fsync": "true",
         }  # fmt: skip
         of_server = {
-            "etcd-servers": f"http://127.0.0.1:{client}", "bind-address": "127.0.0.1", "secure-port": self._port,
-            "cert-dir": folder / "certificates", "token-auth-file": folder / "tokens", "authorization-mode": "RBAC",
-            "audit-policy-file": folder / "audit.yaml", "audit-log-path": self.audit_log, "audit-log-mode": "blocking",
-            "service-account-issuer": "https://tests", "service-account-key-file": folder / "key",
-            "service-account-signing-key-file": folder / "key", "service-cluster-ip-range": "10.0.0.0/24",
+            "etcd-servers": f"http://127.0.0.1:{client}", "bind-address": "127.0.0.1",
+            "secure-port": self._port, "cert-dir": folder / "certificates",
+            "token-auth-file": folder / "tokens", "authorization-mode": "RBAC",
+            "audit-policy-file": folder / "audit.yaml", "audit-log-path": self.audit_log,
+            "audit-log-mode": "blocking", "service-account-issuer": "https://tests",
+            "service-account-key-file": folder / "key", "service-account-signing-key-file": folder / "key",
+            "service-cluster-ip-range": "10.0.0.0/24",
         }  # fmt: skip
         for name, flags in (("etcd", of_etcd), ("kube-apiserver", of_server)):
             command = [program, name, *(f"--{flag}={value}" for flag, value in flags.items())]
@@ -113,10 +132,16 @@ class ApiServer:
             process.wait()
 
     def _is_ready(self) -> bool:
-        assert all(process.poll() is None for process in self._processes), f"one has ended: see {self._folder}/*.log"
-        request = urllib.request.Request(f"https://127.0.0.1:{self._port}/readyz", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert all(process.poll() is None for process in self._processes), (
+            f"one has ended: see {self._folder}/*.log"
+        )
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self._port}/readyz", headers={"Authorization": f"Bearer {TOKEN}"}
+        )
         try:
-            with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=5) as answer:
+            with urllib.request.urlopen(
+                request, context=ssl._create_unverified_context(), timeout=5
+            ) as answer:
                 return bool(answer.status == 200)
         except urllib.error.HTTPError as error:
             error.close()
@@ -125,10 +150,13 @@ class ApiServer:
         return False
 
     def _config(self) -> dict[str, object]:
-        cluster = {"server": f"https://127.0.0.1:{self._port}", "insecure-skip-tls-verify": True}  # it has signed for itself
+        # it has signed for itself
+        cluster = {"server": f"https://127.0.0.1:{self._port}", "insecure-skip-tls-verify": True}
         return {
             "apiVersion": "v1", "kind": "Config", "current-context": "tests",
             "clusters": [{"name": "tests", "cluster": cluster}],
-            "users": [{"name": "tests", "user": {"token": TOKEN}}, {"name": "operator", "user": {"token": OPERATORS}}],
-            "contexts": [{"name": name, "context": {"cluster": "tests", "user": name}} for name in ("tests", "operator")],
+            "users": [{"name": "tests", "user": {"token": TOKEN}},
+                {"name": "operator", "user": {"token": OPERATORS}}],
+            "contexts": [{"name": name, "context": {"cluster": "tests", "user": name}} for name
+                in ("tests", "operator")],
         }  # fmt: skip

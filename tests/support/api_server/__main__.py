@@ -1,4 +1,5 @@
-"""`python -m support.api_server`: build it now, and helm, so that no test waits for that. A line each says where it is, or why not."""
+"""`python -m support.api_server`: build it now, and helm, so that no test waits for that. A line each says
+where it is, or why not."""
 
 import sys
 

@@ -1,7 +1,9 @@
-"""A coordinator on a bench: a job record, a store and scripted workers around the real machine, in virtual time.
+"""A coordinator on a bench: a job record, a store and scripted workers around the real machine, in virtual
+time.
 
-`say` gives it events and answers its requests to record and store until it asks for nothing more; what it told the workers is in `told`.
-Requests of the kinds in `held` stay unanswered, so that a test can answer them itself, or never.
+`say` gives it events and answers its requests to record and store until it asks for nothing more; what it
+told the workers is in `told`. Requests of the kinds in `held` stay unanswered, so that a test can answer them
+itself, or never.
 """
 
 import hashlib
@@ -50,7 +52,15 @@ def settings(**changes: Any) -> Settings:
     return Settings(**{**BASE, **changes})
 
 
-BASE: dict[str, Any] = {"job": "j", "graph": "g", "python": "3.11", "workers": 2, "fronts": 1, "slots": 4, "interval_us": SECOND}
+BASE: dict[str, Any] = {
+    "job": "j",
+    "graph": "g",
+    "python": "3.11",
+    "workers": 2,
+    "fronts": 1,
+    "slots": 4,
+    "interval_us": SECOND,
+}
 
 
 class Outside:
@@ -77,7 +87,13 @@ class Outside:
 class Bench:
     """One coordinator's life."""
 
-    def __init__(self, outside: Outside | None = None, nonce: str = "n1", kind: type[Coordinator] = Coordinator, **changes: Any) -> None:
+    def __init__(
+        self,
+        outside: Outside | None = None,
+        nonce: str = "n1",
+        kind: type[Coordinator] = Coordinator,
+        **changes: Any,
+    ) -> None:
         self.outside = outside or Outside()
         self.settings = settings(**changes)
         self.coordinator = kind(self.settings, "secret", nonce)
@@ -171,7 +187,14 @@ class Bench:
         return self.record.layout.workers
 
     def hello(
-        self, worker: str, fence: Fence = NO_FENCE, *, ready: bool = False, graph: str = "g", python: str = "3.11", code: str = ""
+        self,
+        worker: str,
+        fence: Fence = NO_FENCE,
+        *,
+        ready: bool = False,
+        graph: str = "g",
+        python: str = "3.11",
+        code: str = "",
     ) -> WorkerConnected:
         return WorkerConnected(msg.Hello(WorkerId(worker), f"{worker}:1", fence, ready, python, graph, code))
 
@@ -186,7 +209,13 @@ class Bench:
     def hear(self, worker: str, message: Any, after_us: int = 0) -> "Bench":
         return self.say(FromWorker(WorkerId(worker), message), after_us=after_us)
 
-    def opened(self, worker: str, t_last: bytes = b"", outputs: Iterable[msg.SlotOutput] = (), fence: Fence | None = None) -> "Bench":
+    def opened(
+        self,
+        worker: str,
+        t_last: bytes = b"",
+        outputs: Iterable[msg.SlotOutput] = (),
+        fence: Fence | None = None,
+    ) -> "Bench":
         return self.hear(worker, msg.Opened(fence or self.fence, t_last, list(outputs)))
 
     def sealed(self, worker: str, last: Time = START, fence: Fence | None = None) -> "Bench":
@@ -202,11 +231,14 @@ class Bench:
         return self
 
     def progress(
-        self, worker: str, minimal: int = 0, *, settled: int | None = None, oldest: Time = END, ended: bool = False, problem: str = "",
-        items_in: int = 0, warm: bool = False, drained: bool = False, after_us: int = 0,
+        self, worker: str, minimal: int = 0, *, settled: int | None = None, oldest: Time = END,
+        ended: bool = False, problem: str = "", items_in: int = 0, warm: bool = False, drained: bool = False,
+        after_us: int = 0,
     ) -> "Bench":  # fmt: skip
         time, done = Time(minimal), Time(minimal if settled is None else settled)
-        report = msg.Progress(self.fence, time, done, oldest, items_in, 0, problem, ended, warm=warm, drained=drained)
+        report = msg.Progress(
+            self.fence, time, done, oldest, items_in, 0, problem, ended, warm=warm, drained=drained
+        )
         return self.hear(worker, report, after_us)
 
     def beat(self, minimal: int = 0, **changes: Any) -> "Bench":
@@ -223,11 +255,14 @@ class Bench:
         return self
 
     def accept(
-        self, worker: str, cut: int, *, epoch: int | None = None, segments: Iterable[msg.SegmentRef] = (), replaced: Iterable[str] = (),
-        fronts: Iterable[msg.FrontPosition] = (), outputs: Iterable[msg.SlotOutput] = (),
+        self, worker: str, cut: int, *, epoch: int | None = None, segments: Iterable[msg.SegmentRef] = (),
+        replaced: Iterable[str] = (), fronts: Iterable[msg.FrontPosition] = (),
+        outputs: Iterable[msg.SlotOutput] = (),
     ) -> "Bench":  # fmt: skip
         number = Epoch(self.record.announced if epoch is None else epoch)
-        answer = msg.Accepted(self.fence, number, Time(cut), list(segments), list(replaced), list(fronts), list(outputs))
+        answer = msg.Accepted(
+            self.fence, number, Time(cut), list(segments), list(replaced), list(fronts), list(outputs)
+        )
         return self.hear(worker, answer)
 
     def cut(self, time: int, epoch: int | None = None) -> "Bench":

@@ -1,8 +1,10 @@
-"""A cluster of core Workers in one process: immediate ports, a scripted coordinator, and a schedule drawn from a seed.
+"""A cluster of core Workers in one process: immediate ports, a scripted coordinator, and a schedule drawn
+from a seed.
 
-Everything that could happen next (a frame of a link, an answer of the outside, a word of the coordinator, new records) waits in a queue
-of its own; `run` takes from them at random until nothing is left, so every link is in order and nothing else is. Answers to actions of
-the kinds in `held` wait until they are taken out of it. What outlives a worker (journals, sinks, segments, sources) outlives it here.
+Everything that could happen next (a frame of a link, an answer of the outside, a word of the coordinator, new
+records) waits in a queue of its own; `run` takes from them at random until nothing is left, so every link is
+in order and nothing else is. Answers to actions of the kinds in `held` wait until they are taken out of it.
+What outlives a worker (journals, sinks, segments, sources) outlives it here.
 
 Far smaller than the simulator: no faults of its own, no virtual time; a test says what happens.
 """
@@ -49,18 +51,27 @@ class CoreCluster(Outcome):
     """Workers, what is outside of them, and their coordinator's voice."""
 
     def __init__(
-        self, graph: Graph, workers: int = 2, seed: int = 0, *, timed: Iterable[int] = (), run_length: int = 1, replayable: bool = True,
-        slots: int = 16, parts: Parts = REFERENCE, **changes: Any,
+        self, graph: Graph, workers: int = 2, seed: int = 0, *, timed: Iterable[int] = (),
+        run_length: int = 1, replayable: bool = True, slots: int = 16, parts: Parts = REFERENCE,
+        **changes: Any,
     ) -> None:  # fmt: skip
         self.rng = Random(seed)
         self.graph, self.parts = graph.validated(), parts
         names = [vertex.name for vertex in graph.sources]
-        fronts = (FrontSettings(FrontId(i), SourceName(name), i in set(timed), run_length, replayable) for i, name in enumerate(names))
-        self.settings = WorkerSettings("job", slots, tuple(fronts), **{"heartbeat": 1 << 50, "probe": 1 << 50, **changes})
+        fronts = (
+            FrontSettings(FrontId(i), SourceName(name), i in set(timed), run_length, replayable)
+            for i, name in enumerate(names)
+        )
+        self.settings = WorkerSettings(
+            "job", slots, tuple(fronts), **{"heartbeat": 1 << 50, "probe": 1 << 50, **changes}
+        )
         self.sources = {front.front: Source() for front in self.settings.fronts}
         self.journals: dict[FrontId, list[ev.Entry]] = {front.front: [] for front in self.settings.fronts}
         sinks = [SinkName(vertex.name) for vertex in graph.sinks]
-        self.sinks = {name: Sink() for name in (sinks if self.settings.dead_letter is None else [*sinks, self.settings.dead_letter])}
+        self.sinks = {
+            name: Sink()
+            for name in (sinks if self.settings.dead_letter is None else [*sinks, self.settings.dead_letter])
+        }
         self.segments: dict[str, Sequence[Row]] = {}
         self.manifest: msg.Manifest | None = None
         self.epoch = Epoch(0)
@@ -85,7 +96,7 @@ class CoreCluster(Outcome):
         for _ in range(workers):
             self.add()
 
-    # --- workers and attempts -------------------------------------------------------------------------------------------------------
+    # --- workers and attempts -------------------------------------------------------------------------------
 
     def add(self) -> WorkerId:
         """A fresh worker, with no part in the layout yet."""
@@ -122,7 +133,9 @@ class CoreCluster(Outcome):
         self.fence = Fence(Attempt(self.fence.attempt + 1), self.layout.version)
         cut, epoch = (START, Epoch(0)) if self.manifest is None else (self.manifest.cut, self.manifest.epoch)
         addresses = {name: str(name) for name in self.workers}
-        self.say(msg.Recover(Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest))
+        self.say(
+            msg.Recover(Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest)
+        )
         self.run()
 
     def seal(self) -> None:
@@ -136,9 +149,11 @@ class CoreCluster(Outcome):
         assert len(self.heard(msg.Sealed)) == len(self.layout.workers)
         cut = START if self.manifest is None else self.manifest.cut
         released = [time_of_meta(Meta(opened.t_last)) for opened in self.heard(msg.Opened)]
-        self.say(msg.Replay(self.fence, max([cut, *released, *(sealed.last for sealed in self.heard(msg.Sealed))])))
+        self.say(
+            msg.Replay(self.fence, max([cut, *released, *(sealed.last for sealed in self.heard(msg.Sealed))]))
+        )
 
-    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+    # --- the coordinator ------------------------------------------------------------------------------------
 
     def say(self, message: msg.ToWorker) -> None:
         """To all workers, each hears it in its own time."""
@@ -147,7 +162,11 @@ class CoreCluster(Outcome):
 
     def heard(self, kind: type) -> list[Any]:
         """What workers of the current attempt said of this kind."""
-        return [message for _, message in self.told if type(message) is kind and getattr(message, "fence", None) == self.fence]
+        return [
+            message
+            for _, message in self.told
+            if type(message) is kind and getattr(message, "fence", None) == self.fence
+        ]
 
     def announce(self, compact: Sequence[msg.SegmentRef] = ()) -> Epoch:
         """The next epoch."""
@@ -158,12 +177,18 @@ class CoreCluster(Outcome):
     def accepted(self) -> dict[WorkerId, msg.Accepted]:
         """Who has accepted the newest epoch."""
         answers = ((name, message) for name, message in self.told if isinstance(message, msg.Accepted))
-        return {name: message for name, message in answers if (message.fence, message.epoch) == (self.fence, self.epoch)}
+        return {
+            name: message
+            for name, message in answers
+            if (message.fence, message.epoch) == (self.fence, self.epoch)
+        }
 
     def commit(self, say: bool = True) -> bool:
         """Commit the newest epoch if all have accepted it."""
         pending = PendingEpoch(self.epoch, self.fence, self.layout.workers, self.now)
-        pending.cut = next((taken.time for taken in self.heard(msg.CutTaken) if taken.epoch == self.epoch), None)
+        pending.cut = next(
+            (taken.time for taken in self.heard(msg.CutTaken) if taken.epoch == self.epoch), None
+        )
         pending.accepted = self.accepted()
         if not pending.complete():
             return False
@@ -175,7 +200,7 @@ class CoreCluster(Outcome):
     def abort(self) -> None:
         self.say(msg.Abort(self.fence, self.epoch))
 
-    # --- sources --------------------------------------------------------------------------------------------------------------------
+    # --- sources --------------------------------------------------------------------------------------------
 
     def feed(self, front: int, *records: Any) -> None:
         """New records of a front."""
@@ -186,10 +211,11 @@ class CoreCluster(Outcome):
         for source in self.sources.values():
             source.ended = True
 
-    # --- the schedule ---------------------------------------------------------------------------------------------------------------
+    # --- the schedule ---------------------------------------------------------------------------------------
 
     def run(self, steps: int = MOST_STEPS) -> int:
-        """Take what waits, in an order that the seed draws, until nothing is left (or so many steps are done)."""
+        """Take what waits, in an order that the seed draws, until nothing is left (or so many steps are
+        done)."""
         for step in range(steps):
             ready = self._ready()
             if not ready:
@@ -208,17 +234,27 @@ class CoreCluster(Outcome):
         return actions
 
     def _ready(self) -> list[Callable[[], object]]:
-        ready: list[Callable[[], object]] = [lambda n=n: self._pass(n, self._answers[n]) for n in self.workers if self._answers[n]]  # type: ignore[misc]
-        ready += [lambda n=n: self._pass(n, self._words[n]) for n in self.workers if self._words[n] and n not in self.silent]  # type: ignore[misc]
+        ready: list[Callable[[], object]] = [
+            lambda n=n: self._pass(n, self._answers[n]) for n in self.workers if self._answers[n]
+        ]  # type: ignore[misc]
+        ready += [
+            lambda n=n: self._pass(n, self._words[n])
+            for n in self.workers
+            if self._words[n] and n not in self.silent
+        ]  # type: ignore[misc]
         if self.rng.random() < 0.05:
             self._slow = {way for way in self._links if self.rng.random() < 0.4}
         ways = [way for way, frames in self._links.items() if frames]
         ready += [lambda w=w: self._frame(w) for w in ways if w not in self._slow]  # type: ignore[misc]
-        ready += [lambda f=f: self._records(f) for f, source in self.sources.items() if self._has_news(source)]  # type: ignore[misc]
+        ready += [
+            lambda f=f: self._records(f) for f, source in self.sources.items() if self._has_news(source)
+        ]  # type: ignore[misc]
         first: dict[tuple[object, ...], int] = {}
         for index, (name, action) in enumerate(self._waiting):
             if type(action) not in self.held:
-                first.setdefault((name, type(action), getattr(action, "front", None), getattr(action, "sink", None)), index)
+                first.setdefault(
+                    (name, type(action), getattr(action, "front", None), getattr(action, "sink", None)), index
+                )
         ready += [lambda i=i: self._release(i) for i in first.values()]  # type: ignore[misc]
         return ready or [lambda w=w: self._frame(w) for w in ways]  # type: ignore[misc]
 
@@ -249,13 +285,15 @@ class CoreCluster(Outcome):
         first, source.next = source.next, source.next + count
         source.grant -= count
         records = source.records[first : first + count]
-        self.step(source.follower, ev.RecordsArrived(source.fence, front, P, Offset(first), records, 10 * count))
+        self.step(
+            source.follower, ev.RecordsArrived(source.fence, front, P, Offset(first), records, 10 * count)
+        )
 
     def _release(self, index: int) -> None:
         name, action = self._waiting.pop(index)
         self._answer(name, action)
 
-    # --- the outside ----------------------------------------------------------------------------------------------------------------
+    # --- the outside ----------------------------------------------------------------------------------------
 
     def _carry_out(self, name: WorkerId, action: act.Action) -> None:
         match action:
@@ -288,33 +326,61 @@ class CoreCluster(Outcome):
                 entries = [entry for entry in self.journals[action.front] if entry.time >= action.cut]
                 self._post(name, ev.JournalSealed(action.fence, action.front, entries))
             case act.ReadRun():
-                records = self.sources[action.front].records[action.entry.first : action.entry.first + action.entry.count]
+                records = self.sources[action.front].records[
+                    action.entry.first : action.entry.first + action.entry.count
+                ]
                 self._post(name, ev.RunRead(action.fence, action.front, action.entry, records))
             case act.Upload():
                 rows = [*(row for ref in action.compact for row in self.segments[ref.name]), *action.rows]
-                stored, held = self._stored(name, action, rows), [self._stored(f"held-{name}", action, action.held)] if action.held else []
-                self._post(name, ev.Uploaded(action.fence, action.epoch, [stored], [ref.name for ref in action.compact], held))
+                stored, held = (
+                    self._stored(name, action, rows),
+                    [self._stored(f"held-{name}", action, action.held)] if action.held else [],
+                )
+                self._post(
+                    name,
+                    ev.Uploaded(
+                        action.fence, action.epoch, [stored], [ref.name for ref in action.compact], held
+                    ),
+                )
             case act.Load():
-                rows = [row for ref in action.segments for row in self.segments[ref.name] if row.slot in action.slots]
+                rows = [
+                    row
+                    for ref in action.segments
+                    for row in self.segments[ref.name]
+                    if row.slot in action.slots
+                ]
                 kept = [row for ref in action.held for row in self.segments[ref.name]]
                 self._post(name, ev.Loaded(action.fence, chains_of(rows), chains_of(kept)))
             case _:
                 self._answer_of_a_sink(name, action)
 
     def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> msg.SegmentRef:
-        ref = msg.SegmentRef(f"{action.epoch}-{action.fence.attempt}-{name}", 1, "", len(rows), tuple(sorted({row.slot for row in rows})))
+        ref = msg.SegmentRef(
+            f"{action.epoch}-{action.fence.attempt}-{name}",
+            1,
+            "",
+            len(rows),
+            tuple(sorted({row.slot for row in rows})),
+        )
         assert ref.name not in self.segments, f"{ref.name} is written twice"
         self.segments[ref.name] = rows
         return ref
 
     def _answer_of_a_sink(self, name: WorkerId, action: act.OpenSink | act.Deliver) -> None:
         sink = self.sinks[action.sink]
-        slots = action.slots if isinstance(action, act.OpenSink) else [bundle.slot for bundle in action.bundles]
+        slots = (
+            action.slots if isinstance(action, act.OpenSink) else [bundle.slot for bundle in action.bundles]
+        )
         if any(sink.opened.get(slot, action.fence) > action.fence for slot in slots):
             self._post(name, ev.SinkFenced(action.fence, action.sink))
         elif isinstance(action, act.OpenSink):
             sink.opened.update(dict.fromkeys(slots, action.fence))
-            self._post(name, ev.SinkOpened(action.fence, action.sink, {slot: sink.last[slot] for slot in slots if slot in sink.last}))
+            self._post(
+                name,
+                ev.SinkOpened(
+                    action.fence, action.sink, {slot: sink.last[slot] for slot in slots if slot in sink.last}
+                ),
+            )
         else:
             for bundle in action.bundles:
                 self._take(sink, bundle)
@@ -322,7 +388,9 @@ class CoreCluster(Outcome):
 
     def _take(self, sink: Sink, bundle: act.Bundle) -> None:
         last = sink.last.get(bundle.slot)
-        assert bundle.sequence == (1 if last is None else last.sequence + 1), f"slot {bundle.slot}: {bundle.sequence} after {last}"
+        assert bundle.sequence == (1 if last is None else last.sequence + 1), (
+            f"slot {bundle.slot}: {bundle.sequence} after {last}"
+        )
         items = [(meta, codec.encode(payload)) for meta, payload in codec.decode_items(bundle.items)]
         sink.taken.setdefault(bundle.slot, []).extend(items)
         sink.last[bundle.slot] = ev.LastBundle(SequenceNumber(bundle.sequence), bundle.t_last, bundle.items)
@@ -330,7 +398,7 @@ class CoreCluster(Outcome):
     def _post(self, name: WorkerId, event: ev.Event) -> None:
         self._answers[name].append(event)
 
-    # --- what came of it ------------------------------------------------------------------------------------------------------------
+    # --- what came of it ------------------------------------------------------------------------------------
 
     def failures(self) -> list[msg.Failed]:
         """What workers of the current attempt gave up for."""

@@ -63,10 +63,15 @@ class Outcome:
                 for first in range(0, len(records) - rest, front.run_length):
                     time = next_time(time, front.front)
                     run = records[first : first + front.run_length]
-                    runs.append((time, RunRecords(run, ev.Entry(time, Partition(""), Offset(first), len(run)))))
+                    runs.append(
+                        (time, RunRecords(run, ev.Entry(time, Partition(""), Offset(first), len(run))))
+                    )
             else:
                 entries = self.journals[front.front]
-                runs += [(each.time, RunRecords(records[each.first : each.first + each.count], each)) for each in entries]
+                runs += [
+                    (each.time, RunRecords(records[each.first : each.first + each.count], each))
+                    for each in entries
+                ]
         return sorted(runs, key=lambda run: run[0])
 
     def expected(self) -> dict[SinkName, dict[Slot, list[Item]]]:

@@ -9,7 +9,17 @@ from flamestream.core.protocol import actions, events, messages
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.worker import Worker
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, SourceName, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SinkName,
+    SourceName,
+    WorkerId,
+)
 from flamestream.model.layout import Assignment, Layout
 from flamestream.model.time import START, FrontId, Instant, Timestamp
 

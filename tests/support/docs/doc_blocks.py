@@ -1,6 +1,8 @@
-"""The code blocks of README.md, CONTRIBUTING.md and every page below docs/, each with a name that lasts: its page and its first words.
+"""The code blocks of README.md, CONTRIBUTING.md and every page below docs/, each with a name that lasts: its
+page and its first words.
 
-Decisions are left out: they show what was tried then. A block is fenced, or indented by four behind an empty line.
+Decisions are left out: they show what was tried then. A block is fenced, or indented by four behind an empty
+line.
 """
 
 import re
@@ -29,7 +31,11 @@ class Block:
 def blocks() -> list[Block]:
     """All, in order."""
     pages = [page for page in (REPOSITORY / "docs").rglob("*.md") if "decisions" not in page.parts]
-    return [block for file in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(pages)] for block in _of(file)]
+    return [
+        block
+        for file in [REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted(pages)]
+        for block in _of(file)
+    ]
 
 
 def _of(file: Path) -> list[Block]:
@@ -41,7 +47,10 @@ def _of(file: Path) -> list[Block]:
             found.append(Block(name, at + 1, fence[1], "\n".join(lines[at + 1 : end])))
             at = end
         elif lines[at].startswith("    ") and not lines[at - 1].strip():
-            end = next((n for n in range(at, len(lines)) if lines[n].strip() and not lines[n].startswith("    ")), len(lines))
+            end = next(
+                (n for n in range(at, len(lines)) if lines[n].strip() and not lines[n].startswith("    ")),
+                len(lines),
+            )
             found.append(Block(name, at + 1, "", "\n".join(line[4:] for line in lines[at:end]).rstrip()))
             at = end - 1
         at += 1

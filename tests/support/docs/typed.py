@@ -1,7 +1,9 @@
-"""A page typed from top to bottom: its files are written, its commands are typed into one shell, what they say is compared.
+"""A page typed from top to bottom: its files are written, its commands are typed into one shell, what they
+say is compared.
 
-A block whose first line is `# NAME` is the file NAME. A block in the language `console` is what a terminal shows: lines behind `$ ` are
-typed (`> ` goes on), the others are the answer. Times, processes and places differ from run to run, so they are compared as words.
+A block whose first line is `# NAME` is the file NAME. A block in the language `console` is what a terminal
+shows: lines behind `$ ` are typed (`> ` goes on), the others are the answer. Times, processes and places
+differ from run to run, so they are compared as words.
 
 >>> plain("struck w0.1-3f2a (seen gone): whole again after 214 ms")
 'struck WORKER (seen gone): whole again after N ms'
@@ -62,12 +64,20 @@ class Terminal:
         self.folder, programs = folder, folder / ".programs"
         programs.mkdir()
         plain_workers = "" if spark else 'if [ "${1:-}" = run ]; then set -- "$@" --no-spark; fi\n'
-        self._program(programs / "flamestream", f'{plain_workers}exec {sys.executable} -m flamestream.cli.main "$@"')
+        self._program(
+            programs / "flamestream", f'{plain_workers}exec {sys.executable} -m flamestream.cli.main "$@"'
+        )
         self._program(programs / "python", f'exec {sys.executable} "$@"')
         self._program(programs / "pytest", f'exec {sys.executable} -m pytest -p no:cacheprovider "$@"')
         environment = {**ENVIRONMENT, "PATH": f"{programs}:{ENVIRONMENT['PATH']}", "COLUMNS": "80"}
         self._shell = subprocess.Popen(
-            ["bash"], cwd=folder, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            ["bash"],
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     @staticmethod

@@ -25,15 +25,22 @@ def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
     if example in ("inverted_index", "kafka_search"):
         files = sorted(Path(__file__).parents[3].glob("docs/reference/*.md"))
         found = [(file.name, file.read_text()) for file in files]
-        made = [Document(*each) if example == "inverted_index" else fs.Map({"name": each[0], "text": each[1]}) for each in found]
+        made = [
+            Document(*each) if example == "inverted_index" else fs.Map({"name": each[0], "text": each[1]})
+            for each in found
+        ]
         return [(at(number, 0), [record]) for number, record in enumerate(made, 1)]
     if example == "two_front_merge":
         inputs = [(front, lines_of(f"{name}.txt")) for front, name in enumerate(("prices", "orders"))]
-        return sorted((at(number, front), [line]) for front, lines in inputs for number, line in enumerate(lines, 1))
+        return sorted(
+            (at(number, front), [line]) for front, lines in inputs for number, line in enumerate(lines, 1)
+        )
     sources = load(EXAMPLES / f"{example}.py", "graph").sources
     if all(source.timing is not None for source in sources) and example != "minute_counts":
         entering = [(front, lines_of(f"{source.name}.jsonl")) for front, source in enumerate(sources)]
-        return sorted((at(number, front), [line]) for front, lines in entering for number, line in enumerate(lines, 1))
+        return sorted(
+            (at(number, front), [line]) for front, lines in entering for number, line in enumerate(lines, 1)
+        )
     data = {"concatenation": "letters", "minute_counts": "events", "turnover": "sales"}
     lines = lines_of(f"{data.get(example, 'lines')}.txt")
     return [(at(number + 1), lines[number : number + 3]) for number in range(0, len(lines), 3)]

@@ -1,4 +1,5 @@
-"""Jobs over a file of lines for the DataFrame runners, without a command line: what they deliver, and what the reference gives."""
+"""Jobs over a file of lines for the DataFrame runners, without a command line: what they deliver, and what
+the reference gives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,37 +77,60 @@ class Site:
             lines = {"path": str(self.path / f"{vertex.name}.txt"), "records": "lines"}
             spec = {"files": {"path": str(self.path / vertex.name)} if self.documents else lines}
             traits = sources.describe(spec)
-            front = FrontSettings(FrontId(number), SourceName(vertex.name), traits.timed, 2, traits.replayable)
+            front = FrontSettings(
+                FrontId(number), SourceName(vertex.name), traits.timed, 2, traits.replayable
+            )
             inputs.append(Input(vertex.id, RecordedSource("frames", front, spec), traits.bounded))
-        names = [vertex.name for vertex in self.graph.sinks] + ([self.dead_letter] if self.dead_letter else [])
+        names = [vertex.name for vertex in self.graph.sinks] + (
+            [self.dead_letter] if self.dead_letter else []
+        )
         places = {name: {"files": {"path": str(self.path / name), "fsync": False}} for name in names}
         return FrameJob("frames", ByValue.of(self.graph), SLOTS, tuple(inputs), places, self.dead_letter)
 
     def expected(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """By the reference interpreter, which reads the sources as the streaming engine does."""
-        runs = sorted((run for each in self.job.inputs for run in each.source.below(END)), key=lambda run: run[0])
+        runs = sorted(
+            (run for each in self.job.inputs for run in each.source.below(END)), key=lambda run: run[0]
+        )
         results = interpret(self.graph, runs, on_error="dead-letter" if self.dead_letter else "fail")
         errors = results.pop(ERRORS)
         if self.dead_letter:
             results[self.dead_letter] = errors
-        return {name: [(bytes(meta), codec.encode(value)) for meta, value in items] for name, items in results.items()}
+        return {
+            name: [(bytes(meta), codec.encode(value)) for meta, value in items]
+            for name, items in results.items()
+        }
 
     def delivered(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """What the sinks hold."""
         job = self.job
-        found = {name: list(sinks.read(spec)) if (self.path / name).exists() else [] for name, spec in job.sinks.items()}
-        return {name: [(bytes(meta), codec.encode(value)) for meta, _, _, value in items] for name, items in found.items()}
+        found = {
+            name: list(sinks.read(spec)) if (self.path / name).exists() else []
+            for name, spec in job.sinks.items()
+        }
+        return {
+            name: [(bytes(meta), codec.encode(value)) for meta, _, _, value in items]
+            for name, items in found.items()
+        }
 
     def batch(self, attempt: int = 1) -> BatchReport:
         return run_batch(spark_session(), self.job, attempt, 2)
 
-    def micro_batches(self, *, most_runs: int = 3, spoil: Callable[[JobRecord], None] = lambda record: None) -> MicroBatches:
+    def micro_batches(
+        self, *, most_runs: int = 3, spoil: Callable[[JobRecord], None] = lambda record: None
+    ) -> MicroBatches:
         """The next attempt's query. `spoil` sees each record before it is written, and may raise."""
         records = self.records
         found = records.read()
         layout = Layout(LayoutVersion(1), (WorkerId("b"),) * SLOTS, (WorkerId("b"),), WorkerId("b"))
         if found is None:
-            empty = {"announced": Epoch(0), "committed": Epoch(0), "cut": START, "manifest": "", "manifest_hash": ""}
+            empty = {
+                "announced": Epoch(0),
+                "committed": Epoch(0),
+                "cut": START,
+                "manifest": "",
+                "manifest_hash": "",
+            }
             record = JobRecord(attempt=Attempt(1), layout=layout, job="frames", **empty)
         else:
             record = msgspec.structs.replace(found[0], attempt=Attempt(found[0].attempt + 1))
@@ -118,9 +142,23 @@ class Site:
             version = records.compare_and_set(new, version)
             assert version is not None
 
-        committed = Committed(record, write, str(self.path / "store"), job="frames", graph=self.graph.identity, python="3", slots=SLOTS)
+        committed = Committed(
+            record,
+            write,
+            str(self.path / "store"),
+            job="frames",
+            graph=self.graph.identity,
+            python="3",
+            slots=SLOTS,
+        )
         return MicroBatches(
-            spark_session(), self.job, committed, self.path / "checkpoint", interval=0.01, most_runs=most_runs, looked=lambda: None
+            spark_session(),
+            self.job,
+            committed,
+            self.path / "checkpoint",
+            interval=0.01,
+            most_runs=most_runs,
+            looked=lambda: None,
         )
 
     def run(self, **changes: Any) -> Totals:

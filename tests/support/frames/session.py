@@ -1,4 +1,5 @@
-"""One Spark session for DataFrame jobs a test process, and a graph's results through it as the reference gives them."""
+"""One Spark session for DataFrame jobs a test process, and a graph's results through it as the reference
+gives them."""
 
 import atexit
 import tempfile
@@ -29,7 +30,9 @@ Runs = Sequence[tuple[Time, Sequence[Any]]]
 def spark_session() -> Any:
     """Started at the first call, ended with the process: a start takes seconds."""
     scratch = tempfile.TemporaryDirectory(prefix="flamestream-spark-")
-    driver = SparkDriver(frames_settings(cores=2, scratch=Path(scratch.name) / "spark", python_path=(TESTS, EXAMPLES)))
+    driver = SparkDriver(
+        frames_settings(cores=2, scratch=Path(scratch.name) / "spark", python_path=(TESTS, EXAMPLES))
+    )
     atexit.register(scratch.cleanup)
     atexit.register(driver.close)
     return session_of(driver)
@@ -61,4 +64,6 @@ def sorted_results(graph: Graph, rows: Sequence[tuple[int, bytes, bytes]]) -> Re
 
 def encoded(results: Results) -> dict[str, list[tuple[bytes, bytes]]]:
     """For a comparison byte by byte."""
-    return {name: [(bytes(meta), codec.encode(value)) for meta, value in items] for name, items in results.items()}
+    return {
+        name: [(bytes(meta), codec.encode(value)) for meta, value in items] for name, items in results.items()
+    }

@@ -1,4 +1,5 @@
-"""A client of server-sent events as a browser is one: it keeps the last id, and comes back with it whatever happens."""
+"""A client of server-sent events as a browser is one: it keeps the last id, and comes back with it whatever
+happens."""
 
 import contextlib
 import http.client

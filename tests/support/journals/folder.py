@@ -15,9 +15,18 @@ class Worker(AnyWorker):
     """A trim is done when it returns."""
 
     def __init__(
-        self, loop: EpollReactor, root: Path, attempt: int, *, fsync: bool = False, rotate: int = 1 << 20, keep: bool = False
+        self,
+        loop: EpollReactor,
+        root: Path,
+        attempt: int,
+        *,
+        fsync: bool = False,
+        rotate: int = 1 << 20,
+        keep: bool = False,
     ) -> None:
-        super().__init__(loop, attempt, lambda post: FolderJournal(root, loop, post, fsync=fsync, rotate=rotate, keep=keep))
+        super().__init__(
+            loop, attempt, lambda post: FolderJournal(root, loop, post, fsync=fsync, rotate=rotate, keep=keep)
+        )
 
     def trim(self, before: int) -> None:
         done: list[object] = []

@@ -16,9 +16,13 @@ JOB = "default.index"
 class JournalTopic:
     """The topic is made by the first worker that seals."""
 
-    def __init__(self, loop: EpollReactor, broker: Kafka, name: str = "", access: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, loop: EpollReactor, broker: Kafka, name: str = "", access: dict[str, Any] | None = None
+    ) -> None:
         self.loop, self.broker, self.name = loop, broker, name or f"journal-{uuid4().hex[:8]}"
-        self.config = JournalConfig(kafka=KafkaJournal(**(access or {"brokers": broker.address}), topic=self.name), keep=False)
+        self.config = JournalConfig(
+            kafka=KafkaJournal(**(access or {"brokers": broker.address}), topic=self.name), keep=False
+        )
 
     def worker(self, attempt: int) -> Worker:
         return Worker(self.loop, attempt, lambda post: journals.build(self.config, JOB, 4, self.loop, post))

@@ -1,7 +1,9 @@
-"""A real Kafka broker, one KRaft node (cluster.py has several): its jars from Maven Central, fetched once into the checkout's `.cache`.
+"""A real Kafka broker, one KRaft node (cluster.py has several): its jars from Maven Central, fetched once
+into the checkout's `.cache`.
 
-`FLAMESTREAM_KAFKA_JARS` names a folder of a Kafka's jars to use instead (its `libs`). Where there is neither that, nor fetched ones, nor
-a Maven that fetches (installed by apt-get for root), the tests that need it are skipped, and say so.
+`FLAMESTREAM_KAFKA_JARS` names a folder of a Kafka's jars to use instead (its `libs`). Where there is neither
+that, nor fetched ones, nor a Maven that fetches (installed by apt-get for root), the tests that need it are
+skipped, and say so.
 """
 
 import os
@@ -38,7 +40,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # A broker killed with -9 is let in again soon, and what a dead client left open is looked for each second.
+    # A broker killed with -9 is let in again soon, and what a dead client left open is looked for each
+    # second.
     "broker.session.timeout.ms": "1000",
     "broker.heartbeat.interval.ms": "200",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
@@ -55,13 +58,23 @@ def jars() -> Path:
     if given := os.environ.get("FLAMESTREAM_KAFKA_JARS"):
         return Path(given)
     otherwise = ", or name a Kafka's `libs` folder in FLAMESTREAM_KAFKA_JARS"
-    return by_maven(JARS, "Kafka", otherwise, "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies", "-DincludeScope=runtime")
+    return by_maven(
+        JARS,
+        "Kafka",
+        otherwise,
+        "-f",
+        str(HERE / "pom.xml"),
+        "dependency:copy-dependencies",
+        "-DincludeScope=runtime",
+    )
 
 
 class Broker(Kafka):
-    """One broker on ports of its own; what it keeps is in `folder`. `more` are settings of server.properties."""
+    """One broker on ports of its own; what it keeps is in `folder`. `more` are settings of
+    server.properties."""
 
-    def __init__(self, folder: Path, more: Mapping[str, str] = {}, megabytes: int = 384) -> None:  # never changed
+    # never changed
+    def __init__(self, folder: Path, more: Mapping[str, str] = {}, megabytes: int = 384) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.port, self._control_port = _two_free_ports()
@@ -82,7 +95,7 @@ class Broker(Kafka):
     def up(self) -> bool:
         return self._process is not None
 
-    # --- its life -------------------------------------------------------------------------------------------------------------------
+    # --- its life -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Back when it answers."""
@@ -94,7 +107,10 @@ class Broker(Kafka):
         self._configure()
         if not (self._folder / "data" / "meta.properties").exists():
             subprocess.run(
-                self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c"), capture_output=True, check=True, timeout=60
+                self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c"),
+                capture_output=True,
+                check=True,
+                timeout=60,
             )
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(self._java("kafka.Kafka"), stdout=log, stderr=log)
@@ -124,16 +140,32 @@ class Broker(Kafka):
             "log.dirs": str(self._folder / "data"),
         }
         settings = {**SETTINGS, **addresses, **self.more}
-        (self._folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        (self._folder / "server.properties").write_text(
+            "".join(f"{name}={value}\n" for name, value in settings.items())
+        )
 
     def _java(self, *command: str) -> list[str]:
         paths = ":".join(sorted(str(jar) for jar in jars().glob("*.jar")))
-        options = ["-Xms128m", f"-Xmx{self._megabytes}m", f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}", "-cp", paths]
-        return [str(find_java().launcher), *QUICK, *options, *command, str(self._folder / "server.properties")]
+        options = [
+            "-Xms128m",
+            f"-Xmx{self._megabytes}m",
+            f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}",
+            "-cp",
+            paths,
+        ]
+        return [
+            str(find_java().launcher),
+            *QUICK,
+            *options,
+            *command,
+            str(self._folder / "server.properties"),
+        ]
 
     def answers(self) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, f"the broker has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        assert self._process.poll() is None, (
+            f"the broker has ended: {(self._folder / 'log').read_text()[-2000:]}"
+        )
         try:
             return bool(self.admin().list_topics(timeout=1).brokers)
         except KafkaException:

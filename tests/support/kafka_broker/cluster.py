@@ -1,4 +1,5 @@
-"""Three brokers, each a controller as well: any one may be lost, and of each record two have a copy before it counts."""
+"""Three brokers, each a controller as well: any one may be lost, and of each record two have a copy before it
+counts."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +35,10 @@ class Cluster(Kafka):
     replicas = 3
 
     def __init__(self, folder: Path) -> None:
-        self.brokers = {number: Broker(folder / str(number), SETTINGS | {"node.id": str(number)}, megabytes=256) for number in NUMBERS}
+        self.brokers = {
+            number: Broker(folder / str(number), SETTINGS | {"node.id": str(number)}, megabytes=256)
+            for number in NUMBERS
+        }
         voters = ",".join(f"{number}@{broker.control}" for number, broker in self.brokers.items())
         for broker in self.brokers.values():
             broker.more["controller.quorum.voters"] = voters
@@ -43,7 +47,7 @@ class Cluster(Kafka):
     def address(self) -> str:
         return ",".join(broker.address for broker in self.brokers.values())
 
-    # --- its life -------------------------------------------------------------------------------------------------------------------
+    # --- its life -------------------------------------------------------------------------------------------
 
     def launch(self) -> None:
         """Those that are down."""
@@ -74,7 +78,9 @@ class Cluster(Kafka):
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """The number of the broker that leads it."""
-        return eventually(lambda: max(0, self._partitions(topic)[partition].leader), f"{topic}/{partition} has a leader")
+        return eventually(
+            lambda: max(0, self._partitions(topic)[partition].leader), f"{topic}/{partition} has a leader"
+        )
 
     @property
     def coordinator(self) -> int:
@@ -93,13 +99,18 @@ class Cluster(Kafka):
         except KafkaException:
             return False
         partitions = [each for topic in found.topics.values() for each in topic.partitions.values()]
-        return len(found.brokers) == len(NUMBERS) and all(each.leader > 0 and len(each.isrs) == len(each.replicas) for each in partitions)
+        return len(found.brokers) == len(NUMBERS) and all(
+            each.leader > 0 and len(each.isrs) == len(each.replicas) for each in partitions
+        )
 
-    # --- what is in it --------------------------------------------------------------------------------------------------------------
+    # --- what is in it --------------------------------------------------------------------------------------
 
     def topic(self, partitions: int = 1, name: str = "", **settings: str) -> str:
         """Back when every broker knows it."""
         made = super().topic(partitions, name, **settings)
         up = [broker for broker in self.brokers.values() if broker.up]
-        eventually(lambda: all(made in broker.admin().list_topics(timeout=5).topics for broker in up), f"topic {made} is known")
+        eventually(
+            lambda: all(made in broker.admin().list_topics(timeout=5).topics for broker in up),
+            f"topic {made} is known",
+        )
         return made

@@ -1,6 +1,8 @@
-"""A broker that asks for a login over TLS, by PLAIN or SCRAM, and lets the user do only what its access rules say.
+"""A broker that asks for a login over TLS, by PLAIN or SCRAM, and lets the user do only what its access rules
+say.
 
-It speaks without a login on `address`, for the test itself, which may do everything; `secure` is what a job is given.
+It speaks without a login on `address`, for the test itself, which may do everything; `secure` is what a job
+is given.
 """
 
 import socket
@@ -41,7 +43,8 @@ class SecureBroker(Broker):
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURE:SASL_SSL",
             "listener.name.secure.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
             "listener.name.secure.plain.sasl.jaas.config": plain,
-            "listener.name.secure.scram-sha-512.sasl.jaas.config": f"{_JAAS}.scram.ScramLoginModule required;",
+            "listener.name.secure.scram-sha-512.sasl.jaas.config": f"{_JAAS}.scram.ScramLoginModule "
+            "required;",
             "listener.name.secure.ssl.keystore.type": "PEM",
             "listener.name.secure.ssl.keystore.location": str(folder / "server.pem"),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -62,7 +65,15 @@ class SecureBroker(Broker):
         """The user may do that with what is named."""
         pattern = ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL
         rules = [
-            AclBinding(ResourceType[kind], name, pattern, f"User:{USER}", "*", AclOperation[operation], AclPermissionType.ALLOW)
+            AclBinding(
+                ResourceType[kind],
+                name,
+                pattern,
+                f"User:{USER}",
+                "*",
+                AclOperation[operation],
+                AclPermissionType.ALLOW,
+            )
             for operation in operations
         ]
         self.admin_call(lambda admin: admin.create_acls(rules))
@@ -75,20 +86,57 @@ class SecureBroker(Broker):
             "sasl.username": USER,
             "ssl.ca.location": str(self.authority),
         }
-        return {"brokers": self.secure, "settings": {**login, **settings}, "secrets": {"sasl.password": secret}}
+        return {
+            "brokers": self.secure,
+            "settings": {**login, **settings},
+            "secrets": {"sasl.password": secret},
+        }
 
 
 def _certificates(folder: Path) -> Path:
     """An authority, and the broker's key and certificate in one file as Java wants them."""
     authority, key = folder / "authority.pem", folder / "authority.key"
     _openssl(
-        "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=authority", "-keyout", str(key), "-out", str(authority)
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=authority",
+        "-keyout",
+        str(key),
+        "-out",
+        str(authority),
     )
     own, asked, given = folder / "server.key", folder / "server.csr", folder / "server.crt"
-    _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-keyout", str(own), "-out", str(asked))
+    _openssl(
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=127.0.0.1",
+        "-keyout",
+        str(own),
+        "-out",
+        str(asked),
+    )
     names = folder / "names"
     names.write_text("subjectAltName=IP:127.0.0.1\n")
-    signed = ["-CA", str(authority), "-CAkey", str(key), "-CAcreateserial", "-days", "2", "-extfile", str(names)]
+    signed = [
+        "-CA",
+        str(authority),
+        "-CAkey",
+        str(key),
+        "-CAcreateserial",
+        "-days",
+        "2",
+        "-extfile",
+        str(names),
+    ]
     _openssl("x509", "-req", "-in", str(asked), *signed, "-out", str(given))
     (folder / "server.pem").write_text(own.read_text() + given.read_text() + authority.read_text())
     return authority

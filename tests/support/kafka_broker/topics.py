@@ -58,21 +58,43 @@ class Kafka:
 
     def write(self, topic: str, *values: bytes | None, partition: int = 0, **settings: Any) -> None:
         """Durable when it returns. `settings` of `produce`."""
-        producer = Producer({"bootstrap.servers": self.address, "linger.ms": 0, "enable.idempotence": True, **QUIET})
+        producer = Producer(
+            {"bootstrap.servers": self.address, "linger.ms": 0, "enable.idempotence": True, **QUIET}
+        )
         errors: list[KafkaError | None] = []
         for value in values:
-            producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: errors.append(error), **settings)
+            producer.produce(
+                topic,
+                value,
+                partition=partition,
+                on_delivery=lambda error, _: errors.append(error),
+                **settings,
+            )
         assert producer.flush(30) == 0
         assert not any(errors), errors
 
     def read(self, topic: str, committed: bool = True, *, decided: bool = False) -> list[Message]:
         """Everything that it holds now, partition by partition.
 
-        A commit is acknowledged before all partitions have heard of it: with `decided`, transactions under way are waited for.
+        A commit is acknowledged before all partitions have heard of it: with `decided`, transactions under
+        way are waited for.
         """
         isolation = "read_committed" if committed else "read_uncommitted"
-        own = {"group.id": "tests", "isolation.level": isolation, "auto.offset.reset": "earliest", "enable.partition.eof": True}
-        consumer = Consumer({"bootstrap.servers": self.address, "fetch.wait.max.ms": 10, "enable.auto.commit": False, **own, **QUIET})
+        own = {
+            "group.id": "tests",
+            "isolation.level": isolation,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "fetch.wait.max.ms": 10,
+                "enable.auto.commit": False,
+                **own,
+                **QUIET,
+            }
+        )
         left = set(consumer.list_topics(topic, 10).topics[topic].partitions)
         ends = self._ends(topic, left) if decided else {}
         consumer.assign([TopicPartition(topic, number, 0) for number in left])
@@ -96,6 +118,8 @@ class Kafka:
     def _ends(self, topic: str, numbers: Iterable[int]) -> dict[int, int]:
         own = {"group.id": "tests", "isolation.level": "read_uncommitted"}
         consumer = Consumer({"bootstrap.servers": self.address, **own, **QUIET})
-        found = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10)[1] for number in numbers}
+        found = {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10)[1] for number in numbers
+        }
         consumer.close()
         return found

@@ -1,4 +1,5 @@
-"""An API server that knows whose tokens are whose, and who may read what: TokenReviews and SubjectAccessReviews."""
+"""An API server that knows whose tokens are whose, and who may read what: TokenReviews and
+SubjectAccessReviews."""
 
 import asyncio
 from typing import Any
@@ -26,6 +27,10 @@ class Accounts:
             known = spec["token"] in ("prometheus", "somebody")
             user = {"username": spec["token"], "groups": ["system:authenticated"], "extra": {"pod": ["p"]}}
             return {"status": {"authenticated": True, "user": user} if known else {}}
-        assert spec["groups"] == ["system:authenticated"] and spec["extra"] == {"pod": ["p"]}, "who asks is asked about whole"
+        assert spec["groups"] == ["system:authenticated"] and spec["extra"] == {"pod": ["p"]}, (
+            "who asks is asked about whole"
+        )
         wanted = {"path": "/metrics", "verb": "get"}
-        return {"status": {"allowed": spec["user"] == "prometheus" and spec["nonResourceAttributes"] == wanted}}
+        return {
+            "status": {"allowed": spec["user"] == "prometheus" and spec["nonResourceAttributes"] == wanted}
+        }

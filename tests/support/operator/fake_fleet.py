@@ -1,8 +1,9 @@
-"""The rest of a cluster around the operator: kubelets that run pods, Spark that makes executors, workers that connect, coordinators that
-share one job record.
+"""The rest of a cluster around the operator: kubelets that run pods, Spark that makes executors, workers that
+connect, coordinators that share one job record.
 
-Keeps what the real ones keep: a worker is let in only with the token of the run that its coordinator was started with; only the
-coordinator that has written the record last commits an epoch; a drained job has committed all that entered.
+Keeps what the real ones keep: a worker is let in only with the token of the run that its coordinator was
+started with; only the coordinator that has written the record last commits an epoch; a drained job has
+committed all that entered.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ class Fleet:
         """Standbys have not read the committed snapshot yet."""
 
     def step(self) -> None:
-        """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its owner."""
+        """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its
+        owner."""
         self.kubernetes.collect()
         for pod in list(self.kubernetes.of("Pod")):
             key = ("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -61,7 +63,11 @@ class Fleet:
                 if pod["metadata"]["labels"].get(ROLE) == "preflight":
                     status = self._tried(pod)
                 if pod["metadata"]["labels"].get(ROLE) == "driver" and self._is_broken(pod):
-                    ended = {"exitCode": 1, "message": '{"category": "user", "reason": "ImportError", "message": "no such module"}'}
+                    ended = {
+                        "exitCode": 1,
+                        "message": '{"category": "user", "reason": "ImportError", "message": "no such '
+                        'module"}',
+                    }
                     status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": ended}}]}
                 self.kubernetes.merge(key, {"status": status, "spec": {"nodeName": "node1"}})
             elif phase == "Running" and pod["metadata"]["labels"].get(ROLE) == "driver":
@@ -69,14 +75,23 @@ class Fleet:
 
     def _tried(self, pod: Object) -> Object:
         broken = self._is_broken(pod) and not self.breaks_late
-        said = '{"ok": false, "reason": "ImportError", "message": "no such module"}' if broken else '{"ok": true}'
+        said = (
+            '{"ok": false, "reason": "ImportError", "message": "no such module"}'
+            if broken
+            else '{"ok": true}'
+        )
         ended = {"exitCode": int(broken), "message": said}
-        return {"phase": "Failed" if broken else "Succeeded", "containerStatuses": [{"state": {"terminated": ended}}]}
+        return {
+            "phase": "Failed" if broken else "Succeeded",
+            "containerStatuses": [{"state": {"terminated": ended}}],
+        }
 
     def _is_broken(self, pod: Object) -> bool:
         for volume in pod["spec"].get("volumes") or ():
             if volume["name"] == "application":
-                copy = self.kubernetes.things[("ConfigMap", pod["metadata"]["namespace"], volume["configMap"]["name"])]
+                copy = self.kubernetes.things[
+                    ("ConfigMap", pod["metadata"]["namespace"], volume["configMap"]["name"])
+                ]
                 return digest_of_application(copy) == self.broken_digest
         return False
 
@@ -87,7 +102,9 @@ class Fleet:
         config = self.kubernetes.things.get(("ConfigMap", meta["namespace"], meta["name"]))
         if config is None:
             return
-        settings = json.loads(next(text for name, text in config["data"].items() if name.startswith("driver-")))
+        settings = json.loads(
+            next(text for name, text in config["data"].items() if name.startswith("driver-"))
+        )
         for number in range(settings["tasks"]):
             name = f"{settings['podNamePrefix']}-exec-{number}"
             if ("Pod", meta["namespace"], name) not in self.kubernetes.things:
@@ -95,7 +112,8 @@ class Fleet:
                 labels = {**meta["labels"], ROLE: "worker"}
                 self.kubernetes.make(
                     {"apiVersion": "v1", "kind": "Pod", "spec": {},
-                     "metadata": {"name": name, "namespace": meta["namespace"], "labels": labels, "ownerReferences": [owner]}}
+                     "metadata": {"name": name, "namespace": meta["namespace"], "labels": labels,
+                         "ownerReferences": [owner]}}
                 )  # fmt: skip
 
     def workers(self, job: str, token: str) -> list[Object]:
@@ -104,7 +122,11 @@ class Fleet:
         found = []
         for pod in self.kubernetes.of("Pod"):
             meta = pod["metadata"]
-            ours = meta["labels"].get(ROLE) == "worker" and meta["namespace"] == namespace and meta["labels"]["flamestream.dev/job"] == name
+            ours = (
+                meta["labels"].get(ROLE) == "worker"
+                and meta["namespace"] == namespace
+                and meta["labels"]["flamestream.dev/job"] == name
+            )
             if (
                 ours
                 and pod["spec"].get("nodeName") not in self.cut
@@ -122,7 +144,11 @@ class Fleet:
         driver = self.kubernetes.things.get(("Pod", namespace, owner))
         if driver is None:
             return ""
-        secret = next(volume["secret"]["secretName"] for volume in driver["spec"]["volumes"] if volume["name"] == "secret")
+        secret = next(
+            volume["secret"]["secretName"]
+            for volume in driver["spec"]["volumes"]
+            if volume["name"] == "secret"
+        )
         found = self.kubernetes.things.get(("Secret", namespace, secret))
         return base64.b64decode(found["data"]["token"]).decode() if found else ""
 
@@ -209,8 +235,8 @@ class FakeHosting:
         folder = f"savepoints/{job.job}/{name}"
         return _done(
             Savepoint(
-                job=job.job, name=name, store=job.store, epoch=epoch, cut=epoch * 10, manifest=f"{folder}/manifest.json",
-                manifest_hash="0", graph="g", size=100, objects=2,
+                job=job.job, name=name, store=job.store, epoch=epoch, cut=epoch * 10,
+                manifest=f"{folder}/manifest.json", manifest_hash="0", graph="g", size=100, objects=2,
             )
         )  # fmt: skip
 
@@ -251,7 +277,9 @@ class _Hosted:
         if self.record.completed:
             self.finish("completed")
             return
-        here = tuple(pod["status"]["podIP"] for pod in self.fleet.workers(self.settings.job, self.settings.token))
+        here = tuple(
+            pod["status"]["podIP"] for pod in self.fleet.workers(self.settings.job, self.settings.token)
+        )
         usable = [ip for ip in here if ip not in self.shunned]
         if (
             self.attempt != self.record.attempt
@@ -280,18 +308,27 @@ class _Hosted:
             return ()
         pods = self.fleet.workers(self.settings.job, self.settings.token)
         ips = [pod["status"]["podIP"] for pod in pods]
-        return tuple(Member(f"w-{ip}", f"{ip}:1", 1e9, ip not in self.layout, not self.fleet.cold or ip in self.layout) for ip in ips)
+        return tuple(
+            Member(f"w-{ip}", f"{ip}:1", 1e9, ip not in self.layout, not self.fleet.cold or ip in self.layout)
+            for ip in ips
+        )
 
     def status(self) -> JobStatus:
-        workers = [WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout]
+        workers = [
+            WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout
+        ]
         running = bool(self.layout) and self.attempt == self.record.attempt
         phase = "finished" if self.outcome else "running" if running else "gathering"
-        last = LastRecovery(cause="a worker was lost", duration_ms=float(self.recoveries)) if self.recoveries else None
+        last = (
+            LastRecovery(cause="a worker was lost", duration_ms=float(self.recoveries))
+            if self.recoveries
+            else None
+        )
         return JobStatus(
-            job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt, epoch=self.record.epoch, cut=self.record.epoch * 10,
-            workers=workers, recoveries=self.recoveries, last_recovery=last, outcome=self.outcome,
-            unsaved_since=int(self.record.unsaved_since * 1e6), problems=self.problems,
-            event_times=self.event_times,
+            job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt,
+            epoch=self.record.epoch, cut=self.record.epoch * 10, workers=workers, recoveries=self.recoveries,
+            last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),
+            problems=self.problems, event_times=self.event_times,
         )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""A small API server in memory, and the cluster behind it: deterministic, with every way in which a real one surprises.
+"""A small API server in memory, and the cluster behind it: deterministic, with every way in which a real one
+surprises.
 
-It keeps resource versions, compare-and-sets, finalizers, owner references with garbage collection, and a log of changes that readers
-follow at their own pace (stale caches) or with gaps (missed events). `before` and `after` are called around every write: to fail it,
-to fail its answer only, or to stop the caller there.
+It keeps resource versions, compare-and-sets, finalizers, owner references with garbage collection, and a log
+of changes that readers follow at their own pace (stale caches) or with gaps (missed events). `before` and
+`after` are called around every write: to fail it, to fail its answer only, or to stop the caller there.
 
 Held to the real thing by tests/integration/operator, which runs the same adapter against an API server.
 """
@@ -33,22 +34,30 @@ class FakeKubernetes:
         self.created: list[tuple[str, str, str]] = []
         """kind, name, uid of everything that was ever made."""
 
-    # --- what the adapter offers ----------------------------------------------------------------------------------------------------
+    # --- what the adapter offers ----------------------------------------------------------------------------
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
         self.requests += 1
         return copy.deepcopy(self.things.get((kind, namespace, name)))
 
-    async def list_all(self, kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]:
+    async def list_all(
+        self, kind: str, namespace: str | None, labels: dict[str, str] | None = None
+    ) -> list[Object]:
         self.requests += 1
-        return [copy.deepcopy(thing) for thing in self.of(kind) if namespace in (None, thing["metadata"]["namespace"])]
+        return [
+            copy.deepcopy(thing)
+            for thing in self.of(kind)
+            if namespace in (None, thing["metadata"]["namespace"])
+        ]
 
     async def create(self, thing: Object, *, dry_run: bool = False) -> Object:
         return self._write("create", thing["kind"], lambda: self.make(thing, dry_run=dry_run))
 
     async def replace(self, thing: Object) -> Object:
         return self._write(
-            "update", thing["kind"], lambda: self._replace(thing, lambda now: {**copy.deepcopy(thing), "status": now.get("status")})
+            "update",
+            thing["kind"],
+            lambda: self._replace(thing, lambda now: {**copy.deepcopy(thing), "status": now.get("status")}),
         )
 
     async def replace_status(self, thing: Object) -> Object:
@@ -57,7 +66,9 @@ class FakeKubernetes:
 
         return self._write("update", thing["kind"], work)
 
-    async def patch(self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False) -> Object:
+    async def patch(
+        self, kind: str, namespace: str, name: str, patch: Object, *, status: bool = False
+    ) -> Object:
         return self._write("patch", kind, lambda: self.merge((kind, namespace, name), patch))
 
     async def delete(self, kind: str, namespace: str, name: str, *, grace: int | None = None) -> None:
@@ -73,7 +84,7 @@ class FakeKubernetes:
         self.after(verb, kind)
         return copy.deepcopy(result)
 
-    # --- what happens in it ---------------------------------------------------------------------------------------------------------
+    # --- what happens in it ---------------------------------------------------------------------------------
 
     def of(self, kind: str) -> Iterator[Object]:
         return iter([thing for (each, _, _), thing in sorted(self.things.items()) if each == kind])
@@ -86,7 +97,9 @@ class FakeKubernetes:
         meta = thing["metadata"]
         account = thing.get("spec", {}).get("serviceAccountName") if thing["kind"] == "Pod" else None
         if account and ("ServiceAccount", meta["namespace"], account) not in self.things:
-            raise ApiProblem(403, "Forbidden", f"pods {meta['name']!r} is forbidden: serviceaccount {account!r} not found")
+            raise ApiProblem(
+                403, "Forbidden", f"pods {meta['name']!r} is forbidden: serviceaccount {account!r} not found"
+            )
         key = (thing["kind"], meta["namespace"], meta["name"])
         if key in self.things:
             raise ApiProblem(409, "AlreadyExists", f"{key} already exists")
@@ -98,7 +111,10 @@ class FakeKubernetes:
         if thing["kind"] == "Secret" and "stringData" in made:
             import base64
 
-            made["data"] = {name: base64.b64encode(text.encode()).decode() for name, text in made.pop("stringData").items()}
+            made["data"] = {
+                name: base64.b64encode(text.encode()).decode()
+                for name, text in made.pop("stringData").items()
+            }
         self.created.append((thing["kind"], meta["name"], made["metadata"]["uid"]))
         return self._put(key, made, "ADDED")
 
@@ -158,10 +174,19 @@ class FakeKubernetes:
         """With everything that it owns."""
         gone = self.things.pop(key)
         self.version += 1
-        self.log.append(("DELETED", copy.deepcopy({**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}})))
+        self.log.append(
+            (
+                "DELETED",
+                copy.deepcopy(
+                    {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
+                ),
+            )
+        )
         uid = gone["metadata"]["uid"]
         for other, thing in list(self.things.items()):
-            if other in self.things and any(each["uid"] == uid for each in thing["metadata"].get("ownerReferences") or ()):
+            if other in self.things and any(
+                each["uid"] == uid for each in thing["metadata"].get("ownerReferences") or ()
+            ):
                 self._drop(other)
 
 

@@ -34,26 +34,38 @@ TOKEN = "t" * 64
 
 
 class HostedJob:
-    """Endless; two workers make it whole. `spec`: its sources and sinks, and what else is said in a manifest."""
+    """Endless; two workers make it whole. `spec`: its sources and sinks, and what else is said in a
+    manifest."""
 
     def __init__(
-        self, name: str, folder: Path, port: int, identity: str = "", *, application: str = APPLICATION, spec: Mapping[str, Any] = SPEC
+        self,
+        name: str,
+        folder: Path,
+        port: int,
+        identity: str = "",
+        *,
+        application: str = APPLICATION,
+        spec: Mapping[str, Any] = SPEC,
     ) -> None:
         self.name, self._folder, self._port = name, folder, port
         (folder / "store").mkdir(parents=True)
-        self._file = f"application_{uuid.uuid4().hex}.py"  # this process loads it too, and a name can be loaded once
+        # this process loads it too, and a name can be loaded once
+        self._file = f"application_{uuid.uuid4().hex}.py"
         (folder / self._file).write_text(application)
         manifest = {
             "apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": name},
             "spec": {
                 "application": {"file": self._file, "graph": "graph"}, **spec,
-                "workers": {"replicas": 2, "slots": 8}, "checkpoint": {"interval": "50ms", "store": str(folder / "store")},
+                "workers": {"replicas": 2, "slots": 8},
+                "checkpoint": {"interval": "50ms", "store": str(folder / "store")},
             },
         }  # fmt: skip
-        self._checked = checked_job(parse_job(msgspec.json.encode(manifest).decode(), str(folder / "job.json")))
+        self._checked = checked_job(
+            parse_job(msgspec.json.encode(manifest).decode(), str(folder / "job.json"))
+        )
         settings = Settings(
-            job=identity or name, graph="", python="", workers=2, fronts=len(spec["sources"]), slots=8, interval_us=50_000,
-            drain_us=20_000_000,
+            job=identity or name, graph="", python="", workers=2, fronts=len(spec["sources"]), slots=8,
+            interval_us=50_000, drain_us=20_000_000,
         )  # fmt: skip
         self.told = JobToCoordinate(settings=settings, token=TOKEN, store=str(folder / "store"))
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -72,10 +84,12 @@ class HostedJob:
     def _config(self, worker: str, host: str) -> WorkerProcessConfig:
         job = self._checked.job
         return WorkerProcessConfig(
-            worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN, application=str(self._folder / self._file),
-            graph="graph", settings=replace(worker_settings(self._checked), job=self.told.job),
-            sources={name: job.source(name) for name in job.spec.sources}, sinks={name: job.sink(name) for name in job.spec.sinks},
-            store=job.store, journal=journal_of(job), host=host, private=True,
+            worker=WorkerId(worker), coordinator=f"127.0.0.1:{self._port}", token=TOKEN,
+            application=str(self._folder / self._file), graph="graph",
+            settings=replace(worker_settings(self._checked), job=self.told.job),
+            sources={name: job.source(name) for name in job.spec.sources},
+            sinks={name: job.sink(name) for name in job.spec.sinks}, store=job.store, journal=journal_of(job),
+            host=host, private=True,
         )  # fmt: skip
 
     def end(self) -> None:

@@ -1,7 +1,9 @@
-"""A node in this process: pods of an API server, real or in memory, become real processes on addresses of their own (127.x.y.z).
+"""A node in this process: pods of an API server, real or in memory, become real processes on addresses of
+their own (127.x.y.z).
 
-A driver pod is not Spark: its executors are made as Spark makes them, from the template that the operator wrote, and a worker's process
-that dies is started again in its pod. What a worker is told, reads and writes is the product's own (support/operator/pod_main.py).
+A driver pod is not Spark: its executors are made as Spark makes them, from the template that the operator
+wrote, and a worker's process that dies is started again in its pod. What a worker is told, reads and writes
+is the product's own (support/operator/pod_main.py).
 
 Keeps: what it started ends with `close`. Does not: schedule, pull images, or wait out a grace.
 """
@@ -57,8 +59,14 @@ class Kubelet:
 
     async def step(self) -> None:
         """What has changed since the last."""
-        there = {pod["metadata"]["uid"]: pod for pod in await self.api.list_all("Pod", self._namespace) if JOB in _labels(pod)}
-        for uid in [uid for uid in self.pods if uid not in there or there[uid]["metadata"].get("deletionTimestamp")]:
+        there = {
+            pod["metadata"]["uid"]: pod
+            for pod in await self.api.list_all("Pod", self._namespace)
+            if JOB in _labels(pod)
+        }
+        for uid in [
+            uid for uid in self.pods if uid not in there or there[uid]["metadata"].get("deletionTimestamp")
+        ]:
             self._end(self.pods.pop(uid))
         for uid, thing in there.items():
             orphaned = (owner := _owner(thing)) is not None and owner not in there  # the garbage collector's
@@ -77,14 +85,19 @@ class Kubelet:
 
     def workers(self) -> list[Pod]:
         """Those that run, by name."""
-        return sorted((pod for pod in self.pods.values() if pod.role == "worker" and pod.process is not None), key=lambda pod: pod.name)
+        return sorted(
+            (pod for pod in self.pods.values() if pod.role == "worker" and pod.process is not None),
+            key=lambda pod: pod.name,
+        )
 
     def said(self) -> str:
         """The newest words of everybody who was here, for a test that fails."""
         files = sorted(self._folder.glob("*/log"), key=lambda file: file.stat().st_mtime)
-        return "\n".join(f"--- {file.parent.name}\n{file.read_text(errors='replace')[-1500:]}" for file in files[-6:])
+        return "\n".join(
+            f"--- {file.parent.name}\n{file.read_text(errors='replace')[-1500:]}" for file in files[-6:]
+        )
 
-    # --- inside -----------------------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     async def _begin(self, thing: Object) -> None:
         meta, role = thing["metadata"], _labels(thing)[ROLE]
@@ -92,11 +105,13 @@ class Kubelet:
         if role == "worker" and owner is None:
             return
         self._addresses += 1
-        ip = f"127.{10 + self._addresses // 65_000}.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
+        ip = (
+            f"127.{10 + self._addresses // 65_000}.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
+        )
         folder = owner.folder if owner is not None else self._folder / meta["name"]
         pod = Pod(
-            meta["name"], meta["uid"], role, _owner(thing) or "", folder, ip, _labels(thing).get(APPLICATION, ""),
-            await self._environment(thing),
+            meta["name"], meta["uid"], role, _owner(thing) or "", folder, ip,
+            _labels(thing).get(APPLICATION, ""), await self._environment(thing),
         )  # fmt: skip
         if owner is not None:
             pod.index = next(index for index, name in owner.tasks.items() if name == pod.name)
@@ -109,7 +124,10 @@ class Kubelet:
         found: dict[str, str] = {}
         for source in thing["spec"]["containers"][0].get("envFrom") or ():
             secret = await self.api.get("Secret", self._namespace, source["secretRef"]["name"])
-            found |= {name: base64.b64decode(value).decode() for name, value in ((secret or {}).get("data") or {}).items()}
+            found |= {
+                name: base64.b64decode(value).decode()
+                for name, value in ((secret or {}).get("data") or {}).items()
+            }
         return found
 
     async def _mount(self, thing: Object, folder: Path) -> None:
@@ -117,8 +135,12 @@ class Kubelet:
             kind, key = ("ConfigMap", "name") if "configMap" in volume else ("Secret", "secretName")
             if not {"configMap", "secret"} & set(volume):
                 continue
-            found = await self.api.get(kind, self._namespace, volume["configMap" if kind == "ConfigMap" else "secret"][key])
-            assert found is not None, f"{thing['metadata']['name']} waits for {kind} of volume {volume['name']}"
+            found = await self.api.get(
+                kind, self._namespace, volume["configMap" if kind == "ConfigMap" else "secret"][key]
+            )
+            assert found is not None, (
+                f"{thing['metadata']['name']} waits for {kind} of volume {volume['name']}"
+            )
             place = folder / volume["name"]
             place.mkdir(parents=True, exist_ok=True)
             for name, value in (found.get("data") or {}).items():
@@ -141,10 +163,23 @@ class Kubelet:
 
     def _process(self, pod: Pod) -> subprocess.Popen[bytes]:
         arguments = [pod.application, str(pod.index), str(pod.lives)] if pod.role == "worker" else []
-        environment = os.environ | pod.environment | {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_EXECUTOR_POD_IP": pod.ip}
+        environment = (
+            os.environ
+            | pod.environment
+            | {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_EXECUTOR_POD_IP": pod.ip}
+        )
         (self._folder / pod.name).mkdir(parents=True, exist_ok=True)
-        with open(self._folder / pod.name / "log", "ab") as log, open(self._folder / pod.name / "out", "ab") as out:
-            command = [sys.executable, str(MAIN), "worker" if pod.role == "worker" else "preflight", str(pod.folder), *arguments]
+        with (
+            open(self._folder / pod.name / "log", "ab") as log,
+            open(self._folder / pod.name / "out", "ab") as out,
+        ):
+            command = [
+                sys.executable,
+                str(MAIN),
+                "worker" if pod.role == "worker" else "preflight",
+                str(pod.folder),
+                *arguments,
+            ]
             return subprocess.Popen(command, stdout=out, stderr=log, env=environment, start_new_session=True)
 
     async def _drive(self, driver: Pod) -> None:
@@ -165,7 +200,16 @@ class Kubelet:
 
     async def _over(self, pod: Pod, code: int, message: str) -> None:
         ended = {"exitCode": code, "message": message, "reason": "Error" if code else "Completed"}
-        statuses = [{"name": "it", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": {"terminated": ended}}]
+        statuses = [
+            {
+                "name": "it",
+                "image": "",
+                "imageID": "",
+                "ready": False,
+                "restartCount": 0,
+                "state": {"terminated": ended},
+            }
+        ]
         await self._patch(pod, {"phase": "Failed" if code else "Succeeded", "containerStatuses": statuses})
 
     async def _patch(self, pod: Pod, status: dict[str, Any]) -> None:
@@ -187,7 +231,9 @@ def _labels(pod: Object) -> dict[str, str]:
 
 def _owner(pod: Object) -> str | None:
     """Uid of the pod that it belongs to."""
-    return next((each["uid"] for each in pod["metadata"].get("ownerReferences") or () if each["kind"] == "Pod"), None)
+    return next(
+        (each["uid"] for each in pod["metadata"].get("ownerReferences") or () if each["kind"] == "Pod"), None
+    )
 
 
 def _executor(template: Object, driver: Pod, name: str, told: Object, namespace: str) -> Object:
@@ -195,4 +241,9 @@ def _executor(template: Object, driver: Pod, name: str, told: Object, namespace:
     container = {**template["spec"]["containers"][0], "image": told["image"], "args": ["executor"]}
     owner = {"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": True}
     meta = {**template["metadata"], "name": name, "namespace": namespace, "ownerReferences": [owner]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**template["spec"], "containers": [container]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {**template["spec"], "containers": [container]},
+    }

@@ -1,4 +1,5 @@
-"""Operators over a fake cluster: stale caches, missed events, conflicts, crashes between any two writes, and two that act at once.
+"""Operators over a fake cluster: stale caches, missed events, conflicts, crashes between any two writes, and
+two that act at once.
 
 Everything is drawn from one seed; `World.trace` tells what happened.
 """
@@ -21,13 +22,22 @@ from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
 
 KEY = ("default", "job")
-SITE = Site(coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"), image="flamestream:1")
+SITE = Site(
+    coordinator="operator:7700",
+    zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"),
+    image="flamestream:1",
+)
 
 
 def keys(namespace: str) -> Object:
     """The Secret of a store, as jobs in tests name it."""
     text = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store", "namespace": namespace}, "stringData": text}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "store", "namespace": namespace},
+        "stringData": text,
+    }
 
 
 class Crash(BaseException):
@@ -110,7 +120,7 @@ class World:
         for job in self.kubernetes.of("FlameStreamJob"):
             self.announced |= {driver.name for driver in status_of(job).drivers}
 
-    # --- what a user does -----------------------------------------------------------------------------------------------------------
+    # --- what a user does -----------------------------------------------------------------------------------
 
     def apply(self, **spec: Any) -> None:
         """kubectl apply."""
@@ -132,12 +142,25 @@ class World:
         else:
             meta = {"namespace": KEY[0], "name": KEY[1]}
             self.life = len(self.kubernetes.created)
-            self.kubernetes.make({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": meta, "spec": whole})
+            self.kubernetes.make(
+                {
+                    "apiVersion": "flamestream.dev/v1alpha1",
+                    "kind": "FlameStreamJob",
+                    "metadata": meta,
+                    "spec": whole,
+                }
+            )
 
     def snapshot(self, called: str, /, of: str = KEY[1], **status: Any) -> None:
-        """kubectl apply of a FlameStreamSnapshot; with a status it is one that was taken before, maybe of another job."""
+        """kubectl apply of a FlameStreamSnapshot; with a status it is one that was taken before, maybe of
+        another job."""
         meta = {"namespace": KEY[0], "name": called}
-        thing = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamSnapshot", "metadata": meta, "spec": {"job": of}}
+        thing = {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamSnapshot",
+            "metadata": meta,
+            "spec": {"job": of},
+        }
         self.kubernetes.make(thing | ({"status": status} if status else {}))
 
     def edit_code(self, text: str) -> str:
@@ -149,7 +172,12 @@ class World:
             self.kubernetes.merge(key, {"data": {"j.py": text}})
         else:
             self.kubernetes.make(
-                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": KEY[0], "name": "app"}, "data": {"j.py": text}}
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"namespace": KEY[0], "name": "app"},
+                    "data": {"j.py": text},
+                }
             )
         for operator in self.operators:
             operator.jobs.application_changed(KEY[0], "app")
@@ -167,7 +195,7 @@ class World:
             victim = self.random.choice(pods)
             self.kubernetes.remove(("Pod", KEY[0], victim["metadata"]["name"]))
 
-    # --- what is there --------------------------------------------------------------------------------------------------------------
+    # --- what is there --------------------------------------------------------------------------------------
 
     @property
     def job(self) -> Object:
@@ -178,7 +206,11 @@ class World:
         return status_of(self.job)
 
     def pods(self, role: str) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self.kubernetes.of("Pod") if pod["metadata"]["labels"].get(ROLE) == role]
+        return [
+            pod["metadata"]["name"]
+            for pod in self.kubernetes.of("Pod")
+            if pod["metadata"]["labels"].get(ROLE) == role
+        ]
 
     def condition(self, kind: str) -> Any:
         return next(each for each in self.status.conditions if each.type == kind)
@@ -188,7 +220,7 @@ class World:
         self.now += seconds
         self.ahead += seconds
 
-    # --- time -----------------------------------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
     async def calm(self, seconds: int = 40) -> None:
         """Nothing goes wrong any more: every event arrives, one operator leads."""
@@ -205,9 +237,15 @@ class World:
 
     def check(self) -> None:
         """The invariants, at every step."""
-        made = [name for kind, name, _ in self.kubernetes.created[self.life :] if kind == "Pod" and "-driver-" in name]
+        made = [
+            name
+            for kind, name, _ in self.kubernetes.created[self.life :]
+            if kind == "Pod" and "-driver-" in name
+        ]
         assert len(made) == len(set(made)), f"a driver pod's name was used twice: {made}"
         assert set(made) <= self.announced, f"not announced before it was made: {set(made) - self.announced}"
         for record in self.fleet.records.values():
             attempts = [attempt for attempt, _ in record.commits]
-            assert attempts == sorted(attempts), f"a commit of an older attempt after a newer one's: {attempts}"
+            assert attempts == sorted(attempts), (
+                f"a commit of an older attempt after a newer one's: {attempts}"
+            )

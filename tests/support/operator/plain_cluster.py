@@ -1,7 +1,8 @@
-"""The operator's reconcilers and real coordinators on an API server, with workers in processes of this machine: all but Spark and watches.
+"""The operator's reconcilers and real coordinators on an API server, with workers in processes of this
+machine: all but Spark and watches.
 
-`play(body)` runs an async test body on one. Its waits are `until`, which reconciles and lets the kubelet work until what is
-wanted can be seen. `new_leader` is another operator that finds what the last one left.
+`play(body)` runs an async test body on one. Its waits are `until`, which reconciles and lets the kubelet work
+until what is wanted can be seen. `new_leader` is another operator that finds what the last one left.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ sums = numbers.reduce(
     key=lambda number: number % 5, initial=int, combine=lambda total, number: total + number, emit=lambda total, number: (number, total)
 )
 sums.sink("out", key=lambda result: result[0] % 5)
-"""
+"""  # noqa: E501
 """The sum so far of the numbers that leave the same rest when divided by five."""
 
 
@@ -83,10 +84,16 @@ class PlainCluster:
             store_of=partial(job_store, allowed=allowed),
         )  # fmt: skip
         site = Site(
-            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.access, image="flamestream:1", pull_policy="Never",
-            allowed=allowed,
+            coordinator=f"127.0.0.1:{self._port}", zookeeper=self.places.zookeeper.access,
+            image="flamestream:1", pull_policy="Never", allowed=allowed,
         )  # fmt: skip
-        tools = Tools(api=self.api, cluster=self.cluster, hosting=self.coordinators, check=lambda: None, again=lambda _: None)
+        tools = Tools(
+            api=self.api,
+            cluster=self.cluster,
+            hosting=self.coordinators,
+            check=lambda: None,
+            again=lambda _: None,
+        )
         self.jobs = JobReconciler(site, tools)
         self.snapshots = SnapshotReconciler(self.jobs, tools)
 
@@ -94,15 +101,18 @@ class PlainCluster:
         """Its process ends. Nobody is told."""
         self.coordinators.close()
 
-    # --- what a user does -------------------------------------------------------------------------------------------------------------
+    # --- what a user does -----------------------------------------------------------------------------------
 
     async def apply(self, **changes: Any) -> None:
         """The job and what it names."""
         if await self.api.get("Secret", self.namespace, "store") is None:
             await self._put({"kind": "Secret", "metadata": {"name": "store"}, "type": "Opaque",
-                             "stringData": {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}})  # fmt: skip
+                             "stringData": {"AWS_ACCESS_KEY_ID": KEY,
+                                 "AWS_SECRET_ACCESS_KEY": SECRET}})  # fmt: skip
             await self._put({"kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"j.py": APPLICATION}})
-        await self._put({"kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": {**self.spec(), **changes}})
+        await self._put(
+            {"kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": {**self.spec(), **changes}}
+        )
 
     def spec(self) -> dict[str, Any]:
         """Of an endless job."""
@@ -129,13 +139,19 @@ class PlainCluster:
 
     async def save(self, name: str) -> Object:
         """A savepoint, when it is complete."""
-        await self._put({"kind": "FlameStreamSnapshot", "metadata": {"name": name}, "spec": {"job": self.name}})
+        await self._put(
+            {"kind": "FlameStreamSnapshot", "metadata": {"name": name}, "spec": {"job": self.name}}
+        )
         await self.until(lambda: self._phase_of(name) == "Completed", f"savepoint {name} is complete")
         return self.cluster.snapshots.get((self.namespace, name)) or {}
 
     def kill(self) -> Pod:
         """SIGKILL of a worker's process that has slots; its pod stays, and Spark starts it again."""
-        busy = {member.ip for member in self.coordinators.members(f"{self.namespace}.{self.name}") if not member.standby}
+        busy = {
+            member.ip
+            for member in self.coordinators.members(f"{self.namespace}.{self.name}")
+            if not member.standby
+        }
         victim = next(pod for pod in self.kubelet.workers() if pod.ip in busy)
         assert victim.process is not None
         victim.process.kill()
@@ -146,7 +162,7 @@ class PlainCluster:
         whole = {"apiVersion": "flamestream.dev/v1alpha1" if ours else "v1", **thing}
         await self.api.create({**whole, "metadata": {**thing["metadata"], "namespace": self.namespace}})
 
-    # --- what is there ----------------------------------------------------------------------------------------------------------------
+    # --- what is there --------------------------------------------------------------------------------------
 
     @property
     def output(self) -> Path:
@@ -177,7 +193,8 @@ class PlainCluster:
         """Whole, and behind a commit of this attempt."""
         told = self.told
         return (
-            told is not None and told.phase == "running" and told.attempt >= attempt and len(told.workers) == workers
+            told is not None and told.phase == "running" and told.attempt >= attempt and len(told.workers)
+                == workers
             and self.status.phase == "Running"
         )  # fmt: skip
 
@@ -189,9 +206,11 @@ class PlainCluster:
         more = lambda: len(self.delivered()) > given + 20 and (self.told or told).epoch > epoch  # type: ignore[union-attr]  # noqa: E731
         await self.until(more, f"{who} gives results and takes epochs")
 
-    # --- time -------------------------------------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
-    async def until(self, seen: Callable[[], bool], what: str, within: float = 60.0, *, may_fail: bool = False) -> None:
+    async def until(
+        self, seen: Callable[[], bool], what: str, within: float = 60.0, *, may_fail: bool = False
+    ) -> None:
         """Reconcile until it is so. A job that fails meanwhile ends the wait, unless it may."""
         deadline = time.monotonic() + within
         while True:
@@ -199,7 +218,9 @@ class PlainCluster:
             if seen():
                 return
             if time.monotonic() > deadline or (self.status.phase == "Failed" and not may_fail):
-                raise AssertionError(f"not within {within:g} s: {what}\n{self.status}\n{self.told}\n{self.kubelet.said()}")
+                raise AssertionError(
+                    f"not within {within:g} s: {what}\n{self.status}\n{self.told}\n{self.kubelet.said()}"
+                )
             await asyncio.sleep(0.02)
 
     async def look(self) -> None:
@@ -207,8 +228,12 @@ class PlainCluster:
         namespace = self.namespace
         try:
             self.cluster.jobs.replace_all(await self.api.list_all("FlameStreamJob", namespace), namespace)
-            self.cluster.snapshots.replace_all(await self.api.list_all("FlameStreamSnapshot", namespace), namespace)
-            pods = [pod for pod in await self.api.list_all("Pod", namespace) if JOB in pod["metadata"]["labels"]]
+            self.cluster.snapshots.replace_all(
+                await self.api.list_all("FlameStreamSnapshot", namespace), namespace
+            )
+            pods = [
+                pod for pod in await self.api.list_all("Pod", namespace) if JOB in pod["metadata"]["labels"]
+            ]
             self.cluster.replace_pods(pods, namespace)
             for thing in list(self.cluster.jobs):
                 await self.jobs.reconcile((namespace, thing["metadata"]["name"]))

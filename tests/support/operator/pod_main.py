@@ -1,7 +1,8 @@
-"""What runs in a pod of support/operator/kubelet.py, but for Spark: `python pod_main.py worker|preflight FOLDER APPLICATION [INDEX
-ORDINAL]`.
+"""What runs in a pod of support/operator/kubelet.py, but for Spark: `python pod_main.py worker|preflight
+FOLDER APPLICATION [INDEX ORDINAL]`.
 
-FOLDER holds the pod's volumes by name. A worker is told exactly what a driver would tell it, by the driver's own function.
+FOLDER holds the pod's volumes by name. A worker is told exactly what a driver would tell it, by the driver's
+own function.
 """
 
 import json
@@ -23,7 +24,11 @@ def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
         driver_config.read_token(folder / "secret" / "token"),
     )
     zookeeper = driver_config.read_zookeeper(folder / "zookeeper")
-    return pod_worker_main(driver_work._told(config, job, token, zookeeper), application, Life(index, ordinal, secrets.token_hex(4)))
+    return pod_worker_main(
+        driver_work._told(config, job, token, zookeeper),
+        application,
+        Life(index, ordinal, secrets.token_hex(4)),
+    )
 
 
 def preflight(folder: Path) -> int:
@@ -39,4 +44,8 @@ def preflight(folder: Path) -> int:
 
 if __name__ == "__main__":
     what, where, *rest = sys.argv[1:]
-    sys.exit(preflight(Path(where)) if what == "preflight" else worker(Path(where), rest[0], int(rest[1]), int(rest[2])))
+    sys.exit(
+        preflight(Path(where))
+        if what == "preflight"
+        else worker(Path(where), rest[0], int(rest[1]), int(rest[2]))
+    )

@@ -1,4 +1,5 @@
-"""Requests to the API server as anybody, and the chart's objects as they are: what an adapter of the operator's has no use for."""
+"""Requests to the API server as anybody, and the chart's objects as they are: what an adapter of the
+operator's has no use for."""
 
 import os
 from dataclasses import dataclass
@@ -11,30 +12,45 @@ from support.operator.real_cluster import VARIABLE
 
 Object = dict[str, Any]
 _PLURALS = {
-    "Namespace": "namespaces", "ServiceAccount": "serviceaccounts", "Pod": "pods", "Role": "roles", "RoleBinding": "rolebindings",
-    "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "FlameStreamJob": "flamestreamjobs",
-    "ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    "Namespace": "namespaces", "ServiceAccount": "serviceaccounts", "Pod": "pods", "Role": "roles",
+    "RoleBinding": "rolebindings", "ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
+    "FlameStreamJob": "flamestreamjobs", "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }  # fmt: skip
-_OF_NO_NAMESPACE = ("Namespace", "ClusterRole", "ClusterRoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+_OF_NO_NAMESPACE = (
+    "Namespace",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 
 
 @dataclass(frozen=True)
 class As:
-    """Whose request it is; `pod`: whose token it came with. The tests' own account may speak for everybody."""
+    """Whose request it is; `pod`: whose token it came with. The tests' own account may speak for
+    everybody."""
 
     user: str = ""
     pod: str = ""
 
     def headers(self) -> dict[str, str]:
         named = {"Impersonate-User": self.user} if self.user else {}
-        groups = {"Impersonate-Group": "system:masters"} if self.user else {}  # rights are not what is tried, admission is
-        return named | groups | ({"Impersonate-Extra-authentication.kubernetes.io%2Fpod-name": self.pod} if self.pod else {})
+        # rights are not what is tried, admission is
+        groups = {"Impersonate-Group": "system:masters"} if self.user else {}
+        return (
+            named
+            | groups
+            | ({"Impersonate-Extra-authentication.kubernetes.io%2Fpod-name": self.pod} if self.pod else {})
+        )
 
 
 ANYBODY = As()
 
 
-def request(method: str, path: str, body: Object | None = None, who: As = ANYBODY, **headers: str) -> httpx2.Response:
+def request(
+    method: str, path: str, body: Object | None = None, who: As = ANYBODY, **headers: str
+) -> httpx2.Response:
     """Whatever is answered."""
     with open(os.environ[VARIABLE]) as file:
         config = yaml.safe_load(file)

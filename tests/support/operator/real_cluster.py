@@ -1,4 +1,5 @@
-"""A real API server for tests: the one that FLAMESTREAM_TEST_KUBECONFIG names (`make e2e` sets it), else one of our own (api_server)."""
+"""A real API server for tests: the one that FLAMESTREAM_TEST_KUBECONFIG names (`make e2e` sets it), else one
+of our own (api_server)."""
 
 import os
 import secrets
@@ -41,7 +42,9 @@ async def the_api() -> AsyncIterator[LightkubeApi]:
 @cache
 def _kinds() -> tuple[Any, Any]:
     """The client's registry takes each kind once."""
-    definitions = create_global_resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+    definitions = create_global_resource(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
+    )
     return definitions, create_global_resource("", "v1", "Namespace", "namespaces")
 
 

@@ -18,9 +18,19 @@ class Coordinators:
 
     def status(self, job: str) -> JobStatus:
         self.count += self.flows
-        workers = [WorkerFigures(worker=f"w{number}", connected=True, memory=1, bundles=self.count) for number in range(2)]
+        workers = [
+            WorkerFigures(worker=f"w{number}", connected=True, memory=1, bundles=self.count)
+            for number in range(2)
+        ]
         return JobStatus(
-            job=job, pid=1, updated=0, phase="running", attempt=self.attempt, workers=workers, epoch=self.count, cut_time=self.count
+            job=job,
+            pid=1,
+            updated=0,
+            phase="running",
+            attempt=self.attempt,
+            workers=workers,
+            epoch=self.count,
+            cut_time=self.count,
         )
 
     def members(self, job: str) -> Sequence[Member]:

@@ -48,7 +48,13 @@ class ReadTopic:
 class Following:
     """A producer that follows the topic from `offsets`, and what it has decided and given."""
 
-    def __init__(self, topic: ReadTopic, driver: PortDriver, offsets: dict[Partition, Offset] | None = None, records: int = PLENTY) -> None:
+    def __init__(
+        self,
+        topic: ReadTopic,
+        driver: PortDriver,
+        offsets: dict[Partition, Offset] | None = None,
+        records: int = PLENTY,
+    ) -> None:
         """`records` may be given; `pull` lets the rest come."""
         self._driver = driver
         self.producer = topic.connect(driver.post, driver.reactor)
@@ -67,7 +73,12 @@ class Following:
 
     @property
     def payloads(self) -> list[Any]:
-        return [payload for event in self._driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+        return [
+            payload
+            for event in self._driver.events
+            if isinstance(event, RecordsArrived)
+            for payload in event.payloads
+        ]
 
     def wait(self, *payloads: Any) -> None:
         self._driver.until(lambda: len(self.payloads) >= len(payloads), f"{len(payloads)} records")
@@ -101,20 +112,30 @@ class WrittenTopic:
         return found
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        """In the order of the metas: what a delivery that was cut off lacks is written later, in another partition."""
+        """In the order of the metas: what a delivery that was cut off lacks is written later, in another
+        partition."""
         records = self.records()
         self._check_order(records)
-        items = sorted((place.slot, place.meta, place.sequence, decode(message.value() or b"")) for place, message in records)
+        items = sorted(
+            (place.slot, place.meta, place.sequence, decode(message.value() or b""))
+            for place, message in records
+        )
         bundles = groupby(items, lambda item: (item[0], item[2]))
-        return [(slot, sequence, encode_items([(meta, value) for _, meta, _, value in of])) for (slot, sequence), of in bundles]
+        return [
+            (slot, sequence, encode_items([(meta, value) for _, meta, _, value in of]))
+            for (slot, sequence), of in bundles
+        ]
 
     def _check_order(self, records: Sequence[tuple[Place, Message]]) -> None:
-        """The promise of docs/reference/kafka.md: each partition has the items of a slot in their order, each once."""
+        """The promise of docs/reference/kafka.md: each partition has the items of a slot in their order, each
+        once."""
         metas: dict[tuple[int, int], list[bytes]] = {}
         for place, message in sorted(records, key=lambda record: record[1].offset() or 0):
             metas.setdefault((message.partition() or 0, place.slot), []).append(place.meta)
         for (partition, slot), found in metas.items():
-            assert found == sorted(set(found)), f"partition {partition}, slot {slot}: not in order, or twice: {found}"
+            assert found == sorted(set(found)), (
+                f"partition {partition}, slot {slot}: not in order, or twice: {found}"
+            )
 
     def stop(self) -> None:
         self.broker.kill()

@@ -18,9 +18,18 @@ class Place:
     def __init__(self, server: PostgresServer) -> None:
         self.server = server
         self.name = f"t{uuid4().hex}"
-        server.execute(f"CREATE TABLE {self.name} (n serial, slot int, bundle bigint, meta bytea, value text)")
+        server.execute(
+            f"CREATE TABLE {self.name} (n serial, slot int, bundle bigint, meta bytea, value text)"
+        )
         columns = {"slot": "$slot", "bundle": "$bundle", "meta": "$meta", "value": "$payload"}
-        self.spec = {"postgres": {"dsn": server.dsn, "table": self.name, "columns": columns, "state": f"{self.name}_slots"}}
+        self.spec = {
+            "postgres": {
+                "dsn": server.dsn,
+                "table": self.name,
+                "columns": columns,
+                "state": f"{self.name}_slots",
+            }
+        }
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)
@@ -44,7 +53,13 @@ class Table:
         self.name = f"t{uuid4().hex}"
         server.execute(f"CREATE TABLE {self.name} ({definition})")
         self.spec = {
-            "postgres": {"dsn": server.dsn, "table": self.name, "columns": ["name", "value"], "state": f"{self.name}_slots", **settings}
+            "postgres": {
+                "dsn": server.dsn,
+                "table": self.name,
+                "columns": ["name", "value"],
+                "state": f"{self.name}_slots",
+                **settings,
+            }
         }
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:

@@ -32,7 +32,10 @@ class Key:
         self.server.start()
 
     def stream(self) -> list[dict[str, str]]:
-        return [dict(zip(parts[::2], parts[1::2], strict=True)) for _, parts in raw(self.server.call("XRANGE", self.name, "-", "+"))]
+        return [
+            dict(zip(parts[::2], parts[1::2], strict=True))
+            for _, parts in raw(self.server.call("XRANGE", self.name, "-", "+"))
+        ]
 
     def hash(self) -> dict[str, str]:
         return dict(self.server.call("HGETALL", self.name))
@@ -40,7 +43,10 @@ class Key:
 
 def raw(answer: Any) -> list[tuple[str, list[str]]]:
     """Entries of a stream with their fields in a row."""
-    return [(name, [part for pair in fields.items() for part in pair] if isinstance(fields, dict) else fields) for name, fields in answer]
+    return [
+        (name, [part for pair in fields.items() for part in pair] if isinstance(fields, dict) else fields)
+        for name, fields in answer
+    ]
 
 
 class StreamPlace(Key):
@@ -51,7 +57,14 @@ class StreamPlace(Key):
         super().__init__(server, form="stream", fields=fields, **settings)
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
-        return [(int(e["slot"]), int(e["bundle"]), encode_items([(bytes.fromhex(e["meta"]), value_of(e["value"]))])) for e in self.stream()]
+        return [
+            (
+                int(e["slot"]),
+                int(e["bundle"]),
+                encode_items([(bytes.fromhex(e["meta"]), value_of(e["value"]))]),
+            )
+            for e in self.stream()
+        ]
 
 
 def value_of(text: str) -> Any:
@@ -60,11 +73,14 @@ def value_of(text: str) -> Any:
 
 
 class HashPlace(Key):
-    """A hash whose entries are named by the place in the total order, read in that order; the kits' metas say slot and sequence."""
+    """A hash whose entries are named by the place in the total order, read in that order; the kits' metas say
+    slot and sequence."""
 
     def __init__(self, server: RedisServer) -> None:
         super().__init__(server, form="hash", field="$meta")
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
         found = sorted((bytes.fromhex(meta), value) for meta, value in self.hash().items())
-        return [(meta[9], int.from_bytes(meta[:9], "big"), encode_items([(meta, value)])) for meta, value in found]
+        return [
+            (meta[9], int.from_bytes(meta[:9], "big"), encode_items([(meta, value)])) for meta, value in found
+        ]

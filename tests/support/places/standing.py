@@ -1,4 +1,5 @@
-"""A small job whose results a real sink was given, as the reference has them, so that a test can damage what stands there.
+"""A small job whose results a real sink was given, as the reference has them, so that a test can damage what
+stands there.
 
 Lines of words become changes of counts: several of each word, each word in a slot.
 """
@@ -50,7 +51,9 @@ def graph() -> Graph:
     changes = (
         made.source("lines")
         .flat_map(words)
-        .reduce(key=lambda word: word[1], initial=lambda: None, combine=counted, emit=lambda change, word: change)
+        .reduce(
+            key=lambda word: word[1], initial=lambda: None, combine=counted, emit=lambda change, word: change
+        )
     )
     changes.sink(SINK, key=lambda change: change.word)
     return made
@@ -58,7 +61,9 @@ def graph() -> Graph:
 
 def results() -> list[Wanted]:
     """What the reference has for the sink."""
-    runs = [(time_of(Timestamp(number + 1), FrontId(0)), [(number, line)]) for number, line in enumerate(LINES)]
+    runs = [
+        (time_of(Timestamp(number + 1), FrontId(0)), [(number, line)]) for number, line in enumerate(LINES)
+    ]
     found = interpret(graph(), runs)[SINK]
     return [Wanted(meta, slot_of(encode(change.word), SLOTS), change) for meta, change in found]
 
@@ -75,7 +80,9 @@ class Outside:
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
         raise NotImplementedError
 
-    def deliver(self, driver: PortDriver, change: Callable[[list[Wanted]], list[Wanted]] = list) -> list[Wanted]:
+    def deliver(
+        self, driver: PortDriver, change: Callable[[list[Wanted]], list[Wanted]] = list
+    ) -> list[Wanted]:
         """Give it the results, after `change`, two a bundle. The results of the reference."""
         worker = Worker(self, "w1", driver)
         worker.open(fence(1), *range(SLOTS))
@@ -85,7 +92,9 @@ class Outside:
         for slot, items in slots.items():
             for number, start in enumerate(range(0, len(items), 2), 1):
                 part = [(item.meta, item.payload) for item in items[start : start + 2]]
-                worker.deliver(fence(1), Bundle(slot, SequenceNumber(number), part[-1][0], encode_items(part)))
+                worker.deliver(
+                    fence(1), Bundle(slot, SequenceNumber(number), part[-1][0], encode_items(part))
+                )
         driver.events.clear()
         return results()
 

@@ -20,8 +20,13 @@ class Thing:
 
 def things(slot: int, sequence: int, *values: Any) -> Bundle:
     """A bundle of these values."""
-    metas = [sequence.to_bytes(9, "big") + bytes([slot, number % 256, number // 256]) for number in range(len(values))]
-    return Bundle(Slot(slot), SequenceNumber(sequence), metas[-1], encode_items(list(zip(metas, values, strict=True))))
+    metas = [
+        sequence.to_bytes(9, "big") + bytes([slot, number % 256, number // 256])
+        for number in range(len(values))
+    ]
+    return Bundle(
+        Slot(slot), SequenceNumber(sequence), metas[-1], encode_items(list(zip(metas, values, strict=True)))
+    )
 
 
 def opened(place: Any, driver: PortDriver, *slots: int) -> Worker:

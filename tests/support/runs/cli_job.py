@@ -1,4 +1,5 @@
-"""A job in a folder that `flamestream run` runs for real, and what can be seen of it from outside: status, processes, output.
+"""A job in a folder that `flamestream run` runs for real, and what can be seen of it from outside: status,
+processes, output.
 
 The manifest is written from a mapping (JSON is YAML). What the test starts here it ends here: `close`.
 
@@ -25,7 +26,12 @@ from support.processes import alive
 
 REPOSITORY = Path(__file__).parents[3]
 NAME = "job"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "runtime"), *filter(None, [os.environ.get("PYTHONPATH")])])}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(
+        [str(REPOSITORY / "runtime"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ),
+}
 DEFAULTS: Mapping[str, Any] = {
     "guarantee": "exactly-once",
     "workers": {"replicas": 2, "slots": 64},
@@ -37,24 +43,39 @@ DEFAULTS: Mapping[str, Any] = {
 class CliJob:
     """One job in `folder`: the files of its manifest, and at most one launcher at a time."""
 
-    def __init__(self, folder: Path, application: Path, spec: Mapping[str, Any], *, spark: bool = True, graph: str = "graph") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        application: Path,
+        spec: Mapping[str, Any],
+        *,
+        spark: bool = True,
+        graph: str = "graph",
+    ) -> None:
         self.path = folder
         self.run_folder = RunFolder(folder / "run")
         self.manifest = folder / "job.yaml"
         self.spec = {**DEFAULTS, "application": {"file": str(application), "graph": graph}, **spec}
-        document = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": NAME}, "spec": self.spec}
+        document = {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamJob",
+            "metadata": {"name": NAME},
+            "spec": self.spec,
+        }
         self.manifest.write_text(json.dumps(document, indent=1))
         self.launcher: subprocess.Popen[str] | None = None
         self._options = ("--run-folder", str(self.run_folder.path), *(() if spark else ("--no-spark",)))
 
-    # --- the launcher ---------------------------------------------------------------------------------------------------------------
+    # --- the launcher ---------------------------------------------------------------------------------------
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         """Run it; what it prints goes to files."""
         assert self.launcher is None or self.launcher.poll() is not None, "it runs already"
         with (self.path / "stdout").open("w") as out, (self.path / "stderr").open("a") as err:
             command = _command("run", self.manifest, "--json", *self._options, *options)
-            self.launcher = subprocess.Popen(command, cwd=self.path, text=True, stdout=out, stderr=err, env=ENVIRONMENT)
+            self.launcher = subprocess.Popen(
+                command, cwd=self.path, text=True, stdout=out, stderr=err, env=ENVIRONMENT
+            )
         return self.launcher
 
     def signal(self, number: int = signal.SIGTERM) -> None:
@@ -80,7 +101,9 @@ class CliJob:
     def over(self, delivered: int, *, ends: bool, within: float = 120.0) -> str:
         """Its outcome, when so much is delivered; asked to end then, unless its sources do (`ends`)."""
         if not ends:
-            eventually(lambda: self.output_bytes() >= delivered, f"{delivered} items are delivered", within=within)
+            eventually(
+                lambda: self.output_bytes() >= delivered, f"{delivered} items are delivered", within=within
+            )
             self.running()
             self.signal()
         return str(self.end(within)[1]["outcome"])
@@ -91,14 +114,15 @@ class CliJob:
             self.launcher.kill()
             self.launcher.wait()
 
-    # --- what can be seen -----------------------------------------------------------------------------------------------------------
+    # --- what can be seen -----------------------------------------------------------------------------------
 
     def status(self) -> JobStatus | None:
         """What the coordinator wrote last."""
         return status_of(self.run_folder)
 
     def running(self, attempt: int = 1, within: float = 90.0) -> JobStatus:
-        """Wait until all its workers and standbys run, in this attempt or a later one, as a coordinator says that lives."""
+        """Wait until all its workers and standbys run, in this attempt or a later one, as a coordinator says
+        that lives."""
         wanted = self.spec["workers"]
         whole = (wanted["replicas"], wanted.get("standby", 0))
 
@@ -106,13 +130,19 @@ class CliJob:
             assert not self.ended, f"the job has ended\n{self.told()}"
             now = self.status()
             good = now is not None and now.phase == "running" and now.attempt >= attempt and alive(now.pid)
-            return now if good and now is not None and (len(now.workers), len(now.standbys)) == whole else None
+            return (
+                now if good and now is not None and (len(now.workers), len(now.standbys)) == whole else None
+            )
 
         return eventually(look, f"the job is whole and runs in attempt {attempt}", within=within) or _never()
 
     def output_bytes(self) -> int:
         """How much its files sinks hold: grows with everything that is delivered."""
-        return sum(_size(file) for sink in self.spec["sinks"].values() for file in Path(self.path, sink["files"]["path"]).rglob("*.log"))
+        return sum(
+            _size(file)
+            for sink in self.spec["sinks"].values()
+            for file in Path(self.path, sink["files"]["path"]).rglob("*.log")
+        )
 
     def delivered(self, sink: str) -> list[Any]:
         """Every payload that a files sink holds, in the total order."""
@@ -122,7 +152,9 @@ class CliJob:
     def ask(self, *arguments: str) -> tuple[int, Any]:
         """Another command, with --json: its exit code, and what it said."""
         command = _command(*arguments, "--json")
-        done = subprocess.run(command, cwd=self.path, text=True, capture_output=True, timeout=300, check=False, env=ENVIRONMENT)
+        done = subprocess.run(
+            command, cwd=self.path, text=True, capture_output=True, timeout=300, check=False, env=ENVIRONMENT
+        )
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     def audit(self, *options: str) -> dict[str, Any]:
@@ -133,8 +165,15 @@ class CliJob:
 
     def told(self) -> str:
         """What its processes have said, for the message of a failed test."""
-        files = [self.path / "stdout", self.path / "stderr", self.run_folder.status_file, *sorted(self.run_folder.logs.glob("*"))]
-        return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-2500:]}" for file in files if file.exists())
+        files = [
+            self.path / "stdout",
+            self.path / "stderr",
+            self.run_folder.status_file,
+            *sorted(self.run_folder.logs.glob("*")),
+        ]
+        return "\n".join(
+            f"--- {file.name}\n{file.read_text(errors='replace')[-2500:]}" for file in files if file.exists()
+        )
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
-"""Command lines as a test gives them: what they said, what they left, and what they called of what is not there in a test."""
+"""Command lines as a test gives them: what they said, what they left, and what they called of what is not
+there in a test."""
 
 import json
 import signal
@@ -53,7 +54,13 @@ class Terminal:
         """A stand-in that notes how it is called."""
 
         def call(*positional: Any, **named: Any) -> Any:
-            self.calls.append((name, [_plain(each) for each in positional], {key: _plain(each) for key, each in named.items()}))
+            self.calls.append(
+                (
+                    name,
+                    [_plain(each) for each in positional],
+                    {key: _plain(each) for key, each in named.items()},
+                )
+            )
             return answer(*positional, **named) if callable(answer) else answer
 
         return call
@@ -69,16 +76,25 @@ def _plain(value: Any) -> Any:
         return value._folder.path, value._role
     if isinstance(value, DrillPlan):
         return repr(value)
-    return value if isinstance(value, str | int | float | bool | Path | None | list | dict | tuple) else type(value).__name__
+    return (
+        value
+        if isinstance(value, str | int | float | bool | Path | None | list | dict | tuple)
+        else type(value).__name__
+    )
 
 
 class StandInLauncher:
-    """For `flamestream.local.launcher.Launcher`: notes what it was made with, and what a signal asks it for."""
+    """For `flamestream.local.launcher.Launcher`: notes what it was made with, and what a signal asks it
+    for."""
 
     calls: list[Any]
 
-    def __init__(self, checked: Any, folder: Any, *, spark: bool = True, changed: bool = False, **_: Any) -> None:
-        self.calls.append(("launch", checked.job.name, checked.job.spec.debug, str(folder.path), spark, changed))
+    def __init__(
+        self, checked: Any, folder: Any, *, spark: bool = True, changed: bool = False, **_: Any
+    ) -> None:
+        self.calls.append(
+            ("launch", checked.job.name, checked.job.spec.debug, str(folder.path), spark, changed)
+        )
 
     def run(self) -> Any:
         from flamestream.local.launcher import Outcome

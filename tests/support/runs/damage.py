@@ -56,7 +56,7 @@ class Damage:
         return past
 
 
-# --- what was given -----------------------------------------------------------------------------------------------------------------
+# --- what was given -----------------------------------------------------------------------------------------
 
 
 def without(*numbers: int) -> Change:
@@ -143,7 +143,10 @@ def in_slot(word: str, slot: int) -> Change:
     """All of a word, elsewhere."""
 
     def change(past: PastRun) -> None:
-        moved = [[item._replace(slot=Slot(slot)) if item.payload[0] == word else item for item in call] for call in past.given]
+        moved = [
+            [item._replace(slot=Slot(slot)) if item.payload[0] == word else item for item in call]
+            for call in past.given
+        ]
         past.given = moved
 
     return change
@@ -164,7 +167,7 @@ def nothing(past: PastRun) -> None:
     """No damage."""
 
 
-# --- what was recorded --------------------------------------------------------------------------------------------------------------
+# --- what was recorded --------------------------------------------------------------------------------------
 
 
 def without_runs(runs: Iterable[int], *, given: bool = False) -> Change:
@@ -187,7 +190,9 @@ def without_runs(runs: Iterable[int], *, given: bool = False) -> Change:
 def recorded_twice(past: PastRun) -> None:
     """The last run, at a later time as well."""
     last = past.entries[-1]
-    past.entries.append(Entry(run_time(len(past.entries)), last.partition, last.first, last.count, last.payloads))
+    past.entries.append(
+        Entry(run_time(len(past.entries)), last.partition, last.first, last.count, last.payloads)
+    )
 
 
 def recorded_beyond(past: PastRun) -> None:
@@ -218,7 +223,7 @@ def no_input(past: PastRun) -> None:
     past.last_stamp = START
 
 
-# --- what was committed -------------------------------------------------------------------------------------------------------------
+# --- what was committed -------------------------------------------------------------------------------------
 
 
 def uncommitted(past: PastRun) -> None:
@@ -239,7 +244,9 @@ def holds(runs: slice) -> Change:
 
     def change(past: PastRun) -> None:
         past.guarantee = "exactly-once-2pc"
-        past.held = frozenset(item.meta for call in results_of(past.lines, past.length)[runs] for item in call)
+        past.held = frozenset(
+            item.meta for call in results_of(past.lines, past.length)[runs] for item in call
+        )
 
     return change
 
@@ -255,7 +262,9 @@ def both(*changes: Change) -> Change:
 def _place(past: PastRun, number: int) -> tuple[int, int]:
     """Of a line's result."""
     meta = meta_of(run_time(number // past.length), number % past.length)
-    return next((i, j) for i, call in enumerate(past.given) for j, item in enumerate(call) if item.meta == meta)
+    return next(
+        (i, j) for i, call in enumerate(past.given) for j, item in enumerate(call) if item.meta == meta
+    )
 
 
 def _item(past: PastRun, number: int) -> Given:
@@ -326,7 +335,9 @@ INPUT = [
         _thousand,
     ),
     Damage("two holes in both", {"missing": 8}, without_runs([2, 7], given=True)),
-    Damage("hole in a journal with payloads", {"missing": 4, "lost": 4, "foreign": 8}, without_runs([5]), _socket),
+    Damage(
+        "hole in a journal with payloads", {"missing": 4, "lost": 4, "foreign": 8}, without_runs([5]), _socket
+    ),
     Damage("hole in payloads and output", {"missing": 4}, without_runs([5], given=True), _socket),
     Damage("a run recorded twice", {"unexpected": 4, "lost": 4}, recorded_twice),
     Damage("records recorded twice", {"unexpected": 4, "lost": 20, "foreign": 16}, recorded_beyond),
@@ -334,7 +345,9 @@ INPUT = [
     Damage("more lines in a source that was through", {"unexpected": 2}, more_lines, _timed),
     Damage("last line gone from the source", {"missing": 1, "foreign": 1}, without_last_line, _timed),
     Damage("all lines gone from the source", {"missing": 256, "foreign": 256}, without_lines, _timed),
-    Damage("last line gone from source and output", {"missing": 1}, both(without_last_line, without(255)), _timed),
+    Damage(
+        "last line gone from source and output", {"missing": 1}, both(without_last_line, without(255)), _timed
+    ),
 ]
 """Of a completed job: the record of its input, or the source behind it, is damaged."""
 

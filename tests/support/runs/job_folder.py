@@ -45,7 +45,9 @@ class JobFolder:
         lines = []
         for line in MANIFEST.replace("APPLICATION", self.module).splitlines():
             name = line.strip().partition(":")[0]
-            lines.append(f"  {name}: {changes.pop(name)}" if changes.get(name) else line if name not in changes else "")
+            lines.append(
+                f"  {name}: {changes.pop(name)}" if changes.get(name) else line if name not in changes else ""
+            )
         lines += [f"  {name}: {value}" for name, value in changes.items() if value]
         self.manifest.write_text("\n".join(line for line in lines if line) + "\n")
         return self.manifest

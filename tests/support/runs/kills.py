@@ -1,9 +1,12 @@
-"""Random kills of a running job's parts, at moments chosen by what it has delivered so far, and what must be true around them.
+"""Random kills of a running job's parts, at moments chosen by what it has delivered so far, and what must be
+true around them.
 
-A plan is drawn from a seed: which role dies when which part of the output is there. Kills may fall into the recovery from the one before.
-Only descendants of the job's own launcher are killed, or the launcher itself; a job whose launcher died is started again.
+A plan is drawn from a seed: which role dies when which part of the output is there. Kills may fall into the
+recovery from the one before. Only descendants of the job's own launcher are killed, or the launcher itself; a
+job whose launcher died is started again.
 
-Keeps: between two kills nobody dies or is replaced but the victims (survivors keep their process). Does not: say what the output must be.
+Keeps: between two kills nobody dies or is replaced but the victims (survivors keep their process). Does not:
+say what the output must be.
 """
 
 import contextlib
@@ -73,7 +76,9 @@ class Killer:
             self._await_output(part)
             self._check_survivors(part)
             self._strike(role)
-            self.story.append(f"{self.job.output_bytes() / self.total:.3f}: {role} ({time.monotonic() - began:.1f} s)")
+            self.story.append(
+                f"{self.job.output_bytes() / self.total:.3f}: {role} ({time.monotonic() - began:.1f} s)"
+            )
 
     def run_with(self, plan: Sequence[tuple[float, Role | str]], restart: Callable[[], None]) -> None:
         """The same, of a plan in which a server dies too: what is no role is `restart`."""
@@ -91,14 +96,18 @@ class Killer:
 
     def __str__(self) -> str:
         planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)
-        return f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)} (planned: {planned})"
+        return (
+            f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)} (planned: "
+            f"{planned})"
+        )
 
-    # --- before -----------------------------------------------------------------------------------------------------------------
+    # --- before ---------------------------------------------------------------------------------------------
 
     def _await_output(self, part: float) -> None:
         def there() -> bool:
             assert not self.job.ended, (
-                f"the job ended before it was killed at {part:.3f}: {self.job.output_bytes() / self.total:.3f} is there"
+                f"the job ended before it was killed at {part:.3f}: "
+                f"{self.job.output_bytes() / self.total:.3f} is there"
             )
             return self._there(part)
 
@@ -120,9 +129,13 @@ class Killer:
     def _pid(self, name: str) -> int:
         """Of a life of a worker, if it lives and is not about to die with another."""
         found = self.job.run_folder.worker(name)
-        return found.pid if found is not None and found.here and found.alive and found.pid not in self._gone else 0
+        return (
+            found.pid
+            if found is not None and found.here and found.alive and found.pid not in self._gone
+            else 0
+        )
 
-    # --- the kill ---------------------------------------------------------------------------------------------------------------
+    # --- the kill -------------------------------------------------------------------------------------------
 
     def _strike(self, role: Role) -> None:
         rng = random.Random(f"{self.seed} {self.kills}")
@@ -171,18 +184,24 @@ class Killer:
         self.job.start()
 
     def _let_stand(self, rng: random.Random) -> None:
-        """A worker stands still until others have its slots and have delivered more; then it wakes up and believes it has them."""
+        """A worker stands still until others have its slots and have delivered more; then it wakes up and
+        believes it has them."""
         pid = eventually(lambda: self._victim(Role.WORKER, rng), "a worker to suspend", within=90)
         before = self.job.status()
         assert before is not None
         suspend(pid)
         try:
-            eventually(lambda: self._taken_over(before.attempt), f"others take the slots of {pid}, which stands", within=60)
+            eventually(
+                lambda: self._taken_over(before.attempt),
+                f"others take the slots of {pid}, which stands",
+                within=60,
+            )
             there = self.job.output_bytes()
             eventually(lambda: self._goes_on(there), "output of those who took over")
         finally:
             self._woken.add(pid)
-            with contextlib.suppress(ProcessLookupError):  # the job has failed meanwhile: what it says is wanted, not this
+            # the job has failed meanwhile: what it says is wanted, not this
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         self._lives = {name: other for name, other in self._lives.items() if other != pid}
 

@@ -1,4 +1,5 @@
-"""A worker that only leaves a trace of each of its lives: what it is, in a file that appears whole, and then waits to be told to stop."""
+"""A worker that only leaves a trace of each of its lives: what it is, in a file that appears whole, and then
+waits to be told to stop."""
 
 import gc
 import json
@@ -33,7 +34,17 @@ def live(folder: str, life: Life) -> int:
     pid, imported = os.getpid(), "flamestream.node.worker_process" in sys.modules
     environment = {name: os.environ.get(name, "") for name in WATCHED}
     daemon_threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
-    fields = (life.index, life.ordinal, life.name, pid, os.getppid(), environment, daemon_threads, imported, gc.get_freeze_count())
+    fields = (
+        life.index,
+        life.ordinal,
+        life.name,
+        pid,
+        os.getppid(),
+        environment,
+        daemon_threads,
+        imported,
+        gc.get_freeze_count(),
+    )
     part = Path(folder, f".{life.name}")
     part.write_text(json.dumps(fields))
     part.rename(Path(folder, f"{life.name}.life"))

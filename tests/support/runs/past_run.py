@@ -1,9 +1,9 @@
 """What a run has left: input, journal, output and last commit of a small job, made up here so that each of
 them can be damaged.
 
-    past = finished()                             # or going_on(): committed up to a cut, delivered a bit further
+    past = finished()                             # or going_on(): committed up to a cut, delivered further
     past.given[3].pop()                           # any change of `lines`, `entries`, `given`, `positions`
-    job = past.leave(folder, files_sink(folder))  # input, journal and a real sink, as the run would have left them
+    job = past.leave(folder, files_sink(folder))  # input, journal and a real sink, as a run leaves them
 
 The expectation is not the reference interpreter's: a line's result is how many lines of its word there were
 so far, counted here in other words than a graph's.
@@ -139,7 +139,7 @@ class PastRun:
     held: frozenset[bytes] = frozenset()
     """Metas of output that the last epoch holds (`exactly-once-2pc`)."""
 
-    # --- what was committed ---------------------------------------------------------------------------------------------------------
+    # --- what was committed ---------------------------------------------------------------------------------
 
     def last_commit(self) -> LastCommit:
         """All of it."""
@@ -147,11 +147,14 @@ class PastRun:
 
     def record(self) -> JobRecord:
         """The job record."""
-        owners = tuple(next(worker for worker, slots in WORKERS.items() if slot in slots) for slot in range(SLOTS))
+        owners = tuple(
+            next(worker for worker, slots in WORKERS.items() if slot in slots) for slot in range(SLOTS)
+        )
         layout = Layout(LayoutVersion(1), owners, (WorkerId("w0"),), WorkerId("w1"))
         return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=Epoch(self.epoch), committed=Epoch(self.epoch if self.committed else 0),
-            cut=self.cut if self.committed else START, manifest="manifests/one" if self.committed else "", manifest_hash="", job=JOB,
+            attempt=Attempt(1), layout=layout, announced=Epoch(self.epoch),
+            committed=Epoch(self.epoch if self.committed else 0), cut=self.cut if self.committed else START,
+            manifest="manifests/one" if self.committed else "", manifest_hash="", job=JOB,
             outcome=self.outcome if self.outcome == "completed" else "",
         )  # fmt: skip
 
@@ -161,13 +164,15 @@ class PastRun:
             return None
         offsets = {Partition(name): Offset(offset) for name, offset in self.positions.items()}
         return Manifest(
-            job=JOB, graph="", python="", slots=SLOTS, epoch=Epoch(self.epoch), fence=FENCE, cut=self.cut, segments=(),
-            fronts=(FrontPosition(FRONT, self.last_stamp, offsets),), outputs=(),
+            job=JOB, graph="", python="", slots=SLOTS, epoch=Epoch(self.epoch), fence=FENCE, cut=self.cut,
+            segments=(), fronts=(FrontPosition(FRONT, self.last_stamp, offsets),), outputs=(),
         )  # fmt: skip
 
-    # --- on disk --------------------------------------------------------------------------------------------------------------------
+    # --- on disk --------------------------------------------------------------------------------------------
 
-    def leave(self, folder: Path, sink: dict[str, Any], module: str = "words_application", job: str = JOB) -> CheckedJob:
+    def leave(
+        self, folder: Path, sink: dict[str, Any], module: str = "words_application", job: str = JOB
+    ) -> CheckedJob:
         """Write everything, and give the job. `sink`: its spec; `module`: a name of its own for the
         application; `job`: its identity."""
         (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -188,7 +193,11 @@ class PastRun:
             "guarantee": self.guarantee,
             "workers": {"replicas": len(WORKERS), "slots": SLOTS},
             "checkpoint": {"interval": "1s", "store": "snapshots"},
-            **({} if self.kind == "timed" else {"journal": {"folder": "journal", "fsync": False, "keep": True}}),
+            **(
+                {}
+                if self.kind == "timed"
+                else {"journal": {"folder": "journal", "fsync": False, "keep": True}}
+            ),
         }
         return {
             "apiVersion": "flamestream.dev/v1alpha1",
@@ -230,7 +239,9 @@ def write_journal(folder: Path, entries: Iterable[Entry]) -> None:
     (place.path / place.next_log(Attempt(1))).write_bytes(head(START) + b"".join(map(record, entries)))
 
 
-def deliver(spec: dict[str, Any], calls: Iterable[Iterable[Given]], *, job: str = JOB, attempt: int = 1) -> None:
+def deliver(
+    spec: dict[str, Any], calls: Iterable[Iterable[Given]], *, job: str = JOB, attempt: int = 1
+) -> None:
     """Give the sink of `spec` these calls, through its own consumers: one of each worker. Bundles are
     numbered on from what it has."""
     fence = Fence(Attempt(attempt), LayoutVersion(1))

@@ -1,6 +1,8 @@
-"""A scratch folder in which a new user types commands: files are written, `flamestream ...` is run, what it says is read.
+"""A scratch folder in which a new user types commands: files are written, `flamestream ...` is run, what it
+says is read.
 
-Keeps: one command at a time; all end before the test does. Does not: look inside anything that a user cannot see.
+Keeps: one command at a time; all end before the test does. Does not: look inside anything that a user cannot
+see.
 """
 
 import os
@@ -10,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUNTIME = Path(__file__).parents[3] / "runtime"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(RUNTIME), os.environ.get("PYTHONPATH", "")]))}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(filter(None, [str(RUNTIME), os.environ.get("PYTHONPATH", "")])),
+}
 
 
 @dataclass(frozen=True)
@@ -45,19 +50,34 @@ class Scratch:
         """`app.py`, and the manifest of a job over its `graph`; `lines` stand in its spec."""
         self.write("app.py", application)
         spec = "".join(f"  {line}\n" for line in ("application: {file: app.py, graph: graph}", *lines))
-        self.write(file, f"apiVersion: flamestream.dev/v1alpha1\nkind: FlameStreamJob\nmetadata: {{name: {name}}}\nspec:\n{spec}")
+        self.write(
+            file,
+            f"apiVersion: flamestream.dev/v1alpha1\nkind: FlameStreamJob\nmetadata: {{name: "
+            f"{name}}}\nspec:\n{spec}",
+        )
 
     def type(self, *command: str, within: float = 180.0) -> Said:
         """`flamestream COMMAND`, to its end."""
         done = subprocess.run(
-            arguments(*command), cwd=self.path, text=True, capture_output=True, timeout=within, check=False, env=ENVIRONMENT
+            arguments(*command),
+            cwd=self.path,
+            text=True,
+            capture_output=True,
+            timeout=within,
+            check=False,
+            env=ENVIRONMENT,
         )
         return Said(done.returncode, done.stdout + done.stderr)
 
     def begin(self, *command: str) -> "subprocess.Popen[str]":
         """The same, going on."""
         process = subprocess.Popen(
-            arguments(*command), cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
+            arguments(*command),
+            cwd=self.path,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=ENVIRONMENT,
         )
         self._begun.append(process)
         return process
@@ -68,5 +88,9 @@ def arguments(*command: str) -> list[str]:
     return [sys.executable, "-m", "flamestream.cli.main", *command]
 
 
-SMALL = ("workers: {replicas: 2, slots: 16}", "checkpoint: {interval: 100ms, store: snapshots}", "limits: {runs: 16}")
+SMALL = (
+    "workers: {replicas: 2, slots: 16}",
+    "checkpoint: {interval: 100ms, store: snapshots}",
+    "limits: {runs: 16}",
+)
 """Lines of a spec that most tests do not care about."""

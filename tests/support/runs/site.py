@@ -1,4 +1,5 @@
-"""`flamestream run` of a small job in a folder, and what its other commands say of it: a process each, workers plain ones or Spark's."""
+"""`flamestream run` of a small job in a folder, and what its other commands say of it: a process each,
+workers plain ones or Spark's."""
 
 import json
 import subprocess
@@ -19,7 +20,7 @@ def number(n):
 graph = fs.Graph("sums")
 numbers = graph.source("numbers").map(number)
 numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n).sink("totals", key=lambda total: total % 5)
-"""
+"""  # noqa: E501
 MANIFEST = """\
 apiVersion: flamestream.dev/v1alpha1
 kind: FlameStreamJob
@@ -45,16 +46,27 @@ class Site:
 
     def write(self, generator: str, fails_at: int = -1, guarantee: str = "exactly-once") -> None:
         (self.path / "sums.py").write_text(APPLICATION.replace("FAILS_AT", str(fails_at)))
-        (self.path / "job.yaml").write_text(MANIFEST.replace("GENERATOR", generator).replace("GUARANTEE", guarantee))
+        (self.path / "job.yaml").write_text(
+            MANIFEST.replace("GENERATOR", generator).replace("GUARANTEE", guarantee)
+        )
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = self._command("run", "job.yaml", "--json", *self.options, *options)
-        run = subprocess.Popen(command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        run = subprocess.Popen(
+            command, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.runs.append(run)
         return run
 
     def ask(self, *arguments: str) -> tuple[int, Any]:
-        done = subprocess.run(self._command(*arguments, "--json"), cwd=self.path, text=True, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(
+            self._command(*arguments, "--json"),
+            cwd=self.path,
+            text=True,
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     def status(self) -> dict[str, Any]:
@@ -69,12 +81,22 @@ class Site:
         return found
 
     def running(self, epoch: int = 1, attempt: int = 1) -> dict[str, Any]:
-        """Wait until it runs (at least in this attempt) with both workers and its standby, and has committed."""
+        """Wait until it runs (at least in this attempt) with both workers and its standby, and has
+        committed."""
 
         def look() -> dict[str, Any] | None:
             now = self.live_status()
-            whole = now is not None and now["phase"] == "running" and len(now["workers"]) == 2 and len(now["standbys"]) == 1
-            return now if now is not None and whole and now["epoch"] >= epoch and now["attempt"] >= attempt else None
+            whole = (
+                now is not None
+                and now["phase"] == "running"
+                and len(now["workers"]) == 2
+                and len(now["standbys"]) == 1
+            )
+            return (
+                now
+                if now is not None and whole and now["epoch"] >= epoch and now["attempt"] >= attempt
+                else None
+            )
 
         return eventually(look, f"the job runs and commits epoch {epoch}", within=60) or {}
 

@@ -1,4 +1,5 @@
-"""Two worker tasks in a real Spark that leave traces of their lives (lives.py), and how a test watches them."""
+"""Two worker tasks in a real Spark that leave traces of their lives (lives.py), and how a test watches
+them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -59,7 +60,14 @@ def started_in(folder: Path) -> Iterator[Start]:
         traces = folder / "lives"
         traces.mkdir()
         ended: list[Retryable | None] = []
-        started.append(Job(driver, traces, run_workers(driver.context, 2, partial(live, str(traces)), ended.append), ended))
+        started.append(
+            Job(
+                driver,
+                traces,
+                run_workers(driver.context, 2, partial(live, str(traces)), ended.append),
+                ended,
+            )
+        )
         return started[-1]
 
     yield job

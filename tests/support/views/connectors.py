@@ -1,4 +1,5 @@
-"""What can be seen of a source's or sink's settings: what its adapter is made of, what it reads, what it writes."""
+"""What can be seen of a source's or sink's settings: what its adapter is made of, what it reads, what it
+writes."""
 
 import functools
 import os
@@ -80,7 +81,7 @@ class Now:
             self._soon.popleft()()
 
 
-# --- sources -------------------------------------------------------------------------------------------------------------------------
+# --- sources ------------------------------------------------------------------------------------------------
 
 
 def traits(spec: Spec) -> Any:
@@ -114,14 +115,16 @@ def looks_again(spec: Spec) -> float:
     """After how many seconds a Kafka source looks for new partitions."""
     kafka = KafkaReader(convert(KafkaSourceSpec, spec["kafka"], "w"), 0, "in", "job")
     anything: Any = types.SimpleNamespace(
-        consumer=lambda **_: types.SimpleNamespace(incremental_assign=lambda _: None), beginnings=lambda *_: ({}, []), works=lambda: None
+        consumer=lambda **_: types.SimpleNamespace(incremental_assign=lambda _: None),
+        beginnings=lambda *_: ({}, []),
+        works=lambda: None,
     )
     kafka._clients = kafka._topic = anything
     kafka.seek({})
     return round(kafka._look_at - time.monotonic())
 
 
-# --- sinks ---------------------------------------------------------------------------------------------------------------------------
+# --- sinks --------------------------------------------------------------------------------------------------
 
 
 def fences(spec: Spec) -> Any:
@@ -152,9 +155,18 @@ def written(spec: Spec, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             consumer.deliver(Deliver(fence(1), SinkName("out"), number, [bundle(0, number, "x" * 500)]))
             reactor.turn(timers=True)
         consumer.close()
-    files = sorted(str(path.relative_to(folder)).rpartition(".")[2] for path in folder.rglob("*") if path.is_file())
+    files = sorted(
+        str(path.relative_to(folder)).rpartition(".")[2] for path in folder.rglob("*") if path.is_file()
+    )
     places = sorted(path.name for path in folder.iterdir())
-    return places, len(files), sorted(set(files)), reactor.waits, len(synced), [type(event).__name__ for event in told]
+    return (
+        places,
+        len(files),
+        sorted(set(files)),
+        reactor.waits,
+        len(synced),
+        [type(event).__name__ for event in told],
+    )
 
 
 def looked_up(spec: Spec) -> Any:
@@ -173,7 +185,7 @@ def looked_up(spec: Spec) -> Any:
     return asked
 
 
-# --- what something is made of -------------------------------------------------------------------------------------------------------
+# --- what something is made of ------------------------------------------------------------------------------
 
 
 def made_of(thing: Any, seen: frozenset[int] = frozenset()) -> Any:

@@ -1,7 +1,8 @@
-"""What can be seen of a manifest: what processes are told on one machine, what pods are made of, and how its operator acts.
+"""What can be seen of a manifest: what processes are told on one machine, what pods are made of, and how its
+operator acts.
 
-Each view is a function of the whole manifest as plain values. A view never holds the manifest itself, nor a fingerprint of it, since those
-differ with every field.
+Each view is a function of the whole manifest as plain values. A view never holds the manifest itself, nor a
+fingerprint of it, since those differ with every field.
 """
 
 import asyncio
@@ -35,7 +36,8 @@ from flamestream_operator.site import Allowed, Site
 from support.operator.operator_world import World
 
 SITE = Site(
-    coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"), image="flamestream:1", pull_policy="Never",
+    coordinator="operator:7700", zookeeper=ZooKeeperAccess("zk:2181", "operator:secret"),
+    image="flamestream:1", pull_policy="Never",
     allowed=Allowed(images=("other:1",), service_accounts=("mine",), priority_classes=("high",)),
 )  # fmt: skip
 Document = dict[str, Any]
@@ -57,7 +59,9 @@ class OneMachine:
 
     def workers(self, document: Document) -> Any:
         """What a worker is told."""
-        return msgspec.to_builtins(worker_config(self.job(document), coordinator="c:1", token="t", zookeeper=ZooKeeperAccess("zk:1")))
+        return msgspec.to_builtins(
+            worker_config(self.job(document), coordinator="c:1", token="t", zookeeper=ZooKeeperAccess("zk:1"))
+        )
 
     def settings(self, document: Document) -> Any:
         """What a worker's core is told."""
@@ -98,7 +102,7 @@ class _Reactor:
         """No Spark is started."""
 
 
-# --- a cluster -----------------------------------------------------------------------------------------------------------------------
+# --- a cluster ----------------------------------------------------------------------------------------------
 
 
 def _object(document: Document) -> Document:
@@ -106,7 +110,8 @@ def _object(document: Document) -> Document:
 
 
 def launch(document: Document) -> pods.Launch:
-    """The first start of its first application, as the operator makes it. Raises ManifestError where it cannot run."""
+    """The first start of its first application, as the operator makes it. Raises ManifestError where it
+    cannot run."""
     job = _object(document)
     plan = planned(job, job["spec"], SITE, "digest")
     seen = Observed(now=0, job=job, site=SITE, app_digest="digest")
@@ -123,7 +128,11 @@ def applications(document: Document) -> Any:
 def driver(document: Document) -> Any:
     """The driver's pod, its rights and its configuration."""
     made = launch(document)
-    return pods.build_driver_pod(made), pods.build_driver_config(made), build_role_binding(made.job, made.account)
+    return (
+        pods.build_driver_pod(made),
+        pods.build_driver_config(made),
+        build_role_binding(made.job, made.account),
+    )
 
 
 def executor(document: Document) -> Any:
@@ -153,7 +162,7 @@ def budget(document: Document) -> Any:
     return build_budget(_object(document), document["spec"]["workers"]["replicas"])
 
 
-# --- an operator's life --------------------------------------------------------------------------------------------------------------
+# --- an operator's life -------------------------------------------------------------------------------------
 
 
 def _lived(play: Callable[[World], Awaitable[None]]) -> Any:
@@ -161,10 +170,17 @@ def _lived(play: Callable[[World], Awaitable[None]]) -> Any:
     world = World()
     asyncio.run(play(world))  # type: ignore[arg-type]  # a coroutine
     there = ("FlameStreamJob", "default", "job") in world.kubernetes.things
-    made = sorted(name for kind, name, _ in world.kubernetes.created if kind in ("Pod", "FlameStreamSnapshot"))
+    made = sorted(
+        name for kind, name, _ in world.kubernetes.created if kind in ("Pod", "FlameStreamSnapshot")
+    )
     left = sorted(thing["metadata"]["name"] for thing in world.kubernetes.of("FlameStreamSnapshot"))
     record = world.fleet.records.get("default.job")
-    return there and world.status.phase, made, left, record is not None and (record.attempt > 0, record.epoch > 1000)
+    return (
+        there and world.status.phase,
+        made,
+        left,
+        record is not None and (record.attempt > 0, record.epoch > 1000),
+    )
 
 
 def _applied(world: World, document: Document) -> None:
@@ -234,7 +250,14 @@ def is_restored(document: Document) -> Any:
     """Beside a savepoint named `before`."""
 
     async def play(world: World) -> None:
-        taken = {"phase": "Completed", "epoch": 5000, "cut": "50000", "store": "s3://bucket/old", "manifest": "m", "manifestHash": "0"}
+        taken = {
+            "phase": "Completed",
+            "epoch": 5000,
+            "cut": "50000",
+            "store": "s3://bucket/old",
+            "manifest": "m",
+            "manifestHash": "0",
+        }
         world.snapshot("before", of="other", job="default.other", name="before", graph="g", **taken)
         _applied(world, document)
         await world.calm(60)
@@ -255,7 +278,8 @@ def is_deleted(document: Document) -> Any:
 
 
 def is_patient(document: Document) -> Any:
-    """When it would try again after so many failures in a row, when it gives up, when old ones are forgotten."""
+    """When it would try again after so many failures in a row, when it gives up, when old ones are
+    forgotten."""
     spec = _spec(document)
     status = status_of({})
     status = msgspec.structs.replace(status, run=msgspec.structs.replace(status.run, stage="Running"))
@@ -263,7 +287,10 @@ def is_patient(document: Document) -> Any:
     for count in range(1, 13):
         status = with_failure(status, spec, 1000.0 * count, "reason", "message")
         seen.append((status.failures.next_try, gives_up(status, spec)))
-    return seen, [with_old_failures_forgotten(status, spec, 12_000.0 + later).failures.count for later in (100, 500, 700, 4000)]
+    return seen, [
+        with_old_failures_forgotten(status, spec, 12_000.0 + later).failures.count
+        for later in (100, 500, 700, 4000)
+    ]
 
 
 def _spec(document: Document) -> Any:
@@ -273,8 +300,8 @@ def _spec(document: Document) -> Any:
 CLUSTER: dict[str, View] = {
     view.__name__: view
     for view in (
-        applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers, cannot_load, is_changed,
-        is_restored, is_deleted, is_patient,
+        applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers,
+        cannot_load, is_changed, is_restored, is_deleted, is_patient,
     )
 }  # fmt: skip
 """Views of the operator and of what it makes."""

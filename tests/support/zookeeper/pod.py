@@ -1,4 +1,5 @@
-"""The chart's ZooKeeper, as a process of this machine: the server that jobs share on a cluster, with the operator as its superuser."""
+"""The chart's ZooKeeper, as a process of this machine: the server that jobs share on a cluster, with the
+operator as its superuser."""
 
 import subprocess
 from pathlib import Path
@@ -17,7 +18,8 @@ LOGIN = f"operator:{'p' * 32}"
 
 
 class SharedZooKeeper:
-    """Its data stays in `folder`; `start` again with another login is what a Secret that was made anew does."""
+    """Its data stays in `folder`; `start` again with another login is what a Secret that was made anew
+    does."""
 
     def __init__(self, folder: Path, tls: Path | None = None, authority: str = "") -> None:
         """`tls`: the folder of its key, whose certificate `authority` has signed; None: it speaks without."""

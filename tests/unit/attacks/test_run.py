@@ -22,14 +22,20 @@ def done(*, ends: bool = False, **changes: Any) -> Done:
     return Done(attack, CALM, UNTIL, OVER + SETTLE, **{**whole, **changes})
 
 
-def report(*points: tuple[float, float | None], doubled: int = 0, disorder: int = 0, wrong: int = 0) -> Report:
+def report(
+    *points: tuple[float, float | None], doubled: int = 0, disorder: int = 0, wrong: int = 0
+) -> Report:
     return Report(list(points), doubled, disorder, wrong)
 
 
 def test_there_are_more_than_sixty_attacks_each_by_a_name_of_its_own() -> None:
     assert len(ATTACKS) > 60
     assert all(attack.name == name for name, attack in ATTACKS.items())
-    assert {attack.who for attack in ATTACKS.values()} >= {"an HTTP port", "a link's port", "ZooKeeper's port"}
+    assert {attack.who for attack in ATTACKS.values()} >= {
+        "an HTTP port",
+        "a link's port",
+        "ZooKeeper's port",
+    }
 
 
 def test_latencies_are_of_what_was_due_in_each_window() -> None:
@@ -62,7 +68,9 @@ GOOD = report((15.0, 1.0), (25.0, 1.0))
         (done(code=-9), GOOD, GOOD, ["the attacker did not end in time: the machine is too busy"]),
     ],
 )
-def test_what_should_not_have_happened_is_said(what: Done, neighbour: Report, client: Report, said: list[str]) -> None:
+def test_what_should_not_have_happened_is_said(
+    what: Done, neighbour: Report, client: Report, said: list[str]
+) -> None:
     assert troubles(what, neighbour, client) == said
     assert run.row(what, neighbour, client)["clean"] is (not said)
 
@@ -90,4 +98,8 @@ def test_fresh_rows_take_the_place_of_old_ones_in_the_order_of_the_catalogue(tmp
     kept(tmp_path / "rows", [{"attack": third, "times": 1}, {"attack": first, "times": 1}])
     kept(tmp_path / "rows", [{"attack": third, "times": 2}, {"attack": second, "times": 2}])
     rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
-    assert rows == [{"attack": first, "times": 1}, {"attack": second, "times": 2}, {"attack": third, "times": 2}]
+    assert rows == [
+        {"attack": first, "times": 1},
+        {"attack": second, "times": 2},
+        {"attack": third, "times": 2},
+    ]

@@ -1,4 +1,5 @@
-"""A restored job is audited from its savepoint on: the state there is where the reference interpreter begins."""
+"""A restored job is audited from its savepoint on: the state there is where the reference interpreter
+begins."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -50,7 +51,10 @@ def restored(folder: Path, change: Change, job: str = "first", before: PastRun |
 def savepoint(store: Path, operation: int, job: str, past: PastRun) -> Savepoint:
     """Of `job`, which has read the first runs of `past`."""
     counts = Counter(line.split()[0] for line in past.lines[: BEFORE * past.length])
-    rows = [Row(operation, slot_of_word(word), encode(word), Epoch(3), True, encode_state(count)) for word, count in counts.items()]
+    rows = [
+        Row(operation, slot_of_word(word), encode(word), Epoch(3), True, encode_state(count))
+        for word, count in counts.items()
+    ]
     ref = put_segment(LocalStore(store, create=True), "one", table_of(rows))
     manifest = going_on(past.kind, len(past.lines), committed=BEFORE).manifest()
     assert manifest is not None
@@ -59,7 +63,12 @@ def savepoint(store: Path, operation: int, job: str, past: PastRun) -> Savepoint
 
 def counts(report: Report) -> dict[str, Any]:
     verdict = report.verdict
-    found = {"lost": verdict.lost, "foreign": verdict.foreign, "doubled": verdict.doubled, "not_due": verdict.not_due}
+    found = {
+        "lost": verdict.lost,
+        "foreign": verdict.foreign,
+        "doubled": verdict.doubled,
+        "not_due": verdict.not_due,
+    }
     found["missing"] = sum(each.missing for each in report.input)
     return {name: count for name, count in found.items() if count}
 

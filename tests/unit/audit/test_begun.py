@@ -18,11 +18,23 @@ W = WorkerId("w")
 def record(committed: int) -> JobRecord:
     layout = Layout(version=LayoutVersion(1), owners=(W,) * Slot(1), fronts=(W,), acker=W)
     epoch = Epoch(committed)
-    return JobRecord(attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=START, manifest="", manifest_hash="")
+    return JobRecord(
+        attempt=Attempt(1),
+        layout=layout,
+        announced=epoch,
+        committed=epoch,
+        cut=START,
+        manifest="",
+        manifest_hash="",
+    )
 
 
-@pytest.mark.parametrize(("found", "stays"), [(None, False), (record(0), False), (record(1), True), (record(9), True)])
-def test_a_start_that_finds_no_epoch_forgets_the_history(tmp_path: Path, found: JobRecord | None, stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("found", "stays"), [(None, False), (record(0), False), (record(1), True), (record(9), True)]
+)
+def test_a_start_that_finds_no_epoch_forgets_the_history(
+    tmp_path: Path, found: JobRecord | None, stays: bool
+) -> None:
     folder = RunFolder(tmp_path).made()
     noted = Begun({"docs": "history"}, 7)
     folder.write(MARK, noted)

@@ -72,7 +72,9 @@ def test_a_commit_is_its_record_and_its_manifest(kept: Kept) -> None:
 def test_a_manifest_that_is_not_whole_is_an_error_that_names_it(kept: Kept, damage: str) -> None:
     kept.commit(manifest())
     file = kept.store.root / "manifests" / "one"
-    file.unlink() if damage == "missing" else file.write_bytes(encode_manifest(msgspec.structs.replace(manifest(), cut=run_time(1))))
+    file.unlink() if damage == "missing" else file.write_bytes(
+        encode_manifest(msgspec.structs.replace(manifest(), cut=run_time(1)))
+    )
     with pytest.raises(Corrupt, match="manifests/one"):
         read_commit(kept.records, kept.url)
 
@@ -132,10 +134,14 @@ def test_a_savepoint_is_found_by_the_name_of_its_object(kept: Kept) -> None:
     assert savepoint_named("before", kept.url).cut == run_time(6)
 
 
-def test_a_run_folder_without_a_cluster_state_says_how_its_job_ended_at_most(kept: Kept, tmp_path: Path) -> None:
+def test_a_run_folder_without_a_cluster_state_says_how_its_job_ended_at_most(
+    kept: Kept, tmp_path: Path
+) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
-    folder.status_file.write_text('{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}')
+    folder.status_file.write_text(
+        '{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}'
+    )
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, "words", kept.url)
     assert (last.record, last.completed) == (None, True)
@@ -144,6 +150,11 @@ def test_a_run_folder_without_a_cluster_state_says_how_its_job_ended_at_most(kep
 def test_a_record_that_is_gone_is_an_error_where_epochs_were_told(kept: Kept, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()
-    folder.status_file.write_text('{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "drained", "epoch": 3}')
-    with cluster_state_of(folder) as zookeeper, pytest.raises(Corrupt, match=r"tells of epoch 3, and the job record in .* of none"):
+    folder.status_file.write_text(
+        '{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "drained", "epoch": 3}'
+    )
+    with (
+        cluster_state_of(folder) as zookeeper,
+        pytest.raises(Corrupt, match=r"tells of epoch 3, and the job record in .* of none"),
+    ):
         committed_here(folder, zookeeper, "words", kept.url)

@@ -59,7 +59,9 @@ def segments(folder: Path) -> dict[str, Any]:
 
 
 def parts(folder: Path) -> dict[str, Any]:
-    return {"rolling": {"path": str(folder / "out"), "format": "jsonl", "segmentSeconds": 0, "rollSeconds": 0.001}}
+    return {
+        "rolling": {"path": str(folder / "out"), "format": "jsonl", "segmentSeconds": 0, "rollSeconds": 0.001}
+    }
 
 
 def looked_at(damage: Damage, folder: Path, sink: dict[str, Any]) -> Report:
@@ -114,7 +116,9 @@ def test_a_damage_is_found_in_what_the_far_end_of_a_socket_has_kept(
         assert findings(looked_at(damage, tmp_path, {"socket": {"address": server.address}})) == damage.says
 
 
-def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     past = going_on()
     checked, read = past.leave(tmp_path, files(tmp_path)), sinks.read
     journal = tmp_path / "journal" / "front-0" / "attempt-00000001-0.log"
@@ -137,10 +141,22 @@ def test_a_result_that_comes_while_the_sinks_are_read_is_not_foreign(tmp_path: P
     ("name", "says"),
     [
         ("completed", "bounds: all results had to be there, since the job has completed"),
-        ("going on", f"bounds: results had to be there up to epoch 7 (cut {run_time(6)}); the job has not ended"),
-        ("never committed, nothing out", "bounds: no results had to be there, since no epoch is committed; the job has not ended"),
-        ("drained", f"bounds: results had to be there up to epoch 7 (cut {run_time(10)}); the job was drained"),
-        ("two phases, held output has not left", f"epoch 7 (cut {run_time(6)}), but for 8 that it holds; the job has not ended"),
+        (
+            "going on",
+            f"bounds: results had to be there up to epoch 7 (cut {run_time(6)}); the job has not ended",
+        ),
+        (
+            "never committed, nothing out",
+            "bounds: no results had to be there, since no epoch is committed; the job has not ended",
+        ),
+        (
+            "drained",
+            f"bounds: results had to be there up to epoch 7 (cut {run_time(10)}); the job was drained",
+        ),
+        (
+            "two phases, held output has not left",
+            f"epoch 7 (cut {run_time(6)}), but for 8 that it holds; the job has not ended",
+        ),
         ("completed", "input: lines (40) read again from the source"),
         ("completed, payloads in the journal", "input: lines (40) known from the journal alone"),
         ("nothing entered", "empty: no records have entered, and no results were delivered"),
@@ -151,7 +167,7 @@ def test_a_verdict_names_its_bounds_and_its_input(name: str, says: str, tmp_path
     assert says in sentence(looked_at(damage, tmp_path, files(tmp_path)))
 
 
-# --- what is kept is damaged: of one kind of place each -----------------------------------------------------------------------------------
+# --- what is kept is damaged: of one kind of place each -----------------------------------------------------
 
 
 def log_of(folder: Path, worker: str) -> Path:
@@ -233,7 +249,9 @@ UNREADABLE: Final = [
 
 
 @pytest.mark.parametrize(("damage", "sink", "says"), STORED)
-def test_what_is_torn_or_gone_is_counted(damage: Any, sink: Any, says: dict[str, int], tmp_path: Path) -> None:
+def test_what_is_torn_or_gone_is_counted(
+    damage: Any, sink: Any, says: dict[str, int], tmp_path: Path
+) -> None:
     past = finished()
     checked = past.leave(tmp_path, sink(tmp_path))
     damage(tmp_path)
@@ -242,7 +260,9 @@ def test_what_is_torn_or_gone_is_counted(damage: Any, sink: Any, says: dict[str,
 
 
 @pytest.mark.parametrize(("damage", "sink", "error", "says"), UNREADABLE)
-def test_what_cannot_be_read_is_an_error_that_names_it(damage: Any, sink: Any, error: Any, says: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_an_error_that_names_it(
+    damage: Any, sink: Any, error: Any, says: str, tmp_path: Path
+) -> None:
     past = finished()
     checked = past.leave(tmp_path, sink(tmp_path))
     damage(tmp_path)
@@ -263,5 +283,11 @@ def test_the_documented_numbers_are_those_of_the_tables() -> None:
     text = (Path(__file__).parents[3] / "docs" / "explanation" / "reliability.md").read_text()
     rows = text.partition("<!-- damaged runs -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
     stored = len(STORED) + len(UNREADABLE)
-    assert [int(row.split(" | ")[1]) for row in rows] == [len(OUTPUT), len(INPUT), len(BOUNDS), stored, len(RIGHT)]
+    assert [int(row.split(" | ")[1]) for row in rows] == [
+        len(OUTPUT),
+        len(INPUT),
+        len(BOUNDS),
+        stored,
+        len(RIGHT),
+    ]
     assert len(DAMAGES) + stored >= 40

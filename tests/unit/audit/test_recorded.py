@@ -18,7 +18,9 @@ def test_a_timed_source_has_the_runs_that_its_front_stamps(job: JobFolder) -> No
     front.take(Offset(0), range(150))
     front.end()
     stamped = [front.stamp() for _ in range(3)]
-    assert recorded_runs(checked(manifest), END) == [(entry.time, list(payloads)) for entry, payloads in stamped]
+    assert recorded_runs(checked(manifest), END) == [
+        (entry.time, list(payloads)) for entry, payloads in stamped
+    ]
 
 
 def test_lines_of_a_file_are_records(job: JobFolder) -> None:
@@ -39,7 +41,9 @@ def test_a_rate_is_not_waited_for(job: JobFolder) -> None:
 
 def test_a_journalled_source_whose_journal_is_trimmed_is_refused_with_the_reason(job: JobFolder) -> None:
     manifest = job.write(sources="{lines: {files: {path: ., follow: true}}}", journal="{folder: journal}")
-    with pytest.raises(UserError, match=r"source 'lines' cannot be read again: .* Set spec.journal.keep: true before the run"):
+    with pytest.raises(
+        UserError, match=r"source 'lines' cannot be read again: .* Set spec.journal.keep: true before the run"
+    ):
         recorded_runs(checked(manifest), END)
 
 

@@ -25,10 +25,15 @@ class Table:
         self._keys = keys
 
     def entries(self) -> list[Entry]:
-        return [Entry(Time(10), TABLE, Offset(1), 3, end=Offset(4)), Entry(Time(20), TABLE, Offset(8), 2, end=Offset(10))]
+        return [
+            Entry(Time(10), TABLE, Offset(1), 3, end=Offset(4)),
+            Entry(Time(20), TABLE, Offset(8), 2, end=Offset(10)),
+        ]
 
     def below(self, end: Time, entries: Sequence[Entry]) -> Iterator[tuple[Time, list[Any]]]:
-        return ((entry.time, [key for key in self._keys if entry.first <= key < entry.next]) for entry in entries)
+        return (
+            (entry.time, [key for key in self._keys if entry.first <= key < entry.next]) for entry in entries
+        )
 
     def skipped(self, run: Entry) -> str:
         there = [key for key in self._keys if run.first <= key < run.next]
@@ -56,7 +61,9 @@ def test_rows_that_are_there_and_in_no_run_are_a_hole() -> None:
 def test_rows_behind_the_last_that_entered_are_told_of_a_job_that_has_completed() -> None:
     table = Table(1, 2, 3, 8, 9, 10, 12)
     assert looked_at(table) == [], "they may still enter"
-    assert looked_at(table, "completed") == ["the source has 2 records behind the last that entered, and the job has completed"]
+    assert looked_at(table, "completed") == [
+        "the source has 2 records behind the last that entered, and the job has completed"
+    ]
 
 
 def test_a_source_is_asked_for_what_it_has_from_an_offset_on() -> None:
@@ -64,6 +71,8 @@ def test_a_source_is_asked_for_what_it_has_from_an_offset_on() -> None:
     channel.append("p", "a", "b", "c")
     channel.append("q", "d")
     channel.end()
-    source = RecordedSource("job", FrontSettings(FrontId(0), SourceName("s"), timed=False), {"memory": {"name": "beyond"}})
+    source = RecordedSource(
+        "job", FrontSettings(FrontId(0), SourceName("s"), timed=False), {"memory": {"name": "beyond"}}
+    )
     assert source.beyond({Partition("p"): Offset(1)}) == 3
     assert source.beyond({Partition("p"): Offset(3), Partition("q"): Offset(1)}) == 0

@@ -1,4 +1,5 @@
-"""The benchmarks' modules are scripts beside each other: they are found by their folder, behind everything else."""
+"""The benchmarks' modules are scripts beside each other: they are found by their folder, behind everything
+else."""
 
 import sys
 from pathlib import Path

@@ -18,7 +18,9 @@ LINES = [line.encode() + b"\n" for line in documents(120)]
 @pytest.mark.parametrize("size", [1, 7, len(LINES)])
 def test_its_output_is_the_plain_loops_byte_for_byte(size):
     index = columns.Index()
-    assert b"".join(bytes(index.take(b"".join(batch))) for batch in _batches(size)) == b"".join(plain.index(LINES))
+    assert b"".join(bytes(index.take(b"".join(batch))) for batch in _batches(size)) == b"".join(
+        plain.index(LINES)
+    )
 
 
 @pytest.mark.parametrize("size", [1, 7, len(LINES)])

@@ -24,11 +24,18 @@ def test_the_plain_loop_loses_doubles_and_disorders_nothing():
 def test_a_record_of_a_run_says_what_ran_where_and_how():
     plain = SYSTEMS["plain loop"]
     row = record(plain, CELL, drive(plain, CELL, 60), {"load": 1.0})
-    assert row["versions"] and row["settings"][0]["reason"] and row["machine"]["cores"] and row["cell"]["documents"] == 12
+    assert (
+        row["versions"]
+        and row["settings"][0]["reason"]
+        and row["machine"]["cores"]
+        and row["cell"]["documents"] == 12
+    )
 
 
 def test_a_run_that_passes_its_deadline_is_unfinished_not_whole():
-    outcome = drive(SYSTEMS["plain loop"], CELL.__class__("none", documents=500, warm_up=1, rate=5.0, mean=30), 2)
+    outcome = drive(
+        SYSTEMS["plain loop"], CELL.__class__("none", documents=500, warm_up=1, rate=5.0, mean=30), 2
+    )
     assert outcome.row()["unfinished"] and outcome.lost > 0
 
 

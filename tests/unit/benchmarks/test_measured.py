@@ -12,7 +12,12 @@ DUE = [0.0, 0.02, 0.04, 0.06]
 def reports(sent: list[float], last: list[float]) -> tuple[dict[str, object], dict[str, object]]:
     """What the producer and the consumer of four documents with one change each tell."""
     numbers = range(len(DUE))
-    received = {"last": {str(i): last[i] for i in numbers}, "counts": {str(i): 1 for i in numbers}, "disorder": 0, "deliveries": last}
+    received = {
+        "last": {str(i): last[i] for i in numbers},
+        "counts": {str(i): 1 for i in numbers},
+        "disorder": 0,
+        "deliveries": last,
+    }
     return {"due": DUE, "sent": sent, "expected": [1] * len(DUE)}, received
 
 

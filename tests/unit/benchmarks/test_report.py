@@ -18,7 +18,14 @@ from harness.report import (
 )
 
 
-def row(system="flink", guarantee="exactly-once", interval=500, latencies=(1.0, 2.0, 3.0, 4.0), kind="latency", **more):
+def row(
+    system="flink",
+    guarantee="exactly-once",
+    interval=500,
+    latencies=(1.0, 2.0, 3.0, 4.0),
+    kind="latency",
+    **more,
+):
     return {
         "kind": kind,
         "system": system,
@@ -51,7 +58,12 @@ def test_rounds_give_the_median_of_their_percentiles_not_the_percentile_of_all()
 
 
 def test_runs_without_checkpoints_are_one_case_whatever_their_interval():
-    rows = [row(guarantee="none", interval=50), row(guarantee="none", interval=1000), row(interval=50), row(interval=1000)]
+    rows = [
+        row(guarantee="none", interval=50),
+        row(guarantee="none", interval=1000),
+        row(interval=50),
+        row(interval=1000),
+    ]
     assert {case: len(rounds) for case, rounds in cases(rows, "latency").items()} == {
         Case("flink", "none", None): 2,
         Case("flink", "exactly-once", 50): 1,
@@ -60,19 +72,24 @@ def test_runs_without_checkpoints_are_one_case_whatever_their_interval():
 
 
 def test_kinds_of_measurement_do_not_mix():
-    assert list(cases([row(kind="throughput"), row(system="ours")], "latency")) == [Case("ours", "exactly-once", 500)]
+    assert list(cases([row(kind="throughput"), row(system="ours")], "latency")) == [
+        Case("ours", "exactly-once", 500)
+    ]
 
 
 def test_the_latency_table_has_a_line_a_case_with_the_spread_of_the_rounds():
     table = latency_table([row(latencies=[1, 2]), row(latencies=[3, 4])]).splitlines()
     assert (
         table[2]
-        == "| flink | exactly-once | 500 ms | 50 | 2.0 (1.0-3.0) | 3.0 (2.0-4.0) | 3.0 (2.0-4.0) | 3.0 (2.0-4.0) | 0, 0, 0 | 2 | 1.0 |"
+        == "| flink | exactly-once | 500 ms | 50 | 2.0 (1.0-3.0) | 3.0 (2.0-4.0) | 3.0 (2.0-4.0) | 3.0 "
+        "(2.0-4.0) | 0, 0, 0 | 2 | 1.0 |"
     )
 
 
 def test_the_latency_table_shows_what_was_lost_over_all_rounds():
-    assert "| 3, 0, 1 | 2 |" in latency_table([row(result={"lost": 1}), row(result={"lost": 2, "disorder": 1})])
+    assert "| 3, 0, 1 | 2 |" in latency_table(
+        [row(result={"lost": 1}), row(result={"lost": 2, "disorder": 1})]
+    )
 
 
 def test_a_run_that_delivered_nothing_is_a_line_without_figures():
@@ -84,12 +101,17 @@ def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost():
 
 
 def test_throughput_is_the_rate_behind_the_warm_up():
-    rows = [row(kind="throughput", result={"steady_per_s": each, "records_per_s": 9}) for each in (1000, 3000, 2000)]
+    rows = [
+        row(kind="throughput", result={"steady_per_s": each, "records_per_s": 9})
+        for each in (1000, 3000, 2000)
+    ]
     assert "| flink | exactly-once | 500 ms | 2,000 (1,000-3,000) | 9 |" in throughput_table(rows)
 
 
 def test_what_came_in_one_piece_has_the_rate_of_the_whole_run():
-    assert "| in one piece | 70 |" in throughput_table([row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})])
+    assert "| in one piece | 70 |" in throughput_table(
+        [row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})]
+    )
 
 
 def test_every_kill_is_a_line():
@@ -98,11 +120,17 @@ def test_every_kill_is_a_line():
         {"victim": "w2", "at_s": 9, "gap_ms": 50, "recovery_ms": 9},
     ]
     table = failures_table([row(kind="failures", kind_of_kill="standby", kills=kills)])
-    assert table.splitlines()[2:] == ["| standby | w1 | 4.0 s | 100 ms | 20 ms |", "| standby | w2 | 9.0 s | 50 ms | 9 ms |"]
+    assert table.splitlines()[2:] == [
+        "| standby | w1 | 4.0 s | 100 ms | 20 ms |",
+        "| standby | w2 | 9.0 s | 50 ms | 9 ms |",
+    ]
 
 
 def test_a_setting_is_listed_once_with_all_values_that_it_had():
-    rows = [row(settings=[{"name": "interval", "value": value, "reason": "asked for"}]) for value in ("50 ms", "1 s", "50 ms")]
+    rows = [
+        row(settings=[{"name": "interval", "value": value, "reason": "asked for"}])
+        for value in ("50 ms", "1 s", "50 ms")
+    ]
     assert settings_list(rows).splitlines()[2:] == ["- `interval` = `50 ms`, `1 s`: asked for"]
 
 
@@ -119,12 +147,23 @@ def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page):
 
 def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean():
     cost = {"before": [2.0, 3.04], "during": [2.5, 9.0]}
-    attack = {"who": "a stranger", "does": "knocks", "times": 7, "neighbour": cost, "client": cost, "recoveries": 0, "clean": True}
+    attack = {
+        "who": "a stranger",
+        "does": "knocks",
+        "times": 7,
+        "neighbour": cost,
+        "client": cost,
+        "recoveries": 0,
+        "clean": True,
+    }
     assert attacks_table([attack]).splitlines()[2] == (
         "| a stranger | knocks | 7 | 2.0 / 3.0 -> 2.5 / 9.0 | 2.0 / 3.0 -> 2.5 / 9.0 | 0 | yes |"
     )
     ended = attack | {"client": None, "neighbour": {"before": [], "during": []}, "clean": False}
-    assert attacks_table([ended]).splitlines()[2] == "| a stranger | knocks | 7 | nothing came -> nothing came | the job ends | 0 | NO |"
+    assert (
+        attacks_table([ended]).splitlines()[2]
+        == "| a stranger | knocks | 7 | nothing came -> nothing came | the job ends | 0 | NO |"
+    )
 
 
 def test_a_table_without_results_is_empty(monkeypatch, tmp_path):

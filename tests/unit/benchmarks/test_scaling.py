@@ -36,11 +36,22 @@ def test_the_delay_is_the_one_at_which_one_worker_is_as_measured():
 
 def row(workers, how, latency):
     costs = {"costs": {"hop": 1.0}} if how else {}
-    return {"kind": "workers", "cell": {"workers": workers}, "modelled": how, "latencies_ms": [latency], "noise": {"load": 1.0}, **costs}
+    return {
+        "kind": "workers",
+        "cell": {"workers": workers},
+        "modelled": how,
+        "latencies_ms": [latency],
+        "noise": {"load": 1.0},
+        **costs,
+    }
 
 
 def test_measured_and_modelled_are_apart():
     rows = [row(1, False, 2.0), row(1, True, 3.0), row(8, True, 4.0)]
     assert set(by_workers(rows)) == {(1, False), (1, True), (8, True)}
     table = workers_table(rows)
-    assert "| 1 | measured | 2.0" in table and "| 1 | modelled | 3.0" in table and "| 8 | modelled | 4.0" in table
+    assert (
+        "| 1 | measured | 2.0" in table
+        and "| 1 | modelled | 3.0" in table
+        and "| 8 | modelled | 4.0" in table
+    )

@@ -16,7 +16,14 @@ class Fake:
 
 
 def options(**more):
-    given = {"guarantees": "", "intervals": "50,1000", "documents": 1500, "warm_up": 300, "rate": 50.0, "workers": 2}
+    given = {
+        "guarantees": "",
+        "intervals": "50,1000",
+        "documents": 1500,
+        "warm_up": 300,
+        "rate": 50.0,
+        "workers": 2,
+    }
     return argparse.Namespace(**given | more)
 
 

@@ -23,7 +23,9 @@ def command_of(name, cell, places):
 
 @pytest.mark.parametrize(("name", "guarantee"), KINDS)
 def test_every_system_is_told_where_the_outside_is(name, guarantee, places):
-    said = " ".join(command_of(name, Cell(guarantee), places)) + "".join(file.read_text() for file in places.folder.glob("*.yaml"))
+    said = " ".join(command_of(name, Cell(guarantee), places)) + "".join(
+        file.read_text() for file in places.folder.glob("*.yaml")
+    )
     assert "127.0.0.1:1001" in said and "127.0.0.1:1002" in said
 
 
@@ -35,19 +37,31 @@ def test_every_setting_has_a_value_and_a_reason(name, guarantee):
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_every_system_says_its_version(name):
-    assert all(re.search(r"\d", version) or version in ("native", "Python") for version in SYSTEMS[name].versions().values())
+    assert all(
+        re.search(r"\d", version) or version in ("native", "Python")
+        for version in SYSTEMS[name].versions().values()
+    )
 
 
 def test_ours_runs_the_guarantee_and_interval_of_the_cell(places):
     command_of("flamestream", Cell(NONE, 250, workers=3), places)
     spec = json.loads((places.folder / "job.yaml").read_text())["spec"]
-    assert (spec["guarantee"], spec["checkpoint"]["interval"], spec["workers"]["replicas"]) == ("none", "250ms", 3)
+    assert (spec["guarantee"], spec["checkpoint"]["interval"], spec["workers"]["replicas"]) == (
+        "none",
+        "250ms",
+        3,
+    )
 
 
 def test_flink_takes_checkpoints_as_the_cell_says(places):
     command = command_of("flink", Cell(EXACTLY_ONCE, 50), places)
-    assert "execution.checkpointing.interval=50 ms" in command and "execution.checkpointing.mode=EXACTLY_ONCE" in command
-    assert "execution.checkpointing.mode=AT_LEAST_ONCE" in command_of("flink", Cell(AT_LEAST_ONCE, 50), places)
+    assert (
+        "execution.checkpointing.interval=50 ms" in command
+        and "execution.checkpointing.mode=EXACTLY_ONCE" in command
+    )
+    assert "execution.checkpointing.mode=AT_LEAST_ONCE" in command_of(
+        "flink", Cell(AT_LEAST_ONCE, 50), places
+    )
 
 
 def test_flink_without_a_guarantee_takes_no_checkpoints(places):
@@ -87,4 +101,8 @@ def test_pins_of_peers_name_no_index_and_have_hashes():
 def test_flink_for_the_tail_differs_in_buffers_and_heartbeats_only(places):
     median, tail = (set(command_of(name, Cell(NONE), places)) for name in ("flink", "flink 1 ms"))
     assert median - tail == {"execution.buffer-timeout.interval=0 ms"}
-    assert tail - median == {"execution.buffer-timeout.interval=1 ms", "heartbeat.interval=500 ms", "heartbeat.timeout=2500 ms"}
+    assert tail - median == {
+        "execution.buffer-timeout.interval=1 ms",
+        "heartbeat.interval=500 ms",
+        "heartbeat.timeout=2500 ms",
+    }

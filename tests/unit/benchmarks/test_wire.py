@@ -1,4 +1,5 @@
-"""What the outside of benchmarks and end-to-end tests keeps of the wire protocol, spoken to by a worker of the test's over real sockets."""
+"""What the outside of benchmarks and end-to-end tests keeps of the wire protocol, spoken to by a worker of
+the test's over real sockets."""
 
 import json
 import socket
@@ -35,7 +36,9 @@ class Worker:
             raise ConnectionResetError
         except BlockingIOError:
             frames = []
-            while len(self._held) >= 4 and len(self._held) >= 4 + (size := int.from_bytes(self._held[:4], "big")):
+            while len(self._held) >= 4 and len(self._held) >= 4 + (
+                size := int.from_bytes(self._held[:4], "big")
+            ):
                 frames.append(self._held[4 : 4 + size])
                 self._held = self._held[4 + size :]
             return frames
@@ -90,7 +93,7 @@ def bundle(slot: int, number: int, items: bytes = b"items") -> list[Any]:
     return [slot, number, b"t", items]
 
 
-# --- consumer ---------------------------------------------------------------------------------------------------------------------------
+# --- consumer -----------------------------------------------------------------------------------------------
 
 
 def test_what_a_slot_had_last_is_given_to_who_opens_it(worker: Worker) -> None:
@@ -115,7 +118,9 @@ def test_a_repeat_is_acknowledged_and_taken_once(worker: Worker, consumer: Consu
 
 
 @pytest.mark.parametrize("wrong", [bundle(7, 1, b"other"), bundle(7, 3)], ids=["other bytes", "a gap"])
-def test_what_may_not_follow_is_never_taken_and_named(worker: Worker, consumer: Consumer, wrong: list[Any]) -> None:
+def test_what_may_not_follow_is_never_taken_and_named(
+    worker: Worker, consumer: Consumer, wrong: list[Any]
+) -> None:
     worker.opens(FENCE, 7)
     worker.delivers(FENCE, bundle(7, 1))
     worker.delivers(FENCE, wrong)
@@ -124,13 +129,15 @@ def test_what_may_not_follow_is_never_taken_and_named(worker: Worker, consumer: 
     assert worker.delivers(FENCE, bundle(7, 2)) == "failed"
 
 
-def test_under_the_newest_fence_nothing_is_looked_into_before_its_answer(worker: Worker, consumer: Consumer) -> None:
+def test_under_the_newest_fence_nothing_is_looked_into_before_its_answer(
+    worker: Worker, consumer: Consumer
+) -> None:
     worker.opens(FENCE, 7)
     assert worker.asks("deliver", FENCE, 5, "no bundles at all") == ["acknowledged", FENCE, 5]
     assert consumer.is_behind and not consumer.deliveries
 
 
-# --- producer ---------------------------------------------------------------------------------------------------------------------------
+# --- producer -----------------------------------------------------------------------------------------------
 
 
 def sent(source: Worker, producer: Producer) -> list[int]:
@@ -139,7 +146,9 @@ def sent(source: Worker, producer: Producer) -> list[int]:
     return [struct.unpack_from(">Q", frame)[0] if frame else -1 for frame in source.hears()]
 
 
-def test_documents_leave_from_the_one_that_is_asked_for_and_the_end_behind_them(source: Worker, producer: Producer) -> None:
+def test_documents_leave_from_the_one_that_is_asked_for_and_the_end_behind_them(
+    source: Worker, producer: Producer
+) -> None:
     producer.more(0, 3)
     assert sent(source, producer) == [], "nobody has asked"
     source.wants(0)
@@ -150,7 +159,9 @@ def test_documents_leave_from_the_one_that_is_asked_for_and_the_end_behind_them(
     assert len(producer.sent) == 3, "again is not anew"
 
 
-def test_a_document_counts_from_when_it_was_due(source: Worker, producer: Producer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_counts_from_when_it_was_due(
+    source: Worker, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = 100.0
     monkeypatch.setattr("harness.wire.time.monotonic", lambda: now)
     producer.more(10, 3)
@@ -172,7 +183,9 @@ def test_an_older_attempt_is_hung_up_on(wire: Wire, source: Worker, producer: Pr
     assert sent(source, producer) == [0]
 
 
-def test_a_newer_attempt_takes_the_place_of_the_one_before(wire: Wire, source: Worker, producer: Producer) -> None:
+def test_a_newer_attempt_takes_the_place_of_the_one_before(
+    wire: Wire, source: Worker, producer: Producer
+) -> None:
     source.wants(0, attempt=1)
     new = Worker(wire, producer.port)
     new.wants(0, attempt=2)

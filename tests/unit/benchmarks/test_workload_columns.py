@@ -21,11 +21,15 @@ def test_the_vectorised_function_makes_the_postings_of_the_other() -> None:
 @pytest.mark.parametrize("size", [1, 3, 32])
 def test_a_batch_may_end_anywhere(size: int) -> None:
     words = workload_columns.graph.vertices[1].function
-    made = [postings for at in range(0, len(LINES), size) for postings in words.together(LINES[at : at + size])]  # type: ignore[union-attr]
+    made = [
+        postings for at in range(0, len(LINES), size) for postings in words.together(LINES[at : at + size])
+    ]  # type: ignore[union-attr]
     assert made == [workload.words(line) for line in LINES]
 
 
-@pytest.mark.parametrize("graph", [workload.ready_made, workload_columns.graph, workload_columns.chained, workload_columns.behind])
+@pytest.mark.parametrize(
+    "graph", [workload.ready_made, workload_columns.graph, workload_columns.chained, workload_columns.behind]
+)
 def test_all_graphs_give_the_same_changes(graph: Graph) -> None:
     runs = [(Time(number * 4096), [line]) for number, line in enumerate(LINES, 1)]
     assert interpret(graph, runs)["index"] == interpret(workload.graph, runs)["index"]

@@ -49,7 +49,9 @@ def run(*arguments: object) -> int:
 def completed(job: JobFolder) -> None:
     folder = job.path / ".flamestream" / "upper"
     folder.mkdir(parents=True)
-    (folder / "status.json").write_text('{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}')
+    (folder / "status.json").write_text(
+        '{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}'
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -73,12 +75,16 @@ def test_cat_with_places_says_where_each_item_is(job: JobFolder, capsys: pytest.
     }  # fmt: skip
 
 
-def test_cat_of_an_unknown_sink_names_those_that_are_there(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cat_of_an_unknown_sink_names_those_that_are_there(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("cat", "nothing", job.write()) == ExitCode.USAGE
     assert "there is no sink 'nothing'; it has shouts" in capsys.readouterr().err
 
 
-def test_a_sink_that_never_got_anything_is_an_error(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sink_that_never_got_anything_is_an_error(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("cat", "shouts", job.write()) == ExitCode.CORRUPT
     assert "has the job run?" in capsys.readouterr().err
 
@@ -95,7 +101,9 @@ def test_an_audit_of_everything_is_clean(job: JobFolder, capsys: pytest.CaptureF
     ]
 
 
-def test_an_audit_finds_what_a_completed_job_has_lost(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_finds_what_a_completed_job_has_lost(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     job.write()
     deliver(job, lambda items: items[:2])
     completed(job)
@@ -105,7 +113,9 @@ def test_an_audit_finds_what_a_completed_job_has_lost(job: JobFolder, capsys: py
     assert report["verdict"]["first_difference"].startswith("lost in sink 'shouts': 'C'")
 
 
-def test_without_a_commit_nothing_is_due_and_the_verdict_says_so(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_commit_nothing_is_due_and_the_verdict_says_so(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     job.write()
     deliver(job, lambda items: items[:2])
     assert run("audit", job.manifest) == ExitCode.OK

@@ -1,4 +1,5 @@
-"""`make demo`: what it prepares is a job that reads what it says it reads. Its kill and its audit are in test_cli_spark.py."""
+"""`make demo`: what it prepares is a job that reads what it says it reads. Its kill and its audit are in
+test_cli_spark.py."""
 
 import sys
 from pathlib import Path
@@ -16,7 +17,10 @@ from flamestream.model.time import END, FrontId
 def test_every_document_that_is_named_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = demo._documents(20)
     demo._prepare(tmp_path, documents)
-    monkeypatch.delitem(sys.modules, "inverted_index", raising=False)  # the example's own, which other tests load
+    # the example's own, which other tests load
+    monkeypatch.delitem(sys.modules, "inverted_index", raising=False)
     job = checked(tmp_path / "job.yaml").job
-    source = RecordedSource("demo", FrontSettings(FrontId(1), SourceName("docs"), True, 8), job.source("docs"))
+    source = RecordedSource(
+        "demo", FrontSettings(FrontId(1), SourceName("docs"), True, 8), job.source("docs")
+    )
     assert sum(len(records) for _, records in source.below(END)) == len(documents)

@@ -23,7 +23,9 @@ def test_this_machine_is_examined(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(str(tmp_path), "--json") == ExitCode.OK
     said = json.loads(capsys.readouterr().out)
     assert said["healthy"] is True
-    assert {"python", "kernel", "spark", "java", "processors", "open files", "disk"} <= {each["what"] for each in said["findings"]}
+    assert {"python", "kernel", "spark", "java", "processors", "open files", "disk"} <= {
+        each["what"] for each in said["findings"]
+    }
 
 
 @pytest.mark.parametrize(("state", "code"), [("slow", ExitCode.OK), ("missing", ExitCode.JOB_FAILED)])
@@ -36,10 +38,15 @@ def test_what_is_missing_has_an_exit_code_and_what_is_slow_has_none(
     assert "java" in said and state in said and "install one" in said
 
 
-def test_a_run_without_the_kernel_says_so_once(job: JobFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_the_kernel_says_so_once(
+    job: JobFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before it starts anything: here it is then refused for its options."""
     monkeypatch.setattr(run_command, "kernel", None)
     monkeypatch.setattr(run_command, "WHY_NOT", "this installation was built without it")
     with pytest.raises(SystemExit):
         main(["run", str(job.write()), "--runner", "batch", "--drain"])
-    assert capsys.readouterr().err.count("warning: no native kernel: this installation was built without it") == 1
+    assert (
+        capsys.readouterr().err.count("warning: no native kernel: this installation was built without it")
+        == 1
+    )

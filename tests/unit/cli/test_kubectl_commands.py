@@ -42,7 +42,10 @@ VERDICT = {
     "clean": True, "bounds": "", "input": "", "firstDifference": "",
 }  # fmt: skip
 SNAPSHOT = {"metadata": {"name": "s"}, "status": {"phase": "Completed", "epoch": 7, "size": 9}}
-DRILL = {"metadata": {"name": "d"}, "status": {"phase": "Passed", "reason": "Clean", "message": "", "faults": []}}
+DRILL = {
+    "metadata": {"name": "d"},
+    "status": {"phase": "Passed", "reason": "Clean", "message": "", "faults": []},
+}
 
 
 class Kubectl:
@@ -92,11 +95,17 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
 
 
 def test_every_command_is_in_the_table() -> None:
-    assert {command.name or command.callback.__name__ for command in plugin.app.registered_commands if command.callback} == set(COMMANDS)
+    assert {
+        command.name or command.callback.__name__
+        for command in plugin.app.registered_commands
+        if command.callback
+    } == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_answers_with_json_and_nothing_else(kubectl: Kubectl, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_every_command_answers_with_json_and_nothing_else(
+    kubectl: Kubectl, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     words, answers = COMMANDS[name]
     kubectl.answers(**answers)
     typed(name, *words, "--json")

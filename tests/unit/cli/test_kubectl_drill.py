@@ -37,7 +37,14 @@ class Following:
         self.removed = True
 
     def run(self, look: Look) -> DrillStatus:
-        return followed(look, self.remove, lambda fault: self.told.append(fault.victim), LONGEST, clock=lambda: self.now, sleep=self.sleep)
+        return followed(
+            look,
+            self.remove,
+            lambda fault: self.told.append(fault.victim),
+            LONGEST,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+        )
 
 
 def faults(count: int, kept: int = 50) -> list[FaultResult]:
@@ -53,10 +60,20 @@ def test_a_drill_that_nobody_takes_up_ends_is_removed_and_names_the_charts_value
 
 
 def test_each_fault_is_told_once_also_behind_the_newest_50() -> None:
-    seen = iter([RUNNING, *(DrillStatus(phase="Running", done=done, faults=faults(done)) for done in (0, 1, 1, 3, 60)), PASSED])
+    seen = iter(
+        [
+            RUNNING,
+            *(DrillStatus(phase="Running", done=done, faults=faults(done)) for done in (0, 1, 1, 3, 60)),
+            PASSED,
+        ]
+    )
     following = Following()
     assert following.run(lambda: next(seen)) == PASSED
-    assert following.told[:3] == ["v0", "v1", "v2"] and following.told[-1] == "v59" and len(set(following.told)) == len(following.told)
+    assert (
+        following.told[:3] == ["v0", "v1", "v2"]
+        and following.told[-1] == "v59"
+        and len(set(following.told)) == len(following.told)
+    )
 
 
 def test_a_drill_that_is_deleted_meanwhile_is_over() -> None:
@@ -104,7 +121,7 @@ def test_what_is_no_answer_of_the_drill_is_an_error() -> None:
         Following().run(look)
 
 
-# --- the whole command, with a kubectl of the test's ------------------------------------------------------------------------------------
+# --- the whole command, with a kubectl of the test's --------------------------------------------------------
 
 KUBECTL = """\
 #!{python}
@@ -137,7 +154,9 @@ def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ended(kubectl: Path, *words: str, status: dict[str, Any] | None = None) -> int:
-    (kubectl / "drill").write_text(json.dumps({"metadata": {"name": "j-drill-1"}, **({"status": status} if status else {})}))
+    (kubectl / "drill").write_text(
+        json.dumps({"metadata": {"name": "j-drill-1"}, **({"status": status} if status else {})})
+    )
     with pytest.raises(SystemExit) as caught:
         main(["drill", "j", "-n", "space", *words])
     return int(caught.value.code or 0)
@@ -164,7 +183,9 @@ def test_a_verdict_is_said_with_its_reason_and_its_code(
     assert json.loads(capsys.readouterr().out)["reason"] == reason
 
 
-def test_a_job_that_is_not_there_is_said_before_anything_is_made(kubectl: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_is_not_there_is_said_before_anything_is_made(
+    kubectl: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (kubectl / "job").unlink()
     assert ended(kubectl) == ExitCode.USAGE
     assert "JobNotFound" in capsys.readouterr().out and not (kubectl / "made").exists()
@@ -176,7 +197,11 @@ def test_drills_that_are_switched_off_are_noticed(
     monkeypatch.setattr(drill, "TAKEN_UP_WITHIN", 0.0)
     assert ended(kubectl) == ExitCode.UNAVAILABLE
     assert "operator.drills=true" in capsys.readouterr().out
-    assert json.loads((kubectl / "said").read_text().splitlines()[-1])[:3] == ["delete", drill.KIND, "j-drill-1"]
+    assert json.loads((kubectl / "said").read_text().splitlines()[-1])[:3] == [
+        "delete",
+        drill.KIND,
+        "j-drill-1",
+    ]
 
 
 FAULTS: list[tuple[list[str], dict[str, Any]]] = [
@@ -194,7 +219,9 @@ FAULTS: list[tuple[list[str], dict[str, Any]]] = [
 @pytest.mark.parametrize(("words", "fault"), FAULTS)
 def test_every_fault_can_be_asked_for(kubectl: Path, words: list[str], fault: dict[str, Any]) -> None:
     given = {"phase": "Passed", "reason": "Clean", "message": ""}
-    assert ended(kubectl, *words, "--times", "3", "--timeout", "1m", "--no-audit", status=given) == ExitCode.OK
+    assert (
+        ended(kubectl, *words, "--times", "3", "--timeout", "1m", "--no-audit", status=given) == ExitCode.OK
+    )
     made = json.loads((kubectl / "made").read_text())
     assert made["spec"] == {"job": "j", "fault": fault, "times": 3, "timeout": "1m", "audit": False}
 

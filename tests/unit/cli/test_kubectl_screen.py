@@ -51,10 +51,19 @@ def test_a_pod_beside_a_job_has_its_volumes_and_its_login_but_not_its_token() ->
     names = ("config", "secret", "zookeeper", "kube-api-access-x")
     mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
     container = {"name": "driver", "image": "i", "args": ["driver", "a"], "env": [], "volumeMounts": mounts}
-    driver = {"spec": {"containers": [container], "volumes": [{"name": name} for name in names], "serviceAccountName": "j-driver"}}
+    driver = {
+        "spec": {
+            "containers": [container],
+            "volumes": [{"name": name} for name in names],
+            "serviceAccountName": "j-driver",
+        }
+    }
     pod = pod_beside(driver, JOB, ["cat"])
     assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["config", "zookeeper"]
-    assert [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == ["config", "zookeeper"]
+    assert [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]] == [
+        "config",
+        "zookeeper",
+    ]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert "args" not in pod["spec"]["containers"][0]
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "u"

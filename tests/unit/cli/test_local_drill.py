@@ -1,4 +1,5 @@
-"""A drill on this machine: the loop over a fake place, and the real place over a run folder that a test has written."""
+"""A drill on this machine: the loop over a fake place, and the real place over a run folder that a test has
+written."""
 
 import itertools
 import os
@@ -27,7 +28,8 @@ PLAN = DrillPlan(job="sums", target="worker", times=2, after=0.0)
 
 
 class FakePlace:
-    """A job that is whole and gives results, unless a test says otherwise. `struck` are faults that were made."""
+    """A job that is whole and gives results, unless a test says otherwise. `struck` are faults that were
+    made."""
 
     def __init__(self, **wrong: Any) -> None:
         self.wrong, self.now, self.count = wrong, 1000.0, 0
@@ -38,9 +40,12 @@ class FakePlace:
         self.count += 1
         workers = [WorkerFigures(worker="w1", connected=True, memory=1, bundles=self.count)]
         attempt = 1 + len(self.struck)
-        told = JobStatus(job="j", pid=1, updated=0, phase="running", attempt=attempt, workers=workers, epoch=self.count)
+        told = JobStatus(
+            job="j", pid=1, updated=0, phase="running", attempt=attempt, workers=workers, epoch=self.count
+        )
         given: dict[str, Any] = {
-            "job_phase": "Running", "workers": 1, "attempt": attempt, "told": told, "victims": {"w1": ("7/1",)}, "sight": "gone",
+            "job_phase": "Running", "workers": 1, "attempt": attempt, "told": told,
+            "victims": {"w1": ("7/1",)}, "sight": "gone",
             "audit": AuditResult(clean=True, records=3, delivered=3, complete=True) if self.audits else None,
         }  # fmt: skip
         return DrillObserved(now=self.now, plan=plan, status=status, **(given | self.wrong))
@@ -58,7 +63,12 @@ class FakePlace:
 def test_a_drill_strikes_as_often_as_asked_tells_each_fault_and_audits_once() -> None:
     place, told = FakePlace(), list[FaultResult]()
     status = drilled(place, PLAN, told.append)
-    assert (status.phase, place.struck, place.audits, [fault.victim for fault in told]) == ("Passed", ["w1", "w1"], 1, ["w1", "w1"])
+    assert (status.phase, place.struck, place.audits, [fault.victim for fault in told]) == (
+        "Passed",
+        ["w1", "w1"],
+        1,
+        ["w1", "w1"],
+    )
 
 
 WRONG: dict[str, tuple[dict[str, Any], ExitCode]] = {
@@ -88,14 +98,27 @@ def test_every_reason_has_its_code_and_only_a_pass_has_0() -> None:
 
 
 def test_a_fault_is_told_with_what_was_seen_and_how_exact_its_gap_is() -> None:
-    fault = FaultResult(victim="w1", time="now", recovered_ms=120.4, seen="gone", recovery_ms=20, output_gap_ms=33, gap_resolution_ms=4)
-    assert fault_told(fault) == "struck w1 (seen gone): whole again after 120 ms (recovery 20 ms), output gap 33 ms (to 4 ms)"
+    fault = FaultResult(
+        victim="w1",
+        time="now",
+        recovered_ms=120.4,
+        seen="gone",
+        recovery_ms=20,
+        output_gap_ms=33,
+        gap_resolution_ms=4,
+    )
+    assert (
+        fault_told(fault)
+        == "struck w1 (seen gone): whole again after 120 ms (recovery 20 ms), output gap 33 ms (to 4 ms)"
+    )
     unknown = FaultResult(victim="w1", time="now", recovered_ms=120.4, seen="gone")
     assert fault_told(unknown).endswith("output gap unknown")
-    assert "input ended" in fault_told(FaultResult(victim="w1", time="now", recovered_ms=1, seen="gone", then="ended"))
+    assert "input ended" in fault_told(
+        FaultResult(victim="w1", time="now", recovered_ms=1, seen="gone", then="ended")
+    )
 
 
-# --- the real place ---------------------------------------------------------------------------------------------------------------------
+# --- the real place -----------------------------------------------------------------------------------------
 
 COUNTER = itertools.count()
 APPLICATION = """\
@@ -118,10 +141,20 @@ spec:
 """
 
 
-def a_job(folder: Path, sink: str = "{files: {path: out}}", source: str = "{generator: {rate: 5}}", journal: str = "") -> CheckedJob:
+def a_job(
+    folder: Path,
+    sink: str = "{files: {path: out}}",
+    source: str = "{generator: {rate: 5}}",
+    journal: str = "",
+) -> CheckedJob:
     file = f"drilled_{next(COUNTER)}.py"  # a process imports each application under a name of its own
     (folder / file).write_text(APPLICATION)
-    text = MANIFEST.replace("sums.py", file).replace("SOURCE", source).replace("SINK", sink).replace("JOURNAL", journal)
+    text = (
+        MANIFEST.replace("sums.py", file)
+        .replace("SOURCE", source)
+        .replace("SINK", sink)
+        .replace("JOURNAL", journal)
+    )
     (folder / "job.yaml").write_text(text)
     return checked(folder / "job.yaml")
 
@@ -158,7 +191,9 @@ class Running:
         }
         self.folder.write("status.json", JobStatus(**(whole | status)))
 
-    def look(self, role: Role = Role.WORKER, status: DrillStatus | None = None, place: LocalPlace | None = None) -> DrillObserved:
+    def look(
+        self, role: Role = Role.WORKER, status: DrillStatus | None = None, place: LocalPlace | None = None
+    ) -> DrillObserved:
         return (place or LocalPlace(self.job, self.folder, role)).look(PLAN, status or DrillStatus())
 
 
@@ -185,7 +220,13 @@ def test_the_word_of_a_coordinator_that_is_gone_is_not_the_jobs(running: Running
 
 @pytest.mark.parametrize(
     ("outcome", "phase"),
-    [("completed", "Completed"), ("failed", "Failed"), ("stopped", "Stopped"), ("drained", "Stopped"), ("", "Stopped")],
+    [
+        ("completed", "Completed"),
+        ("failed", "Failed"),
+        ("stopped", "Stopped"),
+        ("drained", "Stopped"),
+        ("", "Stopped"),
+    ],
 )
 def test_a_job_that_does_not_run_is_seen_as_it_ended(running: Running, outcome: str, phase: str) -> None:
     running.told(outcome=outcome, message="why")
@@ -201,7 +242,10 @@ def test_a_job_that_has_ended_in_a_launcher_that_lives_is_over(running: Running)
 
 def test_a_job_that_was_never_run_is_not_there(tmp_path: Path) -> None:
     job = a_job(tmp_path)
-    assert LocalPlace(job, RunFolder(tmp_path / "nowhere"), Role.WORKER).look(PLAN, DrillStatus()).job_phase == ""
+    assert (
+        LocalPlace(job, RunFolder(tmp_path / "nowhere"), Role.WORKER).look(PLAN, DrillStatus()).job_phase
+        == ""
+    )
 
 
 def test_an_executor_is_a_java_process_of_spark_and_nobody_elses_parent(running: Running) -> None:
@@ -218,7 +262,10 @@ def test_a_kill_counts_when_the_process_is_gone(running: Running) -> None:
     assert running.look(status=struck, place=place).sight == ""
     place.strike(struck)
     running.process.wait(10)
-    assert (running.look(status=struck, place=place).sight, running.look(status=struck, place=place).refused) == ("gone", "")
+    assert (
+        running.look(status=struck, place=place).sight,
+        running.look(status=struck, place=place).refused,
+    ) == ("gone", "")
 
 
 def test_a_process_that_has_ended_or_is_another_is_not_killed(running: Running) -> None:
@@ -230,7 +277,9 @@ def test_a_process_that_has_ended_or_is_another_is_not_killed(running: Running) 
     assert running.process.poll() is None
 
 
-def test_a_kill_that_is_not_permitted_is_refused_with_the_reason(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_that_is_not_permitted_is_refused_with_the_reason(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kill(pid: int, number: int) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -255,7 +304,9 @@ def test_the_victim_itself_does_not_take_its_own_place(
     running: Running, role: Role, victim: str, after: dict[str, Any], replaced: bool
 ) -> None:
     place = LocalPlace(running.job, running.folder, role)
-    struck = DrillStatus(phase="Running", victim=victim, lives=[running.life], struck_at="1970-01-01T00:00:01Z")
+    struck = DrillStatus(
+        phase="Running", victim=victim, lives=[running.life], struck_at="1970-01-01T00:00:01Z"
+    )
     place.strike(struck)
     running.told(**after)
     assert running.look(status=struck, place=place).replaced is replaced
@@ -266,7 +317,9 @@ def test_a_coordinator_is_replaced_by_another_process(running: Running) -> None:
     running.told(pid=running.process.pid)
     place = LocalPlace(running.job, running.folder, Role.COORDINATOR)
     assert running.look(place=place).victims == {"coordinator": (running.life,)}
-    struck = DrillStatus(phase="Running", victim="coordinator", lives=[running.life], struck_at="1970-01-01T00:00:01Z")
+    struck = DrillStatus(
+        phase="Running", victim="coordinator", lives=[running.life], struck_at="1970-01-01T00:00:01Z"
+    )
     place.strike(struck)
     assert not running.look(status=struck, place=place).replaced
     running.info(coordinator=5)
@@ -274,19 +327,27 @@ def test_a_coordinator_is_replaced_by_another_process(running: Running) -> None:
     assert running.look(status=struck, place=place).replaced
 
 
-def test_an_audit_that_cannot_be_made_is_a_problem_and_no_verdict(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_that_cannot_be_made_is_a_problem_and_no_verdict(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def audited(*_: Any) -> Any:
         raise UserError("only some sinks can be read back")
 
     monkeypatch.setattr(local_drill, "audited_here", audited)
     place = LocalPlace(running.job, running.folder, Role.WORKER)
     place.audit()
-    assert (running.look(place=place).audit, running.look(place=place).audit_problem) == (None, "only some sinks can be read back")
+    assert (running.look(place=place).audit, running.look(place=place).audit_problem) == (
+        None,
+        "only some sinks can be read back",
+    )
 
 
 UNAUDITABLE = {
     "a socket sink": ({"sink": "{socket: {address: 'h:1'}}"}, "can be read back"),
-    "a journal that is trimmed": ({"source": "{socket: {address: 'h:1'}}", "journal": "journal: {folder: journal}"}, "journal.keep"),
+    "a journal that is trimmed": (
+        {"source": "{socket: {address: 'h:1'}}", "journal": "journal: {folder: journal}"},
+        "journal.keep",
+    ),
 }
 
 

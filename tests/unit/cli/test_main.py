@@ -10,7 +10,19 @@ from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
 from support.runs.job_folder import JobFolder
 
-COMMANDS = ["run", "validate", "plan", "status", "cat", "audit", "drill", "simulate", "bootstrap", "reset", "doctor"]
+COMMANDS = [
+    "run",
+    "validate",
+    "plan",
+    "status",
+    "cat",
+    "audit",
+    "drill",
+    "simulate",
+    "bootstrap",
+    "reset",
+    "doctor",
+]
 
 
 def run(*arguments: object) -> int:
@@ -20,7 +32,9 @@ def run(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, "snapshots list", "snapshots show", "snapshots verify"])
-def test_every_command_has_help_with_an_example_and_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_with_an_example_and_json(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(*command.split(), "--help") == ExitCode.OK
     said = capsys.readouterr().out
     assert "Example" in said
@@ -32,19 +46,27 @@ def test_every_command_is_registered() -> None:
     assert snapshots.app in [group.typer_instance for group in app.registered_groups]
 
 
-@pytest.mark.parametrize("arguments", [["nothing"], ["validate", "--no-such-option", "x"], ["simulate", "--seed", "x"], ["cat", "one"]])
-def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["nothing"], ["validate", "--no-such-option", "x"], ["simulate", "--seed", "x"], ["cat", "one"]],
+)
+def test_a_wrong_command_line_is_a_usage_error(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(*arguments) == ExitCode.USAGE
     assert capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "doctor"])  # which needs none
+# which needs none
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command != "doctor"])
 def test_a_command_without_arguments_shows_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command) == ExitCode.USAGE
     assert "Example" in capsys.readouterr().out
 
 
-def test_an_error_goes_to_stderr_with_its_exit_code(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_goes_to_stderr_with_its_exit_code(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     job.write(workers="{replica: 2}")
     assert run("validate", job.manifest) == ExitCode.USAGE
     said = capsys.readouterr()
@@ -63,16 +85,29 @@ def test_with_json_an_error_is_json_on_stdout(job: JobFolder, capsys: pytest.Cap
 def test_validate_and_plan_say_what_the_job_is(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> None:
     job.write()
     assert run("validate", job.manifest) == ExitCode.OK
-    assert "job 'upper' can run: lines -> upper (3 operations) -> shouts, exactly-once, 2 workers" in capsys.readouterr().out
+    assert (
+        "job 'upper' can run: lines -> upper (3 operations) -> shouts, exactly-once, 2 workers"
+        in capsys.readouterr().out
+    )
     assert run("plan", job.manifest) == ExitCode.OK
-    assert capsys.readouterr().out.splitlines() == ["0 lines      -> 1", "1 map upper  >> 2", "2 shouts     sink"]
+    assert capsys.readouterr().out.splitlines() == [
+        "0 lines      -> 1",
+        "1 map upper  >> 2",
+        "2 shouts     sink",
+    ]
     assert run("plan", job.manifest, "--format", "mermaid") == ExitCode.OK
     assert capsys.readouterr().out.startswith("flowchart LR\n")
     assert run("plan", job.manifest, "--json") == ExitCode.OK
-    assert [vertex["kind"] for vertex in json.loads(capsys.readouterr().out)["vertices"]] == ["source", "map", "sink"]
+    assert [vertex["kind"] for vertex in json.loads(capsys.readouterr().out)["vertices"]] == [
+        "source",
+        "map",
+        "sink",
+    ]
 
 
-def test_status_of_a_job_that_was_never_run(job: JobFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_of_a_job_that_was_never_run(
+    job: JobFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(job.path)
     assert run("status", job.write(), "--json") == ExitCode.UNAVAILABLE
     answer = json.loads(capsys.readouterr().out)

@@ -38,7 +38,9 @@ def test_what_is_behind_nulls_is_not() -> None:
     given = batch.given_to(shape_of(Item | None, "Item | None"))
     assert given.equals(array(batch.shape, batch.payloads()))
     assert [value is None for value in given.field("value").to_pylist()] == missing
-    assert [value is None for value in batch.values.field("value").to_pylist()] != missing, "there was something"
+    assert [value is None for value in batch.values.field("value").to_pylist()] != missing, (
+        "there was something"
+    )
 
 
 @pytest.mark.parametrize("kind", [Item, Item | None])
@@ -67,7 +69,9 @@ def test_a_filter_leaves_what_is_true_and_says_how_many_of_each() -> None:
     ends, staying = function.batch(whole)
     answers = [bool(function(item)) for item in whole.payloads()]
     assert isinstance(staying, Batch) and 0 < len(staying) < len(whole)
-    assert staying.payloads() == [item for item, stays in zip(whole.payloads(), answers, strict=True) if stays]
+    assert staying.payloads() == [
+        item for item, stays in zip(whole.payloads(), answers, strict=True) if stays
+    ]
     counts = pa.Array.from_buffers(pa.int32(), len(whole) + 1, [None, ends]).to_pylist()
     assert [end - start for start, end in pairwise(counts)] == answers
     assert function.batch(whole.payloads())[1] is None

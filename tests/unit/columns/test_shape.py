@@ -50,7 +50,14 @@ def test_payloads_come_back_as_they_were(count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"), [(str, ["a", ""]), (int, [1, -1]), (tuple[str, ...], [("a",), ()]), (int | None, [None, 3]), (bytes, [b"x"])]
+    ("kind", "values"),
+    [
+        (str, ["a", ""]),
+        (int, [1, -1]),
+        (tuple[str, ...], [("a",), ()]),
+        (int | None, [None, 3]),
+        (bytes, [b"x"]),
+    ],
 )
 def test_so_do_payloads_that_are_no_instances(kind: Any, values: list[Any]) -> None:
     shape = shape_of(kind, "it")
@@ -59,7 +66,13 @@ def test_so_do_payloads_that_are_no_instances(kind: Any, values: list[Any]) -> N
 
 @pytest.mark.parametrize(
     ("kind", "place"),
-    [(Vague, r"it\.anything"), (list[int], "it is"), (tuple[int, str], "it is"), (int | str, "it is"), (fs.Vector, "it is")],
+    [
+        (Vague, r"it\.anything"),
+        (list[int], "it is"),
+        (tuple[int, str], "it is"),
+        (int | str, "it is"),
+        (fs.Vector, "it is"),
+    ],
 )
 def test_an_annotation_that_has_no_arrow_type_is_refused_with_its_place(kind: Any, place: str) -> None:
     with pytest.raises(GraphError, match=place):
@@ -68,7 +81,9 @@ def test_an_annotation_that_has_no_arrow_type_is_refused_with_its_place(kind: An
 
 def test_an_array_of_a_near_type_becomes_the_type() -> None:
     shape = shape_of(Inner, "it")
-    near = pa.StructArray.from_arrays([pa.array(["n", None]).dictionary_encode(), pa.array([1, 2], pa.int8())], ["note", "share"])
+    near = pa.StructArray.from_arrays(
+        [pa.array(["n", None]).dictionary_encode(), pa.array([1, 2], pa.int8())], ["note", "share"]
+    )
     assert payloads(shape, conformed(shape, near, "it")) == [Inner(1.0, "n"), Inner(2.0, None)]
 
 
@@ -83,11 +98,14 @@ def test_a_piece_of_an_array_is_that_piece() -> None:
     [
         (pa.array([1]), TypeError, "struct with the fields share, note"),
         (pa.array([{"share": 1.0}]), TypeError, "struct with the fields share, note"),
-        (pa.StructArray.from_arrays([pa.nulls(1), pa.nulls(1)], ["share", "note"]), ValueError, r"it\.share has 1 nulls"),
+        (pa.StructArray.from_arrays([pa.nulls(1), pa.nulls(1)], ["share", "note"]), ValueError,
+            r"it\.share has 1 nulls"),
         (pa.array([{"share": "x", "note": "y"}]), TypeError, r"it\.share is string"),
         ([1.0], TypeError, "is a list"),
     ],
 )  # fmt: skip
-def test_what_is_not_of_the_type_is_said_with_its_place(values: Any, error: type[Exception], told: str) -> None:
+def test_what_is_not_of_the_type_is_said_with_its_place(
+    values: Any, error: type[Exception], told: str
+) -> None:
     with pytest.raises(error, match=told):
         conformed(shape_of(Inner, "it"), values, "it")

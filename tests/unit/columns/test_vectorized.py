@@ -53,7 +53,12 @@ def test_a_filter_answers_with_true_or_false() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "told"), [([1], "is a list"), (pa.array([1]), "is 1 results"), (pa.array(["a", "b"]), "is string, which is not int64")]
+    ("made", "told"),
+    [
+        ([1], "is a list"),
+        (pa.array([1]), "is 1 results"),
+        (pa.array(["a", "b"]), "is string, which is not int64"),
+    ],
 )
 def test_what_it_may_not_return_is_said(made: Any, told: str) -> None:
     function = fs.vectorized(takes=int, makes=int)(lambda numbers: made).for_kind(Kind.MAP)
@@ -79,7 +84,9 @@ def test_several_payloads_at_once_give_what_each_alone_gives() -> None:
             continue
     good = [pair for pair in pairs if _measures(pair)]
     assert function.together(good) == alone
-    assert any(isinstance(one, Measured) and one.note is not None for made in alone for one in made), "nulls and others"
+    assert any(isinstance(one, Measured) and one.note is not None for made in alone for one in made), (
+        "nulls and others"
+    )
 
 
 def _measures(pair: tuple[str, str]) -> bool:

@@ -1,4 +1,5 @@
-"""A graph's clock: moments once and in order, the newest one behind a silence, and a source that no manifest names."""
+"""A graph's clock: moments once and in order, the newest one behind a silence, and a source that no manifest
+names."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

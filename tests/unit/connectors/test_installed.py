@@ -1,4 +1,5 @@
-"""Which connectors there are: no other room knows a kind by its name, and another package's is one of them or refused by name."""
+"""Which connectors there are: no other room knows a kind by its name, and another package's is one of them or
+refused by name."""
 
 import ast
 import re
@@ -58,17 +59,31 @@ def test_a_package_whose_connector_cannot_be_had_is_named(path: Path, entry: str
 
 
 def test_the_table_of_the_manifest_has_every_kind_that_may_be_written() -> None:
-    page = (ROOT / "docs" / "reference" / "manifest.md").read_text().partition("## Sources and sinks")[2].partition("\n## ")[0]
+    page = (
+        (ROOT / "docs" / "reference" / "manifest.md")
+        .read_text()
+        .partition("## Sources and sinks")[2]
+        .partition("\n## ")[0]
+    )
     cells = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
     named = [{name for row in cells for name in re.findall(r"`(\w+)`", row[side])} for side in (1, 3)]
     assert named == [set(installed.source_kinds()) - {"parquet", "memory"}, set(installed.sink_kinds())]
 
 
 def test_no_other_room_knows_a_kind_by_its_name() -> None:
-    rooms = {file.relative_to(ROOT).as_posix(): file for room in ("runtime", "operator") for file in (ROOT / room).rglob("*.py")}
-    assert {name for name, file in rooms.items() if not name.startswith(OURS) and _asks_for_a_kind(file)} == OTHERS
+    rooms = {
+        file.relative_to(ROOT).as_posix(): file
+        for room in ("runtime", "operator")
+        for file in (ROOT / room).rglob("*.py")
+    }
+    assert {
+        name for name, file in rooms.items() if not name.startswith(OURS) and _asks_for_a_kind(file)
+    } == OTHERS
 
 
 def _asks_for_a_kind(file: Path) -> bool:
     kinds = {each.kind for each in installed.BUILT_IN} - NOUNS
-    return any(isinstance(node, ast.Constant) and node.value in kinds for node in ast.walk(ast.parse(file.read_text())))
+    return any(
+        isinstance(node, ast.Constant) and node.value in kinds
+        for node in ast.walk(ast.parse(file.read_text()))
+    )

@@ -1,4 +1,5 @@
-"""Formats of Kafka values: what is read depends on the bytes alone, and what cannot be read or written says why."""
+"""Formats of Kafka values: what is read depends on the bytes alone, and what cannot be read or written says
+why."""
 
 import io
 from dataclasses import dataclass
@@ -67,7 +68,10 @@ def test_bytes_of_another_format_say_why(form: Format, data: bytes, why: str) ->
 def test_every_payload_has_a_json_form() -> None:
     order = Order(7, 20000, ("a", "b"), b"\x01")
     value = fs.Map({"orders": fs.Vector([order]), "seen": fs.Set([3, 1])})
-    assert encoder_of("json")(value) == b'{"seen":[1,3],"orders":[{"id":7,"when":20000,"tags":["a","b"],"note":"AQ=="}]}'
+    assert (
+        encoder_of("json")(value)
+        == b'{"seen":[1,3],"orders":[{"id":7,"when":20000,"tags":["a","b"],"note":"AQ=="}]}'
+    )
 
 
 @pytest.mark.parametrize(("form", "payload"), [("text", 1), ("bytes", "x"), ("json", fs.Map({1: 2}))])
@@ -120,7 +124,8 @@ def test_avro_of_a_type_that_holds_itself_is_read(tmp_path: Path) -> None:
         '"null"',
         '{"type": "fixed", "name": "F", "size": 0}',
         '{"type": "record", "name": "R", "fields": []}',
-        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "record", "name": "S", "fields": []}}]}',
+        '{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "record", "name": "S", '
+        '"fields": []}}]}',
     ],
 )
 def test_an_avro_list_of_nothing_is_refused_with_its_schema(tmp_path: Path, items: str) -> None:
@@ -131,4 +136,6 @@ def test_an_avro_list_of_nothing_is_refused_with_its_schema(tmp_path: Path, item
 
 def test_an_avro_list_of_optional_values_is_read(tmp_path: Path) -> None:
     """Each takes a byte, also one that is null."""
-    assert decoder_of(avro_of(tmp_path, '{"type": "array", "items": ["null", "int"]}'))(b"\x04\x00\x02\x02\x00") == (None, 1)
+    assert decoder_of(avro_of(tmp_path, '{"type": "array", "items": ["null", "int"]}'))(
+        b"\x04\x00\x02\x02\x00"
+    ) == (None, 1)

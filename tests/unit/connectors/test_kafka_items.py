@@ -22,7 +22,9 @@ def taken(ledger: KafkaLedger, *bundles: Bundle, items: list[tuple[bytes, object
 @pytest.mark.parametrize("meta", [b"", b"meta", b"m" * 31, b"m" * 300, b"m" * 70_000])
 def test_a_header_in_parts_is_the_header_of_the_place(number: int, meta: bytes) -> None:
     place = Place(b"12345678", number, number + 1, number % 997, number, number, meta, b"87654321")
-    before, after = Places(place.tag, place.attempt, place.layout).around(place.slot, place.sequence, place.count, place.digest)
+    before, after = Places(place.tag, place.attempt, place.layout).around(
+        place.slot, place.sequence, place.count, place.digest
+    )
     assert before + pack(meta) + after == pack(place)
 
 
@@ -42,7 +44,9 @@ def test_a_long_last_item_is_not_kept() -> None:
     assert [state.last for state in ledger.states] == [b""]
 
 
-@pytest.mark.parametrize(("payload", "key"), [("text", b"text"), (b"bytes", b"bytes"), (-12, b"-12"), (None, None)])
+@pytest.mark.parametrize(
+    ("payload", "key"), [("text", b"text"), (b"bytes", b"bytes"), (-12, b"-12"), (None, None)]
+)
 def test_keys_are_text_bytes_whole_numbers_or_none(payload: object, key: bytes | None) -> None:
     records = Records("json", "word", "murmur2_random", "sink")
     assert [record[:2] for record in records.of([(b"m", Map({"word": payload}))], 0, 1)] == [(b"m", key)]

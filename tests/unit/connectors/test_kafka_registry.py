@@ -1,4 +1,5 @@
-"""Avro with a schema registry, against a stub that keeps to the registry's documented HTTP API and refuses everything else."""
+"""Avro with a schema registry, against a stub that keeps to the registry's documented HTTP API and refuses
+everything else."""
 
 import json
 import threading
@@ -19,12 +20,17 @@ from flamestream.net.kafka.failures import BrokersAway
 pytest.importorskip("fastavro")
 
 FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-SECOND = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}]}
+SECOND = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": "string"}],
+}
 JSON = "application/vnd.schemaregistry.v1+json"
 
 
 class Registry:
-    """GET /schemas/ids/{id}, POST /subjects/{subject} (look up a schema), and errors with error_code and message."""
+    """GET /schemas/ids/{id}, POST /subjects/{subject} (look up a schema), and errors with error_code and
+    message."""
 
     def __init__(self) -> None:
         self.schemas: dict[int, Any] = {}
@@ -72,7 +78,9 @@ class Registry:
         match method, [unquote(part) for part in path.split("/")[1:]]:
             case "GET", ["schemas", "ids", number] if int(number) in self.schemas:
                 found = {"schema": json.dumps(self.schemas[int(number)])}
-                return 200, found | ({"references": self.references[int(number)]} if int(number) in self.references else {})
+                return 200, found | (
+                    {"references": self.references[int(number)]} if int(number) in self.references else {}
+                )
             case "GET", ["schemas", "ids", _]:
                 return 404, {"error_code": 40403, "message": "Schema not found"}
             case "POST", ["subjects", subject] if headers.get("Content-Type") == JSON:
@@ -81,7 +89,12 @@ class Registry:
                 asked = json.loads(json.loads(body)["schema"])
                 for number, version in self.subjects[subject].items():
                     if self.schemas[number] == asked:
-                        return 200, {"subject": subject, "id": number, "version": version, "schema": json.dumps(asked)}
+                        return 200, {
+                            "subject": subject,
+                            "id": number,
+                            "version": version,
+                            "schema": json.dumps(asked),
+                        }
                 return 404, {"error_code": 40403, "message": "Schema not found"}
         return 405, {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}
 
@@ -97,9 +110,13 @@ def registry() -> Iterator[Registry]:
     made.server.server_close()
 
 
-def written(registry: Registry, tmp_path: Path, schema: Any = FIRST, subject: str | None = "orders-value", **more: Any) -> AvroFormat:
+def written(
+    registry: Registry, tmp_path: Path, schema: Any = FIRST, subject: str | None = "orders-value", **more: Any
+) -> AvroFormat:
     (tmp_path / "order.avsc").write_text(json.dumps(schema))
-    return AvroFormat(Avro(schema=str(tmp_path / "order.avsc"), registry=registry.url, subject=subject, **more))
+    return AvroFormat(
+        Avro(schema=str(tmp_path / "order.avsc"), registry=registry.url, subject=subject, **more)
+    )
 
 
 def read(registry: Registry, **more: Any) -> AvroFormat:
@@ -119,7 +136,11 @@ def test_each_record_is_read_by_the_schema_it_was_written_with(registry: Registr
     decode = decoder_of(read(registry))
     old = encoder_of(written(registry, tmp_path, FIRST))(fs.Map({"id": 7}))
     new = encoder_of(written(registry, tmp_path, SECOND))(fs.Map({"id": 8, "note": "n"}))
-    assert [decode(data) for data in (old, new, old)] == [fs.Map({"id": 7}), fs.Map({"id": 8, "note": "n"}), fs.Map({"id": 7})]
+    assert [decode(data) for data in (old, new, old)] == [
+        fs.Map({"id": 7}),
+        fs.Map({"id": 8, "note": "n"}),
+        fs.Map({"id": 7}),
+    ]
 
 
 def test_a_schema_is_asked_for_once(registry: Registry, tmp_path: Path) -> None:
@@ -132,11 +153,16 @@ def test_a_schema_is_asked_for_once(registry: Registry, tmp_path: Path) -> None:
 
 def test_a_subject_may_have_any_name(registry: Registry, tmp_path: Path) -> None:
     registry.register("shop/orders value", 1, FIRST)
-    assert encoder_of(written(registry, tmp_path, subject="shop/orders value"))(fs.Map({"id": 7}))[:5] == b"\0\0\0\0\1"
+    assert (
+        encoder_of(written(registry, tmp_path, subject="shop/orders value"))(fs.Map({"id": 7}))[:5]
+        == b"\0\0\0\0\1"
+    )
 
 
 @pytest.mark.parametrize("subject", ["nobody-knows", "orders-value"])
-def test_a_schema_that_is_not_registered_is_the_users_to_register(registry: Registry, tmp_path: Path, subject: str) -> None:
+def test_a_schema_that_is_not_registered_is_the_users_to_register(
+    registry: Registry, tmp_path: Path, subject: str
+) -> None:
     registry.register("orders-value", 1, FIRST)
     with pytest.raises(UserError, match=f"not registered under {subject}"):
         encoder_of(written(registry, tmp_path, SECOND, subject))(fs.Map({"id": 7, "note": "n"}))
@@ -148,8 +174,11 @@ def test_a_record_of_an_id_that_the_registry_does_not_know_is_not_of_the_format(
 
 
 @pytest.mark.parametrize("said", [[1], {"error_code": 1}, {"schema": 6}, "Bad Gateway"], ids=str)
-def test_what_is_no_answer_of_a_registry_is_asked_for_again(registry: Registry, said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy's, while the registry is away: to take it for a record's fault would be another result at another time."""
+def test_what_is_no_answer_of_a_registry_is_asked_for_again(
+    registry: Registry, said: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy's, while the registry is away: to take it for a record's fault would be another result at
+    another time."""
     monkeypatch.setattr(registry, "answer", lambda *_: (200, said))
     with pytest.raises(BrokersAway, match="as no schema registry does"):
         decoder_of(read(registry))(b"\0\0\0\0\x01\x0e")
@@ -180,7 +209,9 @@ def test_a_registry_that_is_away_is_asked_again() -> None:
         decoder_of(AvroFormat(Avro(registry="http://127.0.0.1:1")))(b"\0\0\0\0\1\x0e")
 
 
-def test_a_registry_that_asks_for_a_login_gets_it(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_registry_that_asks_for_a_login_gets_it(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     registry.register("orders-value", 1, FIRST)
     registry.login = "Basic aW5kZXhlcjpzZWNyZXQ="
     with pytest.raises(UserError, match="correct `user`"):

@@ -38,10 +38,13 @@ class Folder:
 
 
 class Rolled:
-    """A rolling sink in a folder. With a short `roll_seconds` deliveries become parts at once; with a long one they stay segments."""
+    """A rolling sink in a folder. With a short `roll_seconds` deliveries become parts at once; with a long
+    one they stay segments."""
 
     def __init__(self, root: Path, form: str, roll_seconds: float = 60.0) -> None:
-        self.spec = {"rolling": {"path": str(root), "format": form, "rollSeconds": roll_seconds, "segmentSeconds": 0}}
+        self.spec = {
+            "rolling": {"path": str(root), "format": form, "rollSeconds": roll_seconds, "segmentSeconds": 0}
+        }
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         return sinks.build(self.spec, SinkName(SINK), WorkerId(writer), "job", post, reactor)

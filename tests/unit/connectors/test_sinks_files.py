@@ -69,7 +69,8 @@ def test_what_a_zombie_adds_later_does_not_count(tmp_path: Path) -> None:
 
 
 def test_no_acknowledged_bundle_is_lost_to_a_fence_that_comes_meanwhile(tmp_path: Path) -> None:
-    """Each attempt opens while the one before still delivers as fast as it can: what that one acknowledged counts, what not is known."""
+    """Each attempt opens while the one before still delivers as fast as it can: what that one acknowledged
+    counts, what not is known."""
     acknowledged = [0]
     threads = []
     for attempt in range(1, 16):
@@ -79,8 +80,12 @@ def test_no_acknowledged_bundle_is_lost_to_a_fence_that_comes_meanwhile(tmp_path
         for thread in threads:
             thread.join()
         assert had >= max(acknowledged)
-        assert had - max(acknowledged) <= 1, "at most what was in flight counts without having been acknowledged"
-        threads = [threading.Thread(target=keep_delivering, args=(worker, fence(attempt), had + 1, acknowledged))]
+        assert had - max(acknowledged) <= 1, (
+            "at most what was in flight counts without having been acknowledged"
+        )
+        threads = [
+            threading.Thread(target=keep_delivering, args=(worker, fence(attempt), had + 1, acknowledged))
+        ]
         threads[0].start()
         while threads[0].is_alive() and max(acknowledged) < had + 5:
             pass
@@ -128,7 +133,10 @@ def test_an_opening_reads_only_the_logs_of_the_attempt_before(tmp_path: Path) ->
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:
     for attempt in range(1, 6):
         writing(tmp_path, "w", fence(attempt)).close()
-    assert sorted(os.listdir(tmp_path / "fences")) == ["0000000005-0000000001.announced", "0000000005-0000000001.record"]
+    assert sorted(os.listdir(tmp_path / "fences")) == [
+        "0000000005-0000000001.announced",
+        "0000000005-0000000001.record",
+    ]
 
 
 def test_damage_below_what_counts_is_an_error_that_names_the_log(tmp_path: Path) -> None:
@@ -167,7 +175,9 @@ def test_a_folder_that_is_no_sink_is_refused_by_readers(tmp_path: Path) -> None:
         list(sinks.read_all(tmp_path))
 
 
-def test_a_failed_write_is_tried_again_and_leaves_nothing_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_is_tried_again_and_leaves_nothing_torn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, failures = files_sink.write_all, [errno.ENOSPC, errno.EIO]
 
     def failing(fd: int, data: bytes) -> None:
@@ -177,7 +187,9 @@ def test_a_failed_write_is_tried_again_and_leaves_nothing_torn(tmp_path: Path, m
         real(fd, data)
 
     with PortDriver() as driver:
-        consumer = sinks.build({"files": {"path": str(tmp_path)}}, SINK, WorkerId("w1"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            {"files": {"path": str(tmp_path)}}, SINK, WorkerId("w1"), "job", driver.post, driver.reactor
+        )
         driver.at_exit.append(consumer.close)
         consumer.open(OpenSink(fence(1), SINK, SLOTS))
         monkeypatch.setattr(files_sink, "write_all", failing)
@@ -191,7 +203,9 @@ def test_a_failed_write_is_tried_again_and_leaves_nothing_torn(tmp_path: Path, m
 def test_a_foreign_folder_fails_the_sink(tmp_path: Path) -> None:
     writing(tmp_path, "w1", fence(1), job="another").close()
     with PortDriver() as driver:
-        consumer = sinks.build({"files": {"path": str(tmp_path)}}, SINK, WorkerId("w1"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            {"files": {"path": str(tmp_path)}}, SINK, WorkerId("w1"), "job", driver.post, driver.reactor
+        )
         consumer.open(OpenSink(fence(2), SINK, SLOTS))
         failed = driver.take(SinkFailed)
     assert (failed.category, "give sink 'out'" in failed.message) == ("user", True)
@@ -207,5 +221,7 @@ def test_items_are_read_in_the_total_order(tmp_path: Path) -> None:
     for worker in workers.values():
         worker.close()
     found = list(sinks.read({"files": {"path": str(tmp_path)}}))
-    assert [value for *_, value in found] == [f"{sequence}.{slot}.{i}" for sequence in range(1, 40) for slot in SLOTS for i in range(2)]
+    assert [value for *_, value in found] == [
+        f"{sequence}.{slot}.{i}" for sequence in range(1, 40) for slot in SLOTS for i in range(2)
+    ]
     assert found[2][1:3] == (Slot(1), 1)

@@ -1,5 +1,5 @@
-"""The rolling sink's argument, held at every operation: whoever dies, stands still or takes over between two requests to the store,
-what was acknowledged is there once, in files and out of them.
+"""The rolling sink's argument, held at every operation: whoever dies, stands still or takes over between two
+requests to the store, what was acknowledged is there once, in files and out of them.
 """
 
 import contextlib
@@ -57,7 +57,8 @@ class MemoryStore:
 
 
 class Watched:
-    """A store as one process sees it: `interrupt` happens at its operation number `at`, before it or behind it."""
+    """A store as one process sees it: `interrupt` happens at its operation number `at`, before it or behind
+    it."""
 
     def __init__(self, store: MemoryStore, at: int, behind: bool, interrupt: Callable[[], None]) -> None:
         self.store, self.left, self.behind, self.interrupt = store, at, behind, interrupt
@@ -86,11 +87,15 @@ def form() -> PartFormat:
 class Process:
     """A worker's log of slot 0 and 1, and what it was told."""
 
-    def __init__(self, store: Any, attempt: int, writer: str = "w", slots: tuple[int, ...] = (0, 1), layout: int = 1) -> None:
+    def __init__(
+        self, store: Any, attempt: int, writer: str = "w", slots: tuple[int, ...] = (0, 1), layout: int = 1
+    ) -> None:
         self.fence = fence(attempt, layout)
         action = OpenSink(self.fence, SinkName(SINK), [Slot(slot) for slot in slots])
         self.log = Log(store, SETTINGS, form(), MINE, WorkerId(writer), action)
-        self.next = {slot: self.log.last[Slot(slot)].sequence + 1 if slot in self.log.last else 1 for slot in slots}
+        self.next = {
+            slot: self.log.last[Slot(slot)].sequence + 1 if slot in self.log.last else 1 for slot in slots
+        }
         self.acknowledged: dict[int, int] = {}
 
     def deliver(self, times: int = 1) -> None:
@@ -102,7 +107,8 @@ class Process:
 
 
 def life(store: Any, attempt: int, told: dict[int, int], writer: str = "w") -> None:
-    """Open, deliver, roll, deliver, roll: what every process does. `told` gets what was acknowledged, also if it dies."""
+    """Open, deliver, roll, deliver, roll: what every process does. `told` gets what was acknowledged, also if
+    it dies."""
     process = Process(store, attempt, writer)
     for _ in range(2):
         process.deliver(2)
@@ -187,7 +193,9 @@ def test_a_successor_takes_over_between_any_two_operations_and_the_zombie_goes_o
         last.deliver()
         last.log.roll()
         check(store, last.acknowledged, of_second)
-        assert in_files(store) == {slot: sorted(found) for slot, found in held(store).items()}, "everything is in files, once"
+        assert in_files(store) == {slot: sorted(found) for slot, found in held(store).items()}, (
+            "everything is in files, once"
+        )
 
 
 def test_a_successor_that_only_opens_and_closes_older_logs_between_any_two_operations() -> None:
@@ -316,7 +324,9 @@ def test_items_of_two_logs_are_merged_in_the_total_order(tmp_path: Path) -> None
     action = [OpenSink(fence(1), SinkName(SINK), [Slot(slot)]) for slot in (0, 1)]
     logs = [Log(store, SETTINGS, form(), MINE, WorkerId(f"w{slot}"), action[slot]) for slot in (0, 1)]
     for sequence, slot in itertools.product((1, 2, 3), (0, 1)):
-        logs[slot].deliver(Deliver(Fence(*fence(1)), SinkName(SINK), sequence, [bundle(slot, SequenceNumber(sequence))]))
+        logs[slot].deliver(
+            Deliver(Fence(*fence(1)), SinkName(SINK), sequence, [bundle(slot, SequenceNumber(sequence))])
+        )
         if sequence == 2:
             logs[slot].roll()
     metas = [meta for meta, *_ in reading.rows(store, "w")]
@@ -324,7 +334,9 @@ def test_items_of_two_logs_are_merged_in_the_total_order(tmp_path: Path) -> None
     assert len(metas) == 6
 
 
-def test_a_bundle_that_is_missing_below_the_last_of_its_slot_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_that_is_missing_below_the_last_of_its_slot_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = MemoryStore()
     Process(store, 1).deliver(3)
     held = reading.look(store)

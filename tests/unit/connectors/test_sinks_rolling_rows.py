@@ -41,8 +41,25 @@ class Loose:
     anything: object
 
 
-FULL = Full("n", -5, 1.0, b"\x00\xff", None, Inner(True, (1, "x")), (1, 2), Vector(["a"]), Map({"k": Inner(False, (2, "y"))}), Set([3, 1]))
-MISFITS = [FULL, Full("n", 1 << 63, 1.0, b"", 1, FULL.inner, (), Vector(), Map(), Set()), ErrorValue("f", "E", "m"), 7, (1, None)]
+FULL = Full(
+    "n",
+    -5,
+    1.0,
+    b"\x00\xff",
+    None,
+    Inner(True, (1, "x")),
+    (1, 2),
+    Vector(["a"]),
+    Map({"k": Inner(False, (2, "y"))}),
+    Set([3, 1]),
+)
+MISFITS = [
+    FULL,
+    Full("n", 1 << 63, 1.0, b"", 1, FULL.inner, (), Vector(), Map(), Set()),
+    ErrorValue("f", "E", "m"),
+    7,
+    (1, None),
+]
 
 
 @pytest.mark.parametrize("name", ["parquet", "jsonl"])
@@ -54,7 +71,9 @@ def test_every_payload_comes_back_as_it_was(name: str, type_name: str | None) ->
         Full("n", True, 1, b"", 1, FULL.inner, (), Vector(), Map(), Set()),
         replace(FULL, share=float("inf")),
     ]  # True is no int, 1 is no float
-    rows = [(number.to_bytes(9, "big"), number % 3, number, payload) for number, payload in enumerate(payloads)]
+    rows = [
+        (number.to_bytes(9, "big"), number % 3, number, payload) for number, payload in enumerate(payloads)
+    ]
     back = list(parts.rows(parts.encoded(rows), "part"))
     assert back == rows
     assert encode_items([row[::3] for row in back]) == encode_items([row[::3] for row in rows])
@@ -63,9 +82,16 @@ def test_every_payload_comes_back_as_it_was(name: str, type_name: str | None) ->
 def test_fields_are_columns_that_others_can_read(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    (tmp_path / "a.parquet").write_bytes(part_format("parquet", "Full", "w").encoded([(bytes(9), 1, 1, FULL)]))
+    (tmp_path / "a.parquet").write_bytes(
+        part_format("parquet", "Full", "w").encoded([(bytes(9), 1, 1, FULL)])
+    )
     (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
-    assert (row["name"], row["number"], row["inner"], row["numbers"]) == ("n", -5, {"flag": True, "pair": {"_0": 1, "_1": "x"}}, [1, 2])
+    assert (row["name"], row["number"], row["inner"], row["numbers"]) == (
+        "n",
+        -5,
+        {"flag": True, "pair": {"_0": 1, "_1": "x"}},
+        [1, 2],
+    )
     assert row["map"] == [("k", {"flag": False, "pair": {"_0": 2, "_1": "y"}})]
     assert row["_value"] is None
 

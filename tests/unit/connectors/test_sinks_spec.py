@@ -24,7 +24,10 @@ def see(items: list[tuple[bytes, object]]) -> None:
     ("spec", "place"),
     [
         ({"files": {}}, "spec.sinks.out.files: Object missing required field `path`"),
-        ({"files": {"path": "a", "sync": True}}, "spec.sinks.out.files: Object contains unknown field `sync`"),
+        (
+            {"files": {"path": "a", "sync": True}},
+            "spec.sinks.out.files: Object contains unknown field `sync`",
+        ),
         ({"files": {"path": "a", "fsync": "yes"}}, "spec.sinks.out.files.fsync: Expected `bool`, got `str`"),
         ({"socket": {"address": ":1"}}, "spec.sinks.out.socket: an address is host:port"),
         ({"discard": {"x": 1}}, "spec.sinks.out.discard: Object contains unknown field `x`"),
@@ -40,7 +43,9 @@ def test_errors_begin_with_the_place(spec: object, place: str) -> None:
 @pytest.mark.parametrize("function", ["nothing", "no.such:thing", "os:nothing", "os:sep", "os.path:"])
 def test_a_function_that_is_none_is_named(function: str) -> None:
     with PortDriver() as driver, pytest.raises(ManifestError, match=r"spec.sinks.out.callback.function: "):
-        sinks.build({"callback": {"function": function}}, SINK, WorkerId("w"), "job", driver.post, driver.reactor)
+        sinks.build(
+            {"callback": {"function": function}}, SINK, WorkerId("w"), "job", driver.post, driver.reactor
+        )
 
 
 def test_only_sinks_that_keep_last_bundles_can_fence() -> None:
@@ -60,7 +65,14 @@ def test_a_sink_that_keeps_nothing_cannot_be_read_back() -> None:
 
 def test_the_callback_gets_each_bundle_and_its_exception_fails_the_sink() -> None:
     with PortDriver() as driver:
-        consumer = sinks.build({"callback": {"function": f"{__name__}:see"}}, SINK, WorkerId("w"), "job", driver.post, driver.reactor)
+        consumer = sinks.build(
+            {"callback": {"function": f"{__name__}:see"}},
+            SINK,
+            WorkerId("w"),
+            "job",
+            driver.post,
+            driver.reactor,
+        )
         consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
         assert driver.take(SinkOpened).last == {}
         consumer.deliver(Deliver(fence(1), SINK, 1, [bundle(0, 1, "good"), bundle(1, 1, "better")]))

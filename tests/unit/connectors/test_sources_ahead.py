@@ -38,7 +38,9 @@ def test_every_object_but_the_first_was_fetched_before_it_was_asked_for() -> Non
     assert sorted(store.asked) == sorted(file.path for file in files[1:])
 
 
-@pytest.mark.parametrize(("size", "most"), [(10, OBJECTS), (SMALL, min(OBJECTS, BYTES // SMALL)), (SMALL + 1, 0)])
+@pytest.mark.parametrize(
+    ("size", "most"), [(10, OBJECTS), (SMALL, min(OBJECTS, BYTES // SMALL)), (SMALL + 1, 0)]
+)
 def test_no_more_is_under_way_than_the_bounds_say(size: int, most: int) -> None:
     store, files = Store(), objects(40, size)
     store.may_end.clear()

@@ -1,4 +1,5 @@
-"""Files that are small and stand for much: reading them takes no more memory than records may have, and the error names file and limit."""
+"""Files that are small and stand for much: reading them takes no more memory than records may have, and the
+error names file and limit."""
 
 import gzip
 import tracemalloc
@@ -54,7 +55,9 @@ def texts(path: Path, size: int, rows: int = 1000) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"tuples": True}, {"columns": ["text"], "tuples": True}], ids=str)
-def test_rows_that_point_at_one_text_are_written_out_a_few_at_a_time(tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_rows_that_point_at_one_text_are_written_out_a_few_at_a_time(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
     """The attack: 20 kB that become 400 MB."""
     texts(tmp_path / "a.parquet", 400_000)
     assert (tmp_path / "a.parquet").stat().st_size < 100_000
@@ -71,7 +74,10 @@ def test_a_row_beyond_the_limit_is_an_error_item_and_its_neighbours_are_none(tmp
     first, error, last = read(tmp_path, format="parquet", tuples=True, columns=["text"])
     assert (first, last) == ("a", "b")
     assert isinstance(error, ErrorValue)
-    assert (error.error, error.message) == ("RecordTooLong", f"a.parquet: row 2 has more than {MAX_RECORD} bytes")
+    assert (error.error, error.message) == (
+        "RecordTooLong",
+        f"a.parquet: row 2 has more than {MAX_RECORD} bytes",
+    )
 
 
 def in_a_row(values: Any) -> Any:
@@ -80,14 +86,22 @@ def in_a_row(values: Any) -> Any:
 
 ROWS = {
     "zeros in a row": (lambda: in_a_row(pa.repeat(pa.scalar(0, pa.int8()), 40 * MIB)), "unpacks from"),
-    "fewer zeros in a row": (lambda: in_a_row(pa.repeat(pa.scalar(0, pa.int8()), 3 * MIB)), f"row 1 has more than {MAX_RECORD} bytes"),
-    "texts in a row": (lambda: in_a_row(pa.array(["x" * 200_000] * 100)), f"row 1 has more than {MAX_RECORD} bytes"),
+    "fewer zeros in a row": (
+        lambda: in_a_row(pa.repeat(pa.scalar(0, pa.int8()), 3 * MIB)),
+        f"row 1 has more than {MAX_RECORD} bytes",
+    ),
+    "texts in a row": (
+        lambda: in_a_row(pa.array(["x" * 200_000] * 100)),
+        f"row 1 has more than {MAX_RECORD} bytes",
+    ),
     "a text": (lambda: pa.array(["x" * 24 * MIB]), "unpacks from"),
 }
 
 
 @pytest.mark.parametrize("attack", ROWS)
-def test_a_row_that_stands_for_much_is_an_error_item(tmp_path: Path, attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_stands_for_much_is_an_error_item(
+    tmp_path: Path, attack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if attack == "a text":
         monkeypatch.setattr(parquet, "MAX_UNPACKED", 20 * MIB)  # a test does not write 256 MiB
     make, said = ROWS[attack]
@@ -99,16 +113,26 @@ def test_a_row_that_stands_for_much_is_an_error_item(tmp_path: Path, attack: str
     assert error.message.startswith("a.parquet: row 1 ") and said in error.message
 
 
-def test_a_column_that_is_left_out_may_stand_for_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_is_left_out_may_stand_for_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(parquet, "MAX_UNPACKED", 20 * MIB)
-    pq.write_table(pa.table({"it": ["x" * 24 * MIB], "number": [7]}), tmp_path / "a.parquet", compression="zstd")
+    pq.write_table(
+        pa.table({"it": ["x" * 24 * MIB], "number": [7]}), tmp_path / "a.parquet", compression="zstd"
+    )
     assert list(read(tmp_path, format="parquet", tuples=True, columns=["number"])) == [7]
 
 
-@pytest.mark.parametrize("values", [pa.list_(pa.string()), pa.map_(pa.string(), pa.string()), pa.struct([("a", pa.string())])], ids=str)
+@pytest.mark.parametrize(
+    "values",
+    [pa.list_(pa.string()), pa.map_(pa.string(), pa.string()), pa.struct([("a", pa.string())])],
+    ids=str,
+)
 def test_nested_texts_that_rows_point_at_are_what_they_were(tmp_path: Path, values: Any) -> None:
     one = "x" * 30_000
-    row = {"list": [one, None, "b"], "map": [("k", one), ("l", None)], "struct": {"a": one}}[str(values).partition("<")[0]]
+    row = {"list": [one, None, "b"], "map": [("k", one), ("l", None)], "struct": {"a": one}}[
+        str(values).partition("<")[0]
+    ]
     pq.write_table(pa.table({"it": pa.array([row, None] * 600, values)}), tmp_path / "a.parquet")
     found = list(read(tmp_path, format="parquet", tuples=True))
     assert len(found) == 1200 and len(set(map(repr, found))) == 2
@@ -131,7 +155,10 @@ def test_json_of_many_values_is_an_error_item_before_any_is_made(tmp_path: Path)
     with within(100 * MIB):
         error, fine = read(tmp_path, format="jsonl")
     assert isinstance(error, ErrorValue)
-    assert error.message.startswith("a: row 1 (at byte 0): it has up to") and "more than 1000000" in error.message
+    assert (
+        error.message.startswith("a: row 1 (at byte 0): it has up to")
+        and "more than 1000000" in error.message
+    )
     assert fine == (1,)
 
 

@@ -68,10 +68,17 @@ def followed_lines(folder: Path) -> Outside:
 
 
 def json_rows(folder: Path) -> Outside:
-    (folder / "a.jsonl").write_text("".join(f'{{"n": {number}, "word": "{word}"}}\n\n' for number, word in enumerate(WORDS[:4])))
+    (folder / "a.jsonl").write_text(
+        "".join(f'{{"n": {number}, "word": "{word}"}}\n\n' for number, word in enumerate(WORDS[:4]))
+    )
     with gzip.open(folder / "b.jsonl.gz", "wt") as packed:
-        packed.write("".join(f'{{"n": {number}, "word": "{word}"}}\n' for number, word in enumerate(WORDS[4:], 4)))
-    return Spec({"files": {"path": str(folder), "format": "jsonl"}}, [Map({"n": n, "word": word}) for n, word in enumerate(WORDS)])
+        packed.write(
+            "".join(f'{{"n": {number}, "word": "{word}"}}\n' for number, word in enumerate(WORDS[4:], 4))
+        )
+    return Spec(
+        {"files": {"path": str(folder), "format": "jsonl"}},
+        [Map({"n": n, "word": word}) for n, word in enumerate(WORDS)],
+    )
 
 
 def csv_rows(folder: Path) -> Outside:
@@ -85,7 +92,10 @@ def parquet_rows(folder: Path) -> Outside:
     write_parquet(folder / "b.parquet", 4, 10)
     write_parquet(folder / "a.parquet", 0, 4)
     write_parquet(folder / "ab.parquet", 0, 0)
-    return Spec({"files": {"path": str(folder), "format": "parquet", "type": ROW}}, [Row(n, word) for n, word in enumerate(WORDS)])
+    return Spec(
+        {"files": {"path": str(folder), "format": "parquet", "type": ROW}},
+        [Row(n, word) for n, word in enumerate(WORDS)],
+    )
 
 
 def followed_parquet(folder: Path) -> Outside:
@@ -95,12 +105,20 @@ def followed_parquet(folder: Path) -> Outside:
 
 
 def followed_csv(folder: Path) -> Outside:
-    (folder / "log").write_text("n,word\r\n" + "".join(f"{n},{word}\r\n" for n, word in enumerate(WORDS)) + "11,inco")
-    return Spec({"files": {"path": str(folder), "format": "csv", "type": ROW, "follow": True}}, [Row(*r) for r in enumerate(WORDS)], "log")
+    (folder / "log").write_text(
+        "n,word\r\n" + "".join(f"{n},{word}\r\n" for n, word in enumerate(WORDS)) + "11,inco"
+    )
+    return Spec(
+        {"files": {"path": str(folder), "format": "csv", "type": ROW, "follow": True}},
+        [Row(*r) for r in enumerate(WORDS)],
+        "log",
+    )
 
 
 def write_parquet(path: Path, first: int, end: int) -> None:
-    table = pa.table({"n": pa.array(range(first, end), pa.int64()), "word": pa.array(WORDS[first:end], pa.string())})
+    table = pa.table(
+        {"n": pa.array(range(first, end), pa.int64()), "word": pa.array(WORDS[first:end], pa.string())}
+    )
     pq.write_table(table, path, row_group_size=3)
 
 

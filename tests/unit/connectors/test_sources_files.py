@@ -30,20 +30,29 @@ class Reading:
         driver.at_exit.append(self.producer.close)
 
     def follow(self, **offsets: int) -> "Reading":
-        self.producer.follow(Follow(self.fence, FRONT, {Partition(name): Offset(offset) for name, offset in offsets.items()}))
+        self.producer.follow(
+            Follow(self.fence, FRONT, {Partition(name): Offset(offset) for name, offset in offsets.items()})
+        )
         self.producer.pull(Pull(self.fence, FRONT, PLENTY, PLENTY))
         return self
 
     def all(self) -> list[object]:
         self.driver.take(SourceEnded)
-        return [payload for event in self.driver.events if isinstance(event, RecordsArrived) for payload in event.payloads]
+        return [
+            payload
+            for event in self.driver.events
+            if isinstance(event, RecordsArrived)
+            for payload in event.payloads
+        ]
 
     def next(self) -> tuple[str, list[object]]:
         arrived = self.driver.take(RecordsArrived)
         return arrived.partition, list(arrived.payloads)
 
     def read(self, partition: str, first: int, count: int) -> "Reading":
-        self.producer.read(ReadRun(self.fence, FRONT, Entry(Time(9), Partition(partition), Offset(first), count)))
+        self.producer.read(
+            ReadRun(self.fence, FRONT, Entry(Time(9), Partition(partition), Offset(first), count))
+        )
         return self
 
     def failure(self, category: str) -> str:
@@ -58,7 +67,14 @@ def test_documents_come_in_the_byte_order_of_their_names(tmp_path: Path) -> None
         (tmp_path / name).write_text("x")
     with PortDriver() as driver:
         documents = Reading(driver, path=str(tmp_path), pattern="**/*.py").follow().all()
-    assert [document.name for document in documents] == ["Z.py", "a.py", "a/z.py", "b.py", "z/.hidden.py", "é.py"]  # type: ignore[attr-defined]
+    assert [document.name for document in documents] == [
+        "Z.py",
+        "a.py",
+        "a/z.py",
+        "b.py",
+        "z/.hidden.py",
+        "é.py",
+    ]  # type: ignore[attr-defined]
 
 
 def test_several_paths_keep_their_names_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +83,10 @@ def test_several_paths_keep_their_names_apart(tmp_path: Path, monkeypatch: pytes
         Path(folder).mkdir()
         Path(folder, "f").write_text(folder)
     with PortDriver() as driver:
-        assert Reading(driver, paths=["y", "x/f"]).follow().all() == [Document("x/f", "x"), Document("y/f", "y")]
+        assert Reading(driver, paths=["y", "x/f"]).follow().all() == [
+            Document("x/f", "x"),
+            Document("y/f", "y"),
+        ]
 
 
 def test_a_byte_that_is_not_in_the_encoding_is_an_error_item_with_its_place(tmp_path: Path) -> None:
@@ -76,7 +95,9 @@ def test_a_byte_that_is_not_in_the_encoding_is_an_error_item_with_its_place(tmp_
         (document,) = Reading(driver, path=str(tmp_path)).follow().all()
         driver.events.clear()
         lines = Reading(driver, path=str(tmp_path), records="lines").follow().all()
-    expected = ErrorValue("source docs", "UnicodeDecodeError", "a: byte 6 (0xff) is not utf-8: invalid start byte")
+    expected = ErrorValue(
+        "source docs", "UnicodeDecodeError", "a: byte 6 (0xff) is not utf-8: invalid start byte"
+    )
     assert document == expected
     assert lines == ["fine", expected, "fine"]
 
@@ -89,7 +110,12 @@ def test_a_record_beyond_the_limit_is_an_error_item(tmp_path: Path, monkeypatch:
         (document,) = Reading(driver, path=str(tmp_path)).follow().all()
         driver.events.clear()
         lines = Reading(driver, path=str(tmp_path), records="lines").follow().all()
-    assert [getattr(line, "error", line) for line in lines] == ["RecordTooLong", "RecordTooLong", "RecordTooLong", "end"]
+    assert [getattr(line, "error", line) for line in lines] == [
+        "RecordTooLong",
+        "RecordTooLong",
+        "RecordTooLong",
+        "end",
+    ]
     assert document.error == "RecordTooLong"  # type: ignore[attr-defined]
 
 
@@ -215,7 +241,7 @@ def test_a_big_folder_is_read_ahead_within_bounds(tmp_path: Path) -> None:
     assert names == [f"{number:04}" for number in range(2000)]
 
 
-# --- links ---------------------------------------------------------------------------------------------------------------------------
+# --- links --------------------------------------------------------------------------------------------------
 
 
 def watched(tmp_path: Path) -> Path:
@@ -228,7 +254,9 @@ def watched(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_link_that_leaves_the_folder_is_skipped_and_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, follow: bool) -> None:
+def test_a_link_that_leaves_the_folder_is_skipped_and_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, follow: bool
+) -> None:
     folder = watched(tmp_path)
     (folder / "a-link").symlink_to(tmp_path / "secret")
     (folder / "b-link").symlink_to("../secret")

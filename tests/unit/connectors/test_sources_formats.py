@@ -1,4 +1,5 @@
-"""Formats of files sources: what becomes of rows that are bad, of damaged files, and how much memory a big file takes."""
+"""Formats of files sources: what becomes of rows that are bad, of damaged files, and how much memory a big
+file takes."""
 
 import datetime
 import decimal
@@ -58,7 +59,9 @@ def errors(found: list[object]) -> list[object]:
 
 
 def test_json_lines_become_maps_or_instances_and_bad_ones_are_named_with_file_and_row(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text('{"id": 1, "amount": 2, "tags": ["x"]}\n\n{"id": 1\n{"id": "1", "amount": null}\n[1, {"k": null}]\n')
+    (tmp_path / "a").write_text(
+        '{"id": 1, "amount": 2, "tags": ["x"]}\n\n{"id": 1\n{"id": "1", "amount": null}\n[1, {"k": null}]\n'
+    )
     typed = errors(read(tmp_path, format="jsonl", type=ORDER))
     assert typed[0] == Order(1, 2.0, Vector(["x"]))
     assert [str(one).partition(":")[0] for one in typed[1:]] == ["BadRow"] * 3
@@ -76,12 +79,19 @@ def test_csv_values_become_what_the_class_says(tmp_path: Path) -> None:
     assert "row 3" in str(found[2])
     assert "2 values where 3 columns are" in str(found[3])
     assert "multiline: true" in str(found[4])
-    assert read(tmp_path, format="csv", delimiter=";")[0] == Map({"id": "1", "amount": "2.5", "note": 'say "hi";'})
+    assert read(tmp_path, format="csv", delimiter=";")[0] == Map(
+        {"id": "1", "amount": "2.5", "note": 'say "hi";'}
+    )
 
 
 def test_csv_with_newlines_in_quotes_and_without_header(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('1,"two\nlines"\n2,"x"\n')
-    settings: dict[str, object] = {"format": "csv", "header": False, "columns": ["n", "text"], "multiline": True}
+    settings: dict[str, object] = {
+        "format": "csv",
+        "header": False,
+        "columns": ["n", "text"],
+        "multiline": True,
+    }
     rows = [Map({"n": "1", "text": "two\nlines"}), Map({"n": "2", "text": "x"})]
     assert read(tmp_path, **settings) == rows
     assert read(tmp_path, skip=1, **settings) == rows[1:]
@@ -89,12 +99,25 @@ def test_csv_with_newlines_in_quotes_and_without_header(tmp_path: Path) -> None:
 
 def test_parquet_values_become_payloads(tmp_path: Path) -> None:
     day, noon = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
-    row = {"day": day, "at": noon, "price": decimal.Decimal("1.50"), "raw": b"\x00", "list": [1, None], "inner": {"a": [{"b": 2}]}}
+    row = {
+        "day": day,
+        "at": noon,
+        "price": decimal.Decimal("1.50"),
+        "raw": b"\x00",
+        "list": [1, None],
+        "inner": {"a": [{"b": 2}]},
+    }
     table = pa.Table.from_pylist([row])
     table = table.append_column("ns", pa.array([1_000_000_001], pa.timestamp("ns")))
     pq.write_table(table, tmp_path / "a.parquet")
     (found,) = read(tmp_path, format="parquet")
-    wanted = {"day": "2026-01-02", "at": int(noon.timestamp() * 1e6), "price": "1.50", "raw": b"\x00", "list": (1, None)}
+    wanted = {
+        "day": "2026-01-02",
+        "at": int(noon.timestamp() * 1e6),
+        "price": "1.50",
+        "raw": b"\x00",
+        "list": (1, None),
+    }
     assert found == Map({**wanted, "inner": Map({"a": (Map({"b": 2}),)}), "ns": 1_000_000})
     assert read(tmp_path, format="parquet", columns=["day"]) == [Map({"day": "2026-01-02"})]
     with pytest.raises(UserError, match=r"no column dya; it has day, at"):
@@ -110,7 +133,13 @@ def test_rows_of_parquet_that_do_not_fit_the_class_are_named(tmp_path: Path) -> 
 
 def test_damaged_files_are_items_and_the_next_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no parquet")
-    pq.write_table(pa.table({"n": range(3000)}), tmp_path / "b.parquet", row_group_size=1000, compression="none", use_dictionary=False)
+    pq.write_table(
+        pa.table({"n": range(3000)}),
+        tmp_path / "b.parquet",
+        row_group_size=1000,
+        compression="none",
+        use_dictionary=False,
+    )
     data = bytearray((tmp_path / "b.parquet").read_bytes())
     start = pq.ParquetFile(tmp_path / "b.parquet").metadata.row_group(1).column(0).data_page_offset
     data[start : start + 40] = b"\xff" * 40
@@ -140,7 +169,14 @@ def test_memory_is_bounded_by_a_batch_and_not_by_the_file(form: str, tmp_path: P
     text = "x" * 1000
     table = pa.table({"n": pa.array(range(60_000)), "text": pa.array([text + str(n) for n in range(60_000)])})
     if form == "parquet":
-        pq.write_table(table, tmp_path / "a", row_group_size=60_000, use_dictionary=False, compression="none", data_page_size=1 << 16)
+        pq.write_table(
+            table,
+            tmp_path / "a",
+            row_group_size=60_000,
+            use_dictionary=False,
+            compression="none",
+            data_page_size=1 << 16,
+        )
     else:
         (tmp_path / "a").write_text("".join(f'{{"n": {n}, "text": "{text}"}}\n' for n in range(60_000)))
     assert (tmp_path / "a").stat().st_size > 50 << 20
@@ -156,8 +192,12 @@ def test_memory_is_bounded_by_a_batch_and_not_by_the_file(form: str, tmp_path: P
     assert most < 16 << 20
 
 
-@pytest.mark.parametrize("change", [lambda file: file.write_text("line 0\nline"), Path.unlink], ids=["changes", "vanishes"])
-def test_a_file_that_changes_while_it_is_read_is_an_error_that_says_so(change: Callable[[Path], object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change", [lambda file: file.write_text("line 0\nline"), Path.unlink], ids=["changes", "vanishes"]
+)
+def test_a_file_that_changes_while_it_is_read_is_an_error_that_says_so(
+    change: Callable[[Path], object], tmp_path: Path
+) -> None:
     file = tmp_path / "a"
     file.write_text("".join(f"line {n}\n" for n in range(100_000)))
     source = reader(FilesSpec(path=str(tmp_path), records="lines"), "docs", "w")
@@ -192,7 +232,9 @@ def test_followed_whole_files_keep_the_order_of_discovery(tmp_path: Path) -> Non
     write("m.parquet", 1, 2)
     source = reader(settings, "docs", "w")
     source.seek({})
-    assert [(chunk.partition, len(chunk.payloads)) for chunk in source.next(100, PLENTY)] == [("1 m.parquet", 2)]
+    assert [(chunk.partition, len(chunk.payloads)) for chunk in source.next(100, PLENTY)] == [
+        ("1 m.parquet", 2)
+    ]
     write("a.parquet", 3, 4, 5)
     write("z.parquet", 6)
     assert [chunk.partition for chunk in source.next(100, PLENTY)] == ["2 a.parquet", "3 z.parquet"]
@@ -227,5 +269,7 @@ def test_settings_that_do_not_fit_are_errors(settings: dict[str, object], messag
 
 
 def test_a_class_that_is_not_there_is_named() -> None:
-    with pytest.raises(ManifestError, match=r"spec.sources.docs.files.type: 'Odrer': no class .*test_sources_formats:Order"):
+    with pytest.raises(
+        ManifestError, match=r"spec.sources.docs.files.type: 'Odrer': no class .*test_sources_formats:Order"
+    ):
         reader(FilesSpec(path="x", format="jsonl", type="Odrer"), "docs", "spec.sources.docs")

@@ -52,7 +52,9 @@ def test_numbers_leave_at_the_rate_from_where_it_follows() -> None:
     given = []
     for _ in range(5):
         clock.advance(0.1)
-        given.append([payload for event in events if isinstance(event, RecordsArrived) for payload in event.payloads])
+        given.append(
+            [payload for event in events if isinstance(event, RecordsArrived) for payload in event.payloads]
+        )
         events.clear()
     assert [payload for payloads in given for payload in payloads] == [100, 101, 102, 103, 104, 105]
     assert all(len(payloads) <= 2 for payloads in given)

@@ -1,4 +1,5 @@
-"""Globs match what the regular expression of the same meaning matches, in as many steps as the name has characters."""
+"""Globs match what the regular expression of the same meaning matches, in as many steps as the name has
+characters."""
 
 import re
 from random import Random
@@ -12,7 +13,8 @@ from flamestream.connectors.sources import describe
 from flamestream.model.errors import ManifestError
 
 PARTS = {
-    "**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "a": "a", "b": "b", "/": "/", ".": r"\.", "[ab]": "[ab]", "[!a]": "[^a]",
+    "**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]", "a": "a", "b": "b", "/": "/", ".": r"\.",
+    "[ab]": "[ab]", "[!a]": "[^a]",
 }  # fmt: skip
 
 
@@ -29,9 +31,12 @@ def test_a_name_matches_if_the_regular_expression_says_so(seed: int) -> None:
         assert glob.matches(name) == (expected.fullmatch(name) is not None), (pattern, name)
 
 
-@pytest.mark.parametrize("pattern", ["**a" * 30 + "b", "*a" * 30 + "b", "**/a*" * 20 + "b", "?**" * 40 + "b", "[ab]**" * 30 + "c"])
+@pytest.mark.parametrize(
+    "pattern", ["**a" * 30 + "b", "*a" * 30 + "b", "**/a*" * 20 + "b", "?**" * 40 + "b", "[ab]**" * 30 + "c"]
+)
 def test_a_name_that_a_producer_chose_takes_a_step_a_character(pattern: str) -> None:
-    """With a regular expression such a name takes longer than anybody waits, and this test does not come back."""
+    """With a regular expression such a name takes longer than anybody waits, and this test does not come
+    back."""
     glob = Glob(pattern)
     assert not glob.matches("a" * 10_000)
     assert not glob.matches("a/" * 5_000)
@@ -44,7 +49,9 @@ def test_what_is_remembered_is_bounded() -> None:
     assert len(glob._steps) <= REMEMBERED
 
 
-@pytest.mark.parametrize(("pattern", "said"), [("a[z-a]", "no class of characters"), ("*" * 1025, "at most 1024 characters")])
+@pytest.mark.parametrize(
+    ("pattern", "said"), [("a[z-a]", "no class of characters"), ("*" * 1025, "at most 1024 characters")]
+)
 def test_a_pattern_that_is_none_is_an_error_of_the_manifest(pattern: str, said: str) -> None:
     with pytest.raises(ManifestError, match=said):
         describe({"files": {"path": "x", "pattern": pattern}}, "spec.sources.docs")

@@ -33,7 +33,11 @@ def records(path: Path, source: dict[str, Any]) -> list[Any]:
     spec = standing_in(str(path), sources.settings_of(source).gives())
     reading = Reading.of(FilesSpec(**spec["files"]), "s", "")
     place = reading.place()
-    return [record.payload for file in place.listing(settled_only=True) for record in reading.form().records(place, file, Mark(0, 0))][:ALL]
+    return [
+        record.payload
+        for file in place.listing(settled_only=True)
+        for record in reading.form().records(place, file, Mark(0, 0))
+    ][:ALL]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +47,16 @@ def records(path: Path, source: dict[str, Any]) -> list[Any]:
         (SALES, {"files": {"path": "in", "format": "csv"}}, fs.Map({"shop": "north", "cents": 1})),
         (SALES, {"files": {"path": "in", "format": "parquet", "tuples": True}}, ("north", 1)),
         (SALES, {"files": {"path": "in", "format": "parquet", "tuples": True, "columns": ["cents"]}}, 1),
-        (SALES, {"postgres": {"dsn": "", "table": "t", "key": "id", "columns": ["cents", "shop"]}}, (1, "north")),
-        (SALES, {"kafka": {"brokers": "b", "topic": "t", "value": "json"}}, fs.Map({"shop": "north", "cents": 1})),
+        (
+            SALES,
+            {"postgres": {"dsn": "", "table": "t", "key": "id", "columns": ["cents", "shop"]}},
+            (1, "north"),
+        ),
+        (
+            SALES,
+            {"kafka": {"brokers": "b", "topic": "t", "value": "json"}},
+            fs.Map({"shop": "north", "cents": 1}),
+        ),
         (SALES, {"redis": {"url": "redis://h", "key": "k"}}, fs.Map({"shop": "north", "cents": 1})),
         ({"name": ["a.txt"], "text": ["to be"]}, {"files": {"path": "in"}}, Document("a.txt", "to be")),
         ({"line": ["to be"]}, {"files": {"path": "in", "records": "lines"}}, "to be"),
@@ -53,7 +65,9 @@ def records(path: Path, source: dict[str, Any]) -> list[Any]:
         ({"a": [1], "b": [2]}, {"socket": {"address": "h:1"}}, (1, 2)),
     ],
 )
-def test_a_row_becomes_what_the_source_gives(tmp_path: Path, columns: dict[str, list[Any]], source: dict[str, Any], first: Any) -> None:
+def test_a_row_becomes_what_the_source_gives(
+    tmp_path: Path, columns: dict[str, list[Any]], source: dict[str, Any], first: Any
+) -> None:
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     found = records(tmp_path, source)[0]
     assert (type(found), found) == (type(first), first)

@@ -28,7 +28,9 @@ def written(folder: Path, texts: list[str], *, packed: bool = False) -> list[Fou
         file.unlink()
     for number, text in enumerate(texts):
         data = text.encode("latin-1")
-        (folder / f"{number}.txt{'.gz' if packed else ''}").write_bytes(gzip.compress(data) if packed else data)
+        (folder / f"{number}.txt{'.gz' if packed else ''}").write_bytes(
+            gzip.compress(data) if packed else data
+        )
     return LocalFiles([Place(str(folder), "")], "**/*").listing(settled_only=False)
 
 
@@ -59,21 +61,30 @@ ROWS: list[dict[str, Any]] = [
 
 @given(TEXTS, st.sampled_from(ROWS), st.booleans(), st.integers(1, 3), st.integers(1, 2000))
 def test_files_are_the_same_wherever_the_list_is_cut(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], fields: dict[str, Any], packed: bool, length: int, size: int
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    fields: dict[str, Any],
+    packed: bool,
+    length: int,
+    size: int,
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "files"
     written(folder, texts, packed=packed)
     same_in_pieces({"path": str(folder), **fields}, length, size)
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.booleans(), st.integers(1, 4), st.integers(1, 5))
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=3), st.booleans(), st.integers(1, 4), st.integers(1, 5)
+)
 def test_rows_of_parquet_are_the_same_wherever_a_file_is_cut(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], tuples: bool, length: int, rows: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "parquet"
     written(folder, [])
     for number, size in enumerate(sizes):
-        table = pa.table({"n": pa.array(range(size), pa.int64()), "word": pa.array(list("abcdefghi")[:size], pa.string())})
+        table = pa.table(
+            {"n": pa.array(range(size), pa.int64()), "word": pa.array(list("abcdefghi")[:size], pa.string())}
+        )
         pq.write_table(table, folder / f"{number}.parquet", row_group_size=3)
     (folder / "damaged.parquet").write_bytes(b"PAR1 no more")
     same_in_pieces({"path": str(folder), "format": "parquet", "tuples": tuples}, length, rows)
@@ -82,16 +93,22 @@ def test_rows_of_parquet_are_the_same_wherever_a_file_is_cut(
 @given(st.integers(0, 40), st.integers(1, 7), st.integers(1, 9))
 def test_numbers_are_the_same_wherever_they_are_cut(count: int, length: int, size: int) -> None:
     stamps, expected = Stamps(FRONT, length), itself({"generator": {"count": count}}, length)
-    assert [item for piece in numbers_in_pieces(stamps, count, None, size) for item in metas(piece.runs())] == expected
+    assert [
+        item for piece in numbers_in_pieces(stamps, count, None, size) for item in metas(piece.runs())
+    ] == expected
     assert windowed(Planner({FRONT: NumberWindow(stamps, count, None, None)}, 3)) == expected
 
 
 def test_sources_are_cut_at_one_time_together() -> None:
     fronts = {FrontId(0): 30, FrontId(2): 7}
-    planner = Planner({front: NumberWindow(Stamps(front, 2), count, None, None) for front, count in fronts.items()}, 4)
+    planner = Planner(
+        {front: NumberWindow(Stamps(front, 2), count, None, None) for front, count in fronts.items()}, 4
+    )
     cut, newest = planner.begin(), b""
     while (following := planner.next(cut)) != cut:
-        items = sorted(item for piece, _ in planner.pieces(cut, following.time).values() for item in metas(piece.runs()))
+        items = sorted(
+            item for piece, _ in planner.pieces(cut, following.time).values() for item in metas(piece.runs())
+        )
         assert items and items[0][0] > newest
         cut, newest = following, items[-1][0]
     assert cut.time == planner.end() and [position[0] for position in cut.positions.values()] == [30, 7]

@@ -1,4 +1,5 @@
-"""A row or an entry that is longer than a record may be is an error item, as in every other source: no frame could carry it."""
+"""A row or an entry that is longer than a record may be is an error item, as in every other source: no frame
+could carry it."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,9 @@ def test_a_row_of_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_entry_of_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_stream, "MAX_RECORD", 100)
     reader = RedisReader(SERVER, Stream("s", ["a"], False, 0, True), "entries")
-    short, long = reader._chunk([[b"5-0", [b"a", b"x" * 99]], [b"5-1", [b"a", b"x", b"b", b"y" * 98]]]).payloads
+    short, long = reader._chunk(
+        [[b"5-0", [b"a", b"x" * 99]], [b"5-1", [b"a", b"x", b"b", b"y" * 98]]]
+    ).payloads
     assert short == "x" * 99
     assert isinstance(long, ErrorValue) and (long.function, long.error) == ("source entries", "RecordTooLong")
     assert "entry 5-1: it has more than 100 bytes" in long.message

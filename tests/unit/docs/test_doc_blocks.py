@@ -1,4 +1,5 @@
-"""Every code block of the docs is what the product takes: parsed, checked or executed; those that need nothing else are run elsewhere."""
+"""Every code block of the docs is what the product takes: parsed, checked or executed; those that need
+nothing else are run elsewhere."""
 
 import ast
 import re
@@ -25,8 +26,8 @@ from support.docs.doc_table import CODE, JOB, LINES, OBJECT, PART, ROWS, STUB
 
 BLOCKS = {block.name: block for block in blocks()}
 OUTSIDE = (
-    "docker", "helm", "kind", "kubectl", "echo", "export", "tail", "psql", "redis-cli", "kafka-console-consumer.sh",
-    "kafka-console-producer.sh",
+    "docker", "helm", "kind", "kubectl", "echo", "export", "tail", "psql", "redis-cli",
+    "kafka-console-consumer.sh", "kafka-console-producer.sh",
 )  # fmt: skip
 """Programs that are not ours."""
 
@@ -42,7 +43,7 @@ def test_every_block_has_a_row_and_every_row_a_block() -> None:
     assert not ROWS.keys() - BLOCKS.keys(), "these rows have no block"
 
 
-# --- commands -----------------------------------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------
 
 
 @of(LINES)
@@ -71,9 +72,9 @@ def check_command(words: list[str]) -> None:
             for target in (word for word in rest if "=" not in word):
                 assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make has no target {target}"
         case ["python", "benchmarks", name, *_]:
-            assert name in ("report", "suite") or (REPOSITORY / "benchmarks" / "figures" / f"{name}.py").exists(), (
-                f"there is no figure {name}"
-            )
+            assert (
+                name in ("report", "suite") or (REPOSITORY / "benchmarks" / "figures" / f"{name}.py").exists()
+            ), f"there is no figure {name}"
         case ["pytest" | "python", *rest]:
             for file in (word for word in rest if "/" in word and not word.startswith("-")):
                 assert (REPOSITORY / file).exists(), f"{file} is not there"
@@ -90,7 +91,7 @@ def parsed(app: typer.Typer, words: list[str]) -> None:
     command.make_context(command.name, list(words))
 
 
-# --- manifests ----------------------------------------------------------------------------------------------------------------------
+# --- manifests ----------------------------------------------------------------------------------------------
 
 WHOLE = {
     "application": {"file": "app.py", "graph": "graph"},
@@ -106,7 +107,9 @@ def test_whole_manifests_are_jobs_that_can_run(name: str, tmp_path: Path) -> Non
     application = str(yaml.safe_load(manifest.text)["spec"]["application"]["file"])
     code = next((block.text for block in page if block.text.startswith(f"# {application}")), None)
     found = [
-        folder / application for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks" / "jobs") if (folder / application).exists()
+        folder / application
+        for folder in (REPOSITORY / "examples", REPOSITORY / "benchmarks" / "jobs")
+        if (folder / application).exists()
     ]
     own = f"doc_{BLOCKS[name].file.removesuffix('.md')}_{application}"  # a process loads a module once
     (tmp_path / own).write_text(code if code is not None else found[0].read_text())
@@ -137,7 +140,12 @@ def lines_of(block: Block) -> list[str]:
 
 
 def read(spec: dict[str, Any]) -> Job:
-    document = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "docs"}, "spec": spec}
+    document = {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": {"name": "docs"},
+        "spec": spec,
+    }
     return parse_job(yaml.safe_dump(document), "job.yaml")
 
 
@@ -157,16 +165,23 @@ def test_kubernetes_objects_are_taken(name: str) -> None:
                 raise AssertionError(f"there is no kind {other}")
 
 
-# --- Python -------------------------------------------------------------------------------------------------------------------------
+# --- Python -------------------------------------------------------------------------------------------------
 
 
 @of(STUB)
 def test_shown_classes_have_what_is_shown(name: str) -> None:
     """Each public name in the body of a class, and each parameter of its methods."""
-    text = re.sub(r"^(    def [^#\n]*\) -> [^:#\n]*?)\s*(#[^\n]*)?$", r"\1: ...", BLOCKS[name].text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^(    def [^#\n]*\) -> [^:#\n]*?)\s*(#[^\n]*)?$", r"\1: ...", BLOCKS[name].text, flags=re.MULTILINE
+    )
     there = REPOSITORY / ROWS[name][1]
     files = sorted(there.rglob("*.py")) if there.is_dir() else [there]
-    real = {cls.name: cls for file in files for cls in ast.walk(ast.parse(file.read_text())) if isinstance(cls, ast.ClassDef)}
+    real = {
+        cls.name: cls
+        for file in files
+        for cls in ast.walk(ast.parse(file.read_text()))
+        if isinstance(cls, ast.ClassDef)
+    }
     for shown in (node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)):
         assert shown.name in real, f"there is no class {shown.name}"
         assert members(shown) <= members(real[shown.name]), members(shown) - members(real[shown.name])
@@ -182,9 +197,13 @@ def members(cls: ast.ClassDef) -> set[str]:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 found.add(name)
             case ast.Assign(targets=targets):
-                found |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+                found |= {
+                    each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)
+                }
     inside = [node for node in ast.walk(cls) if isinstance(node, ast.Assign)]
-    return found | {each.attr for node in inside for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return found | {
+        each.attr for node in inside for each in ast.walk(node) if isinstance(each, ast.Attribute)
+    }
 
 
 AROUND = {"functions.md": "turnover.py"}
@@ -203,4 +222,7 @@ def test_python_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         space["graph"] = type(space["graph"])("docs")
     before = dict(space)
     exec(compile(block.text, block.file, "exec"), space)  # noqa: S102
-    assert {key for key, value in space.items() if before.get(key) is not value} - {"__builtins__", "annotations"}, "it makes something"
+    assert {key for key, value in space.items() if before.get(key) is not value} - {
+        "__builtins__",
+        "annotations",
+    }, "it makes something"

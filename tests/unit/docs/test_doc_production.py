@@ -1,4 +1,5 @@
-"""What how-to/production.md shows to copy is taken by who reads it: chart, operator, metrics, the rights of a store."""
+"""What how-to/production.md shows to copy is taken by who reads it: chart, operator, metrics, the rights of a
+store."""
 
 import json
 import re
@@ -33,9 +34,14 @@ JOB = parse_job(yaml.safe_dump(shows("kind: FlameStreamJob\n")), "job.yaml")
 def test_the_chart_takes_the_values() -> None:
     objects = [each for each in yaml.safe_load_all(helm.rendered(VALUES)) if each]
     (operator,) = [each for each in objects if each["kind"] == "Deployment"]
-    environment = {each["name"]: each.get("value") for each in operator["spec"]["template"]["spec"]["containers"][0]["env"]}
+    environment = {
+        each["name"]: each.get("value")
+        for each in operator["spec"]["template"]["spec"]["containers"][0]["env"]
+    }
     assert environment["FLAMESTREAM_WATCH"] == "streams"
-    assert {each["kind"] for each in objects} >= {"ServiceMonitor"} and "StatefulSet" not in {each["kind"] for each in objects}
+    assert {each["kind"] for each in objects} >= {"ServiceMonitor"} and "StatefulSet" not in {
+        each["kind"] for each in objects
+    }
 
 
 def test_the_operator_takes_the_job_under_these_values() -> None:
@@ -53,8 +59,14 @@ def test_the_operator_takes_the_job_under_these_values() -> None:
 def test_the_rights_are_those_of_the_job_s_store() -> None:
     bucket, prefix, _ = parsed_s3(JOB.spec.checkpoint.store, "store")
     objects, listing = RIGHTS["Statement"]
-    assert sorted(objects["Action"]) == ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"] and listing["Action"] == "s3:ListBucket"
-    assert objects["Resource"] == f"arn:aws:s3:::{bucket}/{prefix}/*" and listing["Resource"] == f"arn:aws:s3:::{bucket}"
+    assert (
+        sorted(objects["Action"]) == ["s3:DeleteObject", "s3:GetObject", "s3:PutObject"]
+        and listing["Action"] == "s3:ListBucket"
+    )
+    assert (
+        objects["Resource"] == f"arn:aws:s3:::{bucket}/{prefix}/*"
+        and listing["Resource"] == f"arn:aws:s3:::{bucket}"
+    )
     assert listing["Condition"]["StringLike"]["s3:prefix"] == [prefix, f"{prefix}/*"]
 
 

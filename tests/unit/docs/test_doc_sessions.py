@@ -1,4 +1,5 @@
-"""Python as it is typed on a page gives what stands there, and a picture of a graph is what `flamestream plan` draws of it."""
+"""Python as it is typed on a page gives what stands there, and a picture of a graph is what `flamestream
+plan` draws of it."""
 
 import doctest
 from typing import Any

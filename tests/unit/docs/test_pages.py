@@ -1,4 +1,5 @@
-"""The pages hold together: what is made from the code is current, every link leads somewhere, and the site shows every page."""
+"""The pages hold together: what is made from the code is current, every link leads somewhere, and the site
+shows every page."""
 
 import re
 import subprocess
@@ -11,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(
+    DOCS.rglob("*.md")
+)
 LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 sys.path.append(str(ROOT / "scripts"))
 
@@ -38,7 +41,9 @@ def broken(page: Path, text: str) -> Iterator[str]:
     for link in LINK.findall(text):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        if not re.match(r"[a-z]+:", link) and not (target.exists() and (not anchor or anchor in anchors(target))):
+        if not re.match(r"[a-z]+:", link) and not (
+            target.exists() and (not anchor or anchor in anchors(target))
+        ):
             yield link
 
 
@@ -51,7 +56,9 @@ def anchors(page: Path) -> set[str]:
 
 def test_the_site_shows_every_page() -> None:
     """All but decisions stand in its menu; those are on a page of their own."""
-    menu = set(re.findall(r"[\w-]+(?:/[\w-]+)*\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]))
+    menu = set(
+        re.findall(r"[\w-]+(?:/[\w-]+)*\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2])
+    )
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md") if not re.match(r"\d", page.name)}
     assert menu == there
 
@@ -65,7 +72,13 @@ def test_no_two_decisions_have_one_number() -> None:
 
 
 def test_a_decision_that_is_named_is_there() -> None:
-    listed = subprocess.run(["git", "grep", "-hoE", "[Dd]ecisions? [0-9]{3}"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "grep", "-hoE", "[Dd]ecisions? [0-9]{3}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     named = {mention[-3:] for mention in listed.stdout.splitlines()}
     assert "006" in named
     assert named <= set(DECISIONS.values())

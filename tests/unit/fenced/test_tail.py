@@ -35,7 +35,10 @@ class Folder:
 def bundle(slot: int, sequence: int, items: int) -> Bundle:
     metas = [sequence.to_bytes(9, "big") + bytes([slot, number]) for number in range(items)]
     return Bundle(
-        Slot(slot), SequenceNumber(sequence), metas[-1], encode_items([(meta, f"{slot}/{sequence}/{meta[-1]}") for meta in metas])
+        Slot(slot),
+        SequenceNumber(sequence),
+        metas[-1],
+        encode_items([(meta, f"{slot}/{sequence}/{meta[-1]}") for meta in metas]),
     )
 
 
@@ -80,7 +83,9 @@ def history(root: Path, driver: PortDriver, rng: random.Random, tail: Tail) -> l
             chosen = rng.sample(slots[place::2], rng.randrange(1, 3))
             for slot in chosen:
                 sequences[slot] += 1
-            workers[place].deliver(fence(attempt), *(bundle(slot, sequences[slot], rng.randrange(1, 4)) for slot in chosen))
+            workers[place].deliver(
+                fence(attempt), *(bundle(slot, sequences[slot], rng.randrange(1, 4)) for slot in chosen)
+            )
             if rng.random() < 0.5:
                 seen += tail.next(rng.randrange(1, 6))
     return seen
@@ -113,10 +118,14 @@ def test_from_the_end_only_what_comes_later(tmp_path: Path) -> None:
         tail = Tail(tmp_path / "out", Cursor())
         tail.to_the_end()
         worker.deliver(fence(1), bundle(0, 2, 1))
-        assert [item.payload for item in Tail(tmp_path / "out", Cursor.parse(tail.cursor)).next(9)] == ["0/2/0"]
+        assert [item.payload for item in Tail(tmp_path / "out", Cursor.parse(tail.cursor)).next(9)] == [
+            "0/2/0"
+        ]
 
 
-def test_the_end_is_found_without_reading_what_lies_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_is_found_without_reading_what_lies_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder only grows, and whoever asks a port may ask for its end again and again."""
     root, starts = tmp_path / "out", list[int]()
     with PortDriver() as driver:
@@ -127,18 +136,25 @@ def test_the_end_is_found_without_reading_what_lies_before_it(tmp_path: Path, mo
                 worker.deliver(fence(attempt), bundle(0, 3 * attempt - 3 + sequence, 2))
         at = Cursor()
         monkeypatch.setattr(tail_module, "scan", None)
-        monkeypatch.setattr(tail_module, "end_of", lambda file, start: (starts.append(start), end_of(file, start))[1])
+        monkeypatch.setattr(
+            tail_module, "end_of", lambda file, start: (starts.append(start), end_of(file, start))[1]
+        )
         Tail(root, at).to_the_end()
         Tail(root, at).to_the_end()
         monkeypatch.undo()
-        assert starts[0] == 0 < starts[1] == next(root.glob("attempt-2-*")).stat().st_size, "only what is new is looked at"
+        assert starts[0] == 0 < starts[1] == next(root.glob("attempt-2-*")).stat().st_size, (
+            "only what is new is looked at"
+        )
         assert Tail(root, at.copy()).next(9) == []
         worker.deliver(fence(2), bundle(0, 7, 1))
         with next(root.glob("attempt-2-*")).open("ab") as torn:
             torn.write(b"\0\0\0\x10half")
         assert [item.payload for item in Tail(root, at.copy()).next(9)] == ["0/7/0"]
         Tail(root, at).to_the_end()
-        assert max(place.start for place in at.places.values()) == next(root.glob("attempt-2-*")).stat().st_size - 8
+        assert (
+            max(place.start for place in at.places.values())
+            == next(root.glob("attempt-2-*")).stat().st_size - 8
+        )
 
 
 def test_an_end_in_the_middle_of_a_takeover_loses_nothing_that_counts_again(tmp_path: Path) -> None:
@@ -167,7 +183,9 @@ def test_what_a_takeover_has_not_decided_waits(tmp_path: Path) -> None:
         assert [item.payload for item in tail.next(9)] == ["0/1/0"]
 
 
-@pytest.mark.parametrize("text", ["x", "1", "1.1/w", "1.1/../../etc@1", "1.1/w-0@x", "1.1/w-0@1+", "9" * 400 + ".1", "1.1\n"])
+@pytest.mark.parametrize(
+    "text", ["x", "1", "1.1/w", "1.1/../../etc@1", "1.1/w-0@x", "1.1/w-0@1+", "9" * 400 + ".1", "1.1\n"]
+)
 def test_what_is_no_cursor_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="is not a cursor"):
         Cursor.parse(text)

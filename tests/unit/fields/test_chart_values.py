@@ -41,11 +41,18 @@ ROWS = [
     Row("operator.affinity", {"nodeAffinity": {}}),
     Row("operator.podAnnotations", {"team": "x"}),
     Row("zookeeper.servers", "zk:2181"),
-    Row("zookeeper.enabled", False, refused="name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled"),
+    Row(
+        "zookeeper.enabled", False, refused="name a ZooKeeper in zookeeper.servers, or set zookeeper.enabled"
+    ),
     Row("zookeeper.loginSecret", "mine"),
     Row("zookeeper.tls.enabled", False),
     Row("zookeeper.tls.secret", "mine"),
-    Row("zookeeper.tls.secret", "", given={"zookeeper.servers": "zk:2181"}, refused="name the Secret with the authority of your servers'"),
+    Row(
+        "zookeeper.tls.secret",
+        "",
+        given={"zookeeper.servers": "zk:2181"},
+        refused="name the Secret with the authority of your servers'",
+    ),
     Row("zookeeper.journalRoom", "7Mi"),
     Row("zookeeper.storage", "7Gi"),
     Row("zookeeper.storageClass", "fast"),
@@ -80,7 +87,12 @@ ROWS = [
     Row("metrics.readers", [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]),
     Row("metrics.service", False),
     Row("metrics.serviceMonitor", True),
-    Row("metrics.serviceMonitor", True, given={"metrics.service": False}, refused="metrics.serviceMonitor reads the Service"),
+    Row(
+        "metrics.serviceMonitor",
+        True,
+        given={"metrics.service": False},
+        refused="metrics.serviceMonitor reads the Service",
+    ),
     Row("operator.replica", 3, refused="additional properties 'replica' not allowed"),
 ]
 
@@ -108,7 +120,9 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
 def test_a_change_of_a_value_is_seen(row: Row) -> None:
     before, after = row.documents(SAME)
     assert helm.rendered(before) != helm.rendered(after)
-    assert [each for each in yaml.safe_load_all(helm.rendered(after)) if each is not None and "kind" not in each] == []
+    assert [
+        each for each in yaml.safe_load_all(helm.rendered(after)) if each is not None and "kind" not in each
+    ] == []
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.refused], ids=str)
@@ -127,13 +141,17 @@ def test_the_chart_makes_a_login_of_its_own_unless_one_is_named() -> None:
     volumes = [volume for pod in pods for volume in pod["spec"]["volumes"] if volume.get("secret")]
     names = [volume["secret"]["secretName"] for volume in volumes]
     assert names.count(secret["metadata"]["name"]) == len(pods) == 2
-    assert len({pod["metadata"]["annotations"]["flamestream.dev/login"] for pod in pods}) == 1, "of one rendering"
+    assert len({pod["metadata"]["annotations"]["flamestream.dev/login"] for pod in pods}) == 1, (
+        "of one rendering"
+    )
     assert password not in helm.rendered({})
     named = list(yaml.safe_load_all(helm.rendered(SAME)))
     assert not [thing for thing in named if thing is not None and thing["kind"] == "Secret"]
 
 
-def test_the_chart_makes_an_authority_and_the_key_of_its_server_and_shows_the_operator_that_authority_alone(tmp_path: Path) -> None:
+def test_the_chart_makes_an_authority_and_the_key_of_its_server_and_shows_the_operator_that_authority_alone(
+    tmp_path: Path,
+) -> None:
     things = [thing for thing in yaml.safe_load_all(helm.rendered({})) if thing is not None]
     (secret,) = [thing for thing in things if thing["kind"] == "Secret" and "tls.key" in thing["data"]]
     given = {name: base64.b64decode(text) for name, text in secret["data"].items()}
@@ -141,16 +159,24 @@ def test_the_chart_makes_an_authority_and_the_key_of_its_server_and_shows_the_op
     (zookeeper,) = [thing["spec"]["template"] for thing in things if thing["kind"] == "StatefulSet"]
     told = {each["name"]: each.get("value", "") for each in operator["spec"]["containers"][0]["env"]}
     (shown,) = [
-        each["secret"] for each in operator["spec"]["volumes"] if each.get("secret", {}).get("secretName") == "release-zookeeper-tls"
+        each["secret"]
+        for each in operator["spec"]["volumes"]
+        if each.get("secret", {}).get("secretName") == "release-zookeeper-tls"
     ]
     assert shown["items"] == [{"key": "ca.crt", "path": "ca.crt"}]
-    (mount,) = [each for each in operator["spec"]["containers"][0]["volumeMounts"] if each["name"] == "authority"]
+    (mount,) = [
+        each for each in operator["spec"]["containers"][0]["volumeMounts"] if each["name"] == "authority"
+    ]
     assert told["FLAMESTREAM_ZOOKEEPER_AUTHORITY"] == f"{mount['mountPath']}/ca.crt"
-    assert len({each["metadata"]["annotations"]["flamestream.dev/tls"] for each in (operator, zookeeper)}) == 1, "of one rendering"
+    assert (
+        len({each["metadata"]["annotations"]["flamestream.dev/tls"] for each in (operator, zookeeper)}) == 1
+    ), "of one rendering"
     for name, content in given.items():
         (tmp_path / name).write_bytes(content)
     command(tmp_path, tmp_path, "operator:secret", tls=tmp_path)  # reads the key as the chart's server does
-    _shake_hands(trusting(given["ca.crt"].decode()), tmp_path, told["FLAMESTREAM_ZOOKEEPER"].rpartition(":")[0])
+    _shake_hands(
+        trusting(given["ca.crt"].decode()), tmp_path, told["FLAMESTREAM_ZOOKEEPER"].rpartition(":")[0]
+    )
 
 
 def _shake_hands(client: ssl.SSLContext, server: Path, name: str) -> None:
@@ -158,7 +184,10 @@ def _shake_hands(client: ssl.SSLContext, server: Path, name: str) -> None:
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(server / "tls.crt", server / "tls.key")
     here, there = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = [client.wrap_bio(here, there, server_hostname=name), serving.wrap_bio(there, here, server_side=True)]
+    ends = [
+        client.wrap_bio(here, there, server_hostname=name),
+        serving.wrap_bio(there, here, server_side=True),
+    ]
     while ends:
         with suppress(ssl.SSLWantReadError):
             ends[0].do_handshake()
@@ -173,26 +202,48 @@ def test_without_tls_nobody_is_told_of_an_authority() -> None:
 
 
 def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() -> None:
-    values = {**SAME, "operator": {"watchNamespaces": ["one", "two"]}, "s3": {"enabled": True, "secretKey": "x"}}
-    policies = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None and thing["kind"] == "NetworkPolicy"]
+    values = {
+        **SAME,
+        "operator": {"watchNamespaces": ["one", "two"]},
+        "s3": {"enabled": True, "secretKey": "x"},
+    }
+    policies = [
+        thing
+        for thing in yaml.safe_load_all(helm.rendered(values))
+        if thing is not None and thing["kind"] == "NetworkPolicy"
+    ]
     assert len(policies) == 3
     selectors = [
-        peer["namespaceSelector"] for policy in policies for rule in policy["spec"]["ingress"] for peer in rule.get("from", [])
+        peer["namespaceSelector"] for policy in policies for rule in policy["spec"]["ingress"] for peer
+            in rule.get("from", [])
         if "namespaceSelector" in peer
     ]  # fmt: skip
-    only = {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}]}
+    only = {
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}
+        ]
+    }
     assert selectors == [only] * len(selectors) and len(selectors) == 4
 
 
-def test_who_may_read_the_figures_is_bound_by_name_and_prometheus_shows_an_account_that_may_nothing_else() -> None:
+def test_who_may_read_the_figures_is_bound_by_name_and_prometheus_shows_an_account_that_may_nothing_else() -> (
+    None
+):
     readers = [{"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}]
     values = {**SAME, "metrics": {"readers": readers, "serviceMonitor": True}}
     things = [thing for thing in yaml.safe_load_all(helm.rendered(values)) if thing is not None]
-    (role,) = [thing for thing in things if thing["kind"] == "ClusterRole" and thing["metadata"]["name"] == "release-metrics"]
+    (role,) = [
+        thing
+        for thing in things
+        if thing["kind"] == "ClusterRole" and thing["metadata"]["name"] == "release-metrics"
+    ]
     assert role["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     bindings = [thing for thing in things if "subjects" in thing]
     account = {"kind": "ServiceAccount", "name": "release-metrics", "namespace": "space"}
     (mine,) = [thing for thing in bindings if account in thing["subjects"]]
     assert mine["subjects"] == [*readers, account] and mine["roleRef"]["name"] == "release-metrics"
     (monitor,) = [thing for thing in things if thing["kind"] == "ServiceMonitor"]
-    assert monitor["spec"]["endpoints"][0]["authorization"]["credentials"] == {"name": "release-metrics", "key": "token"}
+    assert monitor["spec"]["endpoints"][0]["authorization"]["credentials"] == {
+        "name": "release-metrics",
+        "key": "token",
+    }

@@ -1,4 +1,5 @@
-"""Every setting of every source and sink has an effect, or is refused: a row a setting, and a row a value of each enumeration."""
+"""Every setting of every source and sink has an effect, or is refused: a row a setting, and a row a value of
+each enumeration."""
 
 import gzip
 from collections.abc import Iterator
@@ -66,7 +67,8 @@ class Loose(Tape):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """`a` and `b` have a text each, with a letter that encodings differ in; beside them CSV, JSON lines and Parquet."""
+    """`a` and `b` have a text each, with a letter that encodings differ in; beside them CSV, JSON lines and
+    Parquet."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "one.txt").write_bytes(f"{name} é\nzwei\n".encode())
@@ -86,7 +88,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rows(kind: str, least: dict[str, Any], *of: tuple[Any, ...]) -> list[Row]:
-    """Of one kind: (setting, value, view, further settings), or a sentence with a blank in place of the view."""
+    """Of one kind: (setting, value, view, further settings), or a sentence with a blank in place of the
+    view."""
     made = []
     for name, value, sees, *given in of:
         further = {f"{kind}.{key}": each for key, each in {**least, **(given[0] if given else {})}.items()}
@@ -293,8 +296,12 @@ def every(kinds: dict[str, Any]) -> Iterator[Leaf]:
         yield from leaves(kind, f"{name}.")
 
 
-@pytest.mark.parametrize(("kinds", "table"), [(source_kinds(), SOURCES), (sink_kinds(), SINKS)], ids=["sources", "sinks"])
-def test_every_setting_and_every_value_of_an_enumeration_has_a_row(kinds: dict[str, Any], table: list[Row]) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "table"), [(source_kinds(), SOURCES), (sink_kinds(), SINKS)], ids=["sources", "sinks"]
+)
+def test_every_setting_and_every_value_of_an_enumeration_has_a_row(
+    kinds: dict[str, Any], table: list[Row]
+) -> None:
     assert uncovered(every(kinds), table) == []
 
 
@@ -323,12 +330,18 @@ def specs(row: Row, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return in_folder(before, folder), in_folder(after, folder)
 
 
-SEEN = [(part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if not row.refused]
-REFUSED = [(part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if row.refused]
+SEEN = [
+    (part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if not row.refused
+]
+REFUSED = [
+    (part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if row.refused
+]
 
 
 @pytest.mark.parametrize(("part", "row"), SEEN, ids=str)
-def test_a_change_of_a_setting_is_seen(part: str, row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_a_setting_is_seen(
+    part: str, row: Row, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, after = specs(row, folder)
     told = viewed(row.sees, before, folder, monkeypatch)
     assert told == viewed(row.sees, before, folder, monkeypatch), "what is compared must not differ by itself"

@@ -1,4 +1,5 @@
-"""The CRDs have every field that the structs have, and nothing else: what is written is known to `kubectl explain`."""
+"""The CRDs have every field that the structs have, and nothing else: what is written is known to `kubectl
+explain`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,7 +31,9 @@ def properties(schema: dict[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("struct", "definition"), [(DrillSpec, definitions.drill()), (SnapshotSpec, definitions.snapshot())], ids=["drill", "snapshot"]
+    ("struct", "definition"),
+    [(DrillSpec, definitions.drill()), (SnapshotSpec, definitions.snapshot())],
+    ids=["drill", "snapshot"],
 )
 def test_a_crd_has_the_fields_of_its_struct(struct: type[Any], definition: dict[str, Any]) -> None:
     assert set(properties(schema_of(definition, "spec"))) == {leaf.path for leaf in leaves(struct)}
@@ -38,20 +41,27 @@ def test_a_crd_has_the_fields_of_its_struct(struct: type[Any], definition: dict[
 
 def test_the_jobs_crd_has_the_fields_of_the_manifest() -> None:
     """But `onError`, a word or a mapping, which a schema can only leave open."""
-    of_structs = {leaf.path.removeprefix("spec.") for leaf in leaves(MANIFEST) if leaf.path.startswith("spec.")}
+    of_structs = {
+        leaf.path.removeprefix("spec.") for leaf in leaves(MANIFEST) if leaf.path.startswith("spec.")
+    }
     assert set(properties(schema_of(definitions.job(), "spec"))) == of_structs - {"onError.deadLetter"}
 
 
 @pytest.mark.parametrize(("part", "kinds"), [("sources", source_kinds()), ("sinks", sink_kinds())])
-def test_kubectl_explain_knows_every_setting_of_every_source_and_sink(part: str, kinds: dict[str, type[Any]]) -> None:
+def test_kubectl_explain_knows_every_setting_of_every_source_and_sink(
+    part: str, kinds: dict[str, type[Any]]
+) -> None:
     schema = schema_of(definitions.job(), "spec", part, "*")
     assert set(schema["properties"]) == set(kinds)
     for name, kind in kinds.items():
         told = schema["properties"][name]
-        wanted = {leaf.path for leaf in leaves(kind) if ".avro." not in leaf.path}  # a format is a word or a mapping: left open
+        # a format is a word or a mapping: left open
+        wanted = {leaf.path for leaf in leaves(kind) if ".avro." not in leaf.path}
         assert set(properties(told)) == wanted, name
         assert all(each["description"] for each in told["properties"].values()), name
-        assert told["x-kubernetes-preserve-unknown-fields"], "else the API server drops a misspelt setting without a word"
+        assert told["x-kubernetes-preserve-unknown-fields"], (
+            "else the API server drops a misspelt setting without a word"
+        )
         assert not filled_in(told), "a job would be changed by a new version's defaults"
 
 

@@ -1,4 +1,5 @@
-"""Every field of a FlameStreamDrill and a FlameStreamSnapshot has an effect, or is refused: a row a field and a value."""
+"""Every field of a FlameStreamDrill and a FlameStreamSnapshot has an effect, or is refused: a row a field and
+a value."""
 
 import asyncio
 from types import SimpleNamespace
@@ -24,7 +25,10 @@ AT = {"fault.targetSelector": {"app": "zk"}}
 TARGETS = [each for each in get_args(Target) if each not in ("worker", "network")]
 DRILL = [
     Row("job", "k", "struck"),
-    *(Row("fault.target", target, "struck", along=AT if target in ("zookeeper", "store", "pod") else {}) for target in TARGETS),
+    *(
+        Row("fault.target", target, "struck", along=AT if target in ("zookeeper", "store", "pod") else {})
+        for target in TARGETS
+    ),
     Row("fault.target", "network", "struck", along={"fault.action": "cut"}),
     Row("fault.target", "worker", "struck", before="daemon"),
     Row("fault.action", "pause", "struck"),
@@ -35,7 +39,11 @@ DRILL = [
     Row("fault.pauseFor", "3s", "plan", given={"fault.target": "network", "fault.action": "cut"}),
     Row("fault.pauseFor", "3s", refused="pauseFor is of a pause or a cut"),
     Row("fault.targetSelector", {"app": "x"}, "struck", given={"fault.target": "pod", **AT}),
-    Row("fault.targetSelector", {"app": "x"}, refused="targetSelector and targetNamespace are for zookeeper, store and pod"),
+    Row(
+        "fault.targetSelector",
+        {"app": "x"},
+        refused="targetSelector and targetNamespace are for zookeeper, store and pod",
+    ),
     Row("fault.targetNamespace", "other", "struck", given={"fault.target": "pod", **AT}),
     Row("times", 3, "plan"),
     Row("after", "5s", "plan"),
@@ -67,7 +75,9 @@ def pod(name: str, role: str, ip: str) -> dict[str, Any]:
 def struck(document: dict[str, Any]) -> Any:
     """Every request that looking for victims and one strike make."""
     asked: list[Any] = []
-    there = {made["metadata"]["name"]: made for made in (pod("driver", "driver", "1"), pod("exec", "worker", "2"))}
+    there = {
+        made["metadata"]["name"]: made for made in (pod("driver", "driver", "1"), pod("exec", "worker", "2"))
+    }
     there |= {name: pod(name, "other", "3") for name in ("operator", "selected")}
 
     def answer(what: str, value: Any) -> Any:
@@ -97,7 +107,9 @@ def struck(document: dict[str, Any]) -> Any:
         strikes = Strikes(tools, api, ("system", "operator"), site)
         found = await strikes.targets("n", spec)
         victim, lives = sorted(found.victims.items())[0]
-        await strikes.strike("n", spec, DrillStatus(victim=victim, lives=list(lives), struck_at="2026-01-01T00:00:00Z"))
+        await strikes.strike(
+            "n", spec, DrillStatus(victim=victim, lives=list(lives), struck_at="2026-01-01T00:00:00Z")
+        )
 
     asyncio.run(play())
     return asked
@@ -121,7 +133,9 @@ def lived(document: dict[str, Any], *, delete: bool) -> Any:
             await world.calm(10)
 
     asyncio.run(play())
-    left = {thing["metadata"]["name"]: thing.get("status") for thing in world.kubernetes.of("FlameStreamSnapshot")}
+    left = {
+        thing["metadata"]["name"]: thing.get("status") for thing in world.kubernetes.of("FlameStreamSnapshot")
+    }
     return left, removed
 
 
@@ -149,6 +163,8 @@ def test_a_change_of_a_field_is_seen(row: Row) -> None:
 @pytest.mark.parametrize("row", [row for row in DRILL if row.refused], ids=str)
 def test_what_would_have_no_effect_is_refused_at_kubectl_apply(row: Row) -> None:
     """By a rule of the definition, which the API server of tests/integration/operator carries out."""
-    schema = definitions.drill()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["fault"]
+    schema = definitions.drill()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"][
+        "properties"
+    ]["fault"]
     (rule,) = (rule for rule in schema["x-kubernetes-validations"] if row.refused in rule["message"])
     assert row.path.rpartition(".")[2] in rule["rule"]

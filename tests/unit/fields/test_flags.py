@@ -1,4 +1,5 @@
-"""Every argument and option of every command of `flamestream` has an effect, or is refused; and every command answers as JSON."""
+"""Every argument and option of every command of `flamestream` has an effect, or is refused; and every command
+answers as JSON."""
 
 import re
 import subprocess
@@ -36,7 +37,8 @@ HEAD = "apiVersion: flamestream.dev/v1alpha1\nkind: FlameStreamJob\n"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A command, and what is added to it; `sees` says where the difference is: out, calls, code or a file that appears."""
+    """A command, and what is added to it; `sees` says where the difference is: out, calls, code or a file
+    that appears."""
 
     parameter: str
     before: str
@@ -51,8 +53,18 @@ class Line:
 LINES = [
     Line("run MANIFEST", "run job.yaml", "run other.yaml", "calls"),
     Line("run --drain", "run job.yaml", "run job.yaml --drain", "calls"),
-    Line("run --drain", "", "run job.yaml --drain --runner batch", refused="--drain is of the streaming runner, and this is batch"),
-    Line("run --drain", "", "run micro.yaml --drain", refused="--drain is of the streaming runner, and this is micro-batch"),
+    Line(
+        "run --drain",
+        "",
+        "run job.yaml --drain --runner batch",
+        refused="--drain is of the streaming runner, and this is batch",
+    ),
+    Line(
+        "run --drain",
+        "",
+        "run micro.yaml --drain",
+        refused="--drain is of the streaming runner, and this is micro-batch",
+    ),
     Line("run --run-folder", "run job.yaml", "run job.yaml --run-folder elsewhere", "calls"),
     Line("run --changed", "run job.yaml", "run job.yaml --changed", "calls"),
     Line("run --debug", "run job.yaml", "run job.yaml --debug", "calls"),
@@ -60,7 +72,12 @@ LINES = [
     Line("run --runner", "run job.yaml", "run job.yaml --runner micro-batch", "calls"),
     Line("run --runner", "run micro.yaml", "run micro.yaml --runner streaming", "calls"),
     Line("run --no-spark", "run job.yaml", "run job.yaml --no-spark", "calls"),
-    Line("run --no-spark", "", "run job.yaml --no-spark --runner batch", refused="--no-spark is of the streaming runner"),
+    Line(
+        "run --no-spark",
+        "",
+        "run job.yaml --no-spark --runner batch",
+        refused="--no-spark is of the streaming runner",
+    ),
     Line("reset JOB", "reset job.yaml", "reset micro.yaml"),
     Line("reset --run-folder", "reset job.yaml", "reset job.yaml --run-folder nowhere"),
     Line("reset --yes", "reset other.yaml", "reset other.yaml --yes"),
@@ -71,7 +88,12 @@ LINES = [
     Line("plan --format", "", "plan job.yaml --format text --json", refused="leave one of them out"),
     Line("status JOB", "status job.yaml", "status other.yaml"),
     Line("status --run-folder", "status job.yaml", "status job.yaml --run-folder elsewhere"),
-    Line("status --run-folder", "", "status .flamestream/upper --run-folder elsewhere", refused="is a run folder already"),
+    Line(
+        "status --run-folder",
+        "",
+        "status .flamestream/upper --run-folder elsewhere",
+        refused="is a run folder already",
+    ),
     Line("doctor FOLDER", "doctor", "doctor nowhere", "code"),
     Line("cat SINK", "cat shouts job.yaml", "cat nothing job.yaml", "code"),
     Line("cat JOB", "cat shouts job.yaml", "cat shouts other.yaml"),
@@ -89,13 +111,24 @@ LINES = [
     Line("drill --run-folder", "drill job.yaml", "drill job.yaml --run-folder elsewhere", "calls"),
     Line("simulate --seed", "simulate --seed 3 --json", "simulate --seed 4 --json"),
     Line("simulate --seeds", "simulate --seeds 0:2 --json", "simulate --seeds 0:3 --json"),
-    Line("simulate --seeds", "", "simulate --seeds 0:2 --seed 3", refused="give either --seed N or --seeds A:B"),
+    Line(
+        "simulate --seeds", "", "simulate --seeds 0:2 --seed 3", refused="give either --seed N or --seeds A:B"
+    ),
     Line("simulate --trace", "simulate --seed 3", "simulate --seed 3 --trace"),
     Line("simulate --trace", "", "simulate --seed 3 --trace --json", refused="--trace is for people"),
-    Line("simulate --guarantee", "simulate --seed 3 --json", "simulate --seed 3 --json --guarantee exactly-once-2pc"),
+    Line(
+        "simulate --guarantee",
+        "simulate --seed 3 --json",
+        "simulate --seed 3 --json --guarantee exactly-once-2pc",
+    ),
     Line("bootstrap MANIFEST", "bootstrap job.yaml lines=in", "bootstrap other.yaml lines=in", "calls"),
     Line("bootstrap HISTORY", "bootstrap job.yaml lines=in", "bootstrap job.yaml lines=other", "calls"),
-    Line("bootstrap --run-folder", "bootstrap job.yaml lines=in", "bootstrap job.yaml lines=in --run-folder elsewhere", "calls"),
+    Line(
+        "bootstrap --run-folder",
+        "bootstrap job.yaml lines=in",
+        "bootstrap job.yaml lines=in --run-folder elsewhere",
+        "calls",
+    ),
     Line("snapshots list MANIFEST", "snapshots list job.yaml", "snapshots list other.yaml"),
     Line("snapshots show MANIFEST", "snapshots show job.yaml", "snapshots show other.yaml", "code"),
     Line("snapshots show EPOCH", "snapshots show job.yaml", "snapshots show job.yaml 9999", "code"),
@@ -130,24 +163,38 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     application = "  application: {file: flags_application.py, graph: graph}\n"
     for file, name, spec in (
         ("job", "upper", SPEC),
-        ("other", "other", SPEC.replace("out,", "elsewhere,").replace("snapshots", "others").replace("lines.txt", "none.txt")),
+        (
+            "other",
+            "other",
+            SPEC.replace("out,", "elsewhere,")
+            .replace("snapshots", "others")
+            .replace("lines.txt", "none.txt"),
+        ),
         ("micro", "micro", SPEC.replace("snapshots", "micros") + "  guarantee: micro-batch\n"),
     ):
         (folder / f"{file}.yaml").write_text(f"{HEAD}metadata: {{name: {name}}}\nspec:\n{application}{spec}")
-    (folder / "other.yaml").write_text((folder / "other.yaml").read_text().replace("flags_application", "flags_other"))
+    (folder / "other.yaml").write_text(
+        (folder / "other.yaml").read_text().replace("flags_application", "flags_other")
+    )
     (folder / "flags_other.py").write_text(APPLICATION.replace(".map(str.upper)", ""))
-    (folder / "edited.yaml").write_text((folder / "job.yaml").read_text().replace("flags_application", "flags_edited"))
+    (folder / "edited.yaml").write_text(
+        (folder / "job.yaml").read_text().replace("flags_application", "flags_edited")
+    )
     (folder / "flags_edited.py").write_text(f"# edited\n{APPLICATION}")
     for name in ("elsewhere", "others", "none.txt"):
         (folder / name).mkdir() if "." not in name else (folder / name).write_text("")
     command = [sys.executable, "-m", "flamestream.cli.main", "run", "job.yaml", "--no-spark", "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
 @pytest.fixture
-def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+def terminal(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Terminal]:
     """In that folder, with stand-ins for what starts processes."""
     monkeypatch.chdir(site)
     made = Terminal(main, capsys)
@@ -162,7 +209,9 @@ def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
     without("flamestream.cli.audit_spark", monkeypatch, audited_with_spark=with_spark)
     monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))
-    monkeypatch.setattr(drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean")))
+    monkeypatch.setattr(
+        drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean"))
+    )
     path, modules = list(sys.path), set(sys.modules)
     yield made
     sys.path[:] = path
@@ -173,7 +222,12 @@ def terminal(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 def without_json(found: dict[str, list[str]]) -> set[str]:
     """Every parameter of every command, but `--json`, which has its own test."""
-    return {f"{command} {each}" for command, names in found.items() for each in names if each not in ("--json", "--help")}
+    return {
+        f"{command} {each}"
+        for command, names in found.items()
+        for each in names
+        if each not in ("--json", "--help")
+    }
 
 
 def test_every_parameter_of_every_command_has_a_line() -> None:
@@ -219,9 +273,11 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
     assert "No such option" in wrong_line.err
     if "simulate" in command:
         return
-    arguments = {"cat": ["shouts", "absent.yaml"], "bootstrap": ["absent.yaml", "lines=in"], "reset": ["absent.yaml", "--yes"]}.get(
-        command, ["absent.yaml"]
-    )
+    arguments = {
+        "cat": ["shouts", "absent.yaml"],
+        "bootstrap": ["absent.yaml", "lines=in"],
+        "reset": ["absent.yaml", "--yes"],
+    }.get(command, ["absent.yaml"])
     absent = terminal.run(*command.split(), *arguments, "--json")
     assert absent.code == ExitCode.USAGE
     assert "absent.yaml" in absent.document["error"]["message"]

@@ -1,4 +1,5 @@
-"""Every argument and option of every command of `kubectl flamestream` reaches kubectl, or changes what is said, or is refused."""
+"""Every argument and option of every command of `kubectl flamestream` reaches kubectl, or changes what is
+said, or is refused."""
 
 import json
 import re
@@ -31,8 +32,9 @@ class Line:
 
 
 COMMANDS = {
-    "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j", "savepoint": "savepoint j",
-    "drill": "drill j", "audit": "audit j", "cat": "cat index j", "logs": "logs j",
+    "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j",
+    "savepoint": "savepoint j", "drill": "drill j", "audit": "audit j", "cat": "cat index j",
+    "logs": "logs j",
 }  # fmt: skip
 EVERYWHERE = [
     Line(f"{command} {option}", line, f"{line} {option} elsewhere")
@@ -41,7 +43,11 @@ EVERYWHERE = [
 ]
 LINES = [
     *EVERYWHERE,
-    *(Line(f"{command} JOB", line, f"{line[:-1]}absent") for command, line in COMMANDS.items() if command != "list"),
+    *(
+        Line(f"{command} JOB", line, f"{line[:-1]}absent")
+        for command, line in COMMANDS.items()
+        if command != "list"
+    ),
     Line("list --all-namespaces", "list", "list --all-namespaces"),
     Line("suspend --wait", "suspend j", "suspend j --no-wait"),
     Line("resume --wait", "resume j", "resume j --wait"),
@@ -55,7 +61,9 @@ LINES = [
     Line("drill --for", "drill j --pause worker", "drill j --pause worker --for 3s"),
     Line("drill --for", "", "drill j --kill worker --for 3s", refused="--for is of --pause and --cut"),
     Line("drill --selector", "drill j --kill pod", "drill j --kill pod --selector app=x"),
-    Line("drill --in", "drill j --kill pod --selector app=x", "drill j --kill pod --selector app=x --in space"),
+    Line(
+        "drill --in", "drill j --kill pod --selector app=x", "drill j --kill pod --selector app=x --in space"
+    ),
     Line("drill --timeout", "drill j", "drill j --timeout 7s"),
     Line("audit --changed", "audit j", "audit j --changed"),
     Line("drill --audit", "drill j", "drill j --no-audit"),
@@ -89,19 +97,28 @@ def run(terminal: Terminal, line: str, folder: Path) -> tuple[Said, Any]:
 
 
 def test_every_parameter_of_every_command_has_a_line() -> None:
-    found = {f"{command} {each}" for command, names in parameters(app).items() for each in names if each not in ("--json", "--help")}
+    found = {
+        f"{command} {each}"
+        for command, names in parameters(app).items()
+        for each in names
+        if each not in ("--json", "--help")
+    }
     assert {line.parameter for line in LINES} == found
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not line.refused], ids=str)
 def test_a_parameter_makes_a_difference(line: Line, terminal: Terminal, tmp_path: Path) -> None:
-    (before, asked), (_, again), (after, then) = (run(terminal, given, tmp_path) for given in (line.before, line.before, line.after))
+    (before, asked), (_, again), (after, then) = (
+        run(terminal, given, tmp_path) for given in (line.before, line.before, line.after)
+    )
     assert before.code == ExitCode.OK, before.err
     assert asked == again, "what is compared must not differ by itself"
     assert (asked, before.out, before.code) != (then, after.out, after.code)
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.refused], ids=str)
-def test_what_would_have_no_effect_is_refused_with_what_to_do(line: Line, terminal: Terminal, tmp_path: Path) -> None:
+def test_what_would_have_no_effect_is_refused_with_what_to_do(
+    line: Line, terminal: Terminal, tmp_path: Path
+) -> None:
     said, asked = run(terminal, line.after, tmp_path)
     assert (said.code, line.refused in said.err, asked) == (ExitCode.USAGE, True, [])

@@ -1,4 +1,5 @@
-"""Every field of the manifest has an effect, or is refused: a row a field, and a row a value of each enumeration."""
+"""Every field of the manifest has an effect, or is refused: a row a field, and a row a value of each
+enumeration."""
 
 import zipfile
 from pathlib import Path
@@ -175,7 +176,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def views(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, View]:
     machine = OneMachine(folder, monkeypatch)
-    return {**CLUSTER, **{name: getattr(machine, name) for name in ("workers", "settings", "coordinator", "session", "summary")}}
+    return {
+        **CLUSTER,
+        **{
+            name: getattr(machine, name)
+            for name in ("workers", "settings", "coordinator", "session", "summary")
+        },
+    }
 
 
 def test_every_field_and_every_value_of_an_enumeration_has_a_row() -> None:
@@ -196,4 +203,6 @@ def test_what_would_have_no_effect_is_refused_with_what_to_do(row: Row, views: d
     with pytest.raises(FlameStreamError) as caught:
         views[row.sees or "workers"](document)
     assert row.refused in str(caught.value)
-    assert str(caught.value).partition(row.path.split(".")[1] if "." in row.path else row.path)[1], "it names the field"
+    assert str(caught.value).partition(row.path.split(".")[1] if "." in row.path else row.path)[1], (
+        "it names the field"
+    )

@@ -25,7 +25,14 @@ def test_equal_files_in_other_places_have_the_same_digest(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "other", [{"job": "1"}, {"job": "1", "lib": "3"}, {"job": "1", "lob": "2"}, {"job": "2", "lib": "1"}, {"job": "12", "lib": ""}]
+    "other",
+    [
+        {"job": "1"},
+        {"job": "1", "lib": "3"},
+        {"job": "1", "lob": "2"},
+        {"job": "2", "lib": "1"},
+        {"job": "12", "lib": ""},
+    ],
 )
 def test_another_name_or_content_is_another_digest(tmp_path: Path, other: dict[str, str]) -> None:
     assert digest_of(files(tmp_path / "a", job="1", lib="2")) != digest_of(files(tmp_path / "b", **other))
@@ -44,11 +51,17 @@ def test_an_application_is_its_file_and_all_that_it_imports_from_its_folder(tmp_
     )
     files(
         tmp_path / "shop",
-        **{"__init__.py": "", "prices.py": "from . import taxes\nfrom ..shop.goods import x", "taxes.py": "", "goods.py": ""},
+        **{
+            "__init__.py": "",
+            "prices.py": "from . import taxes\nfrom ..shop.goods import x",
+            "taxes.py": "",
+            "goods.py": "",
+        },
     )
     found = files_of(tmp_path / "job.py")
     assert sorted(found) == [
-        "deep.py", "job.py", "lazily.py", "rates.py", "shop/__init__.py", "shop/goods.py", "shop/prices.py", "shop/taxes.py",
+        "deep.py", "job.py", "lazily.py", "rates.py", "shop/__init__.py", "shop/goods.py", "shop/prices.py",
+        "shop/taxes.py",
     ]  # fmt: skip
     assert found["shop/taxes.py"].samefile(tmp_path / "shop" / "taxes.py")
 
@@ -64,5 +77,8 @@ def test_an_edit_of_what_it_imports_is_another_code(tmp_path: Path) -> None:
 
 def test_another_content_of_a_py_file_is_another_code(tmp_path: Path) -> None:
     job = files(tmp_path, **{"job.py": "import shop"})["job.py"]
-    one, same, other = (PyFile(place, sha256) for place, sha256 in (("/a/shop.zip", "1"), ("s3://b/shop.zip", "1"), ("/a/shop.zip", "2")))
+    one, same, other = (
+        PyFile(place, sha256)
+        for place, sha256 in (("/a/shop.zip", "1"), ("s3://b/shop.zip", "1"), ("/a/shop.zip", "2"))
+    )
     assert code_of(job, [one]) == code_of(job, [same]) != code_of(job, [other]) != code_of(job)

@@ -1,4 +1,5 @@
-"""A drill's steps and verdicts: announced, struck once, seen, whole again, results, audited; and everything that must not pass."""
+"""A drill's steps and verdicts: announced, struck once, seen, whole again, results, audited; and everything
+that must not pass."""
 
 from dataclasses import replace as look_with
 from typing import Any
@@ -27,17 +28,31 @@ PLAN = DrillPlan(job="j", target="worker", times=2, seed=1, timeout=300.0)
 
 
 def told(attempt: int = 1, **more: Any) -> JobStatus:
-    """A job's coordinator that has two workers; `bundles`, `items_in`, `in_flight` and `minimal` are of the first."""
-    figures = {name: more.pop(name) for name in ("bundles", "items_in", "in_flight", "minimal", "memory") if name in more}
+    """A job's coordinator that has two workers; `bundles`, `items_in`, `in_flight` and `minimal` are of the
+    first."""
+    figures = {
+        name: more.pop(name)
+        for name in ("bundles", "items_in", "in_flight", "minimal", "memory")
+        if name in more
+    }
     workers = [WorkerFigures(worker="w0", connected=True, **({"memory": 1} | figures))]
-    workers += [WorkerFigures(worker=f"w{number}", connected=True, memory=1) for number in range(1, more.pop("workers", 2))]
+    workers += [
+        WorkerFigures(worker=f"w{number}", connected=True, memory=1)
+        for number in range(1, more.pop("workers", 2))
+    ]
     last = LastRecovery(cause="lost w0", duration_ms=120.0)
-    given: dict[str, Any] = {"phase": "running", "attempt": attempt, "workers": workers, "last_recovery": last}
+    given: dict[str, Any] = {
+        "phase": "running",
+        "attempt": attempt,
+        "workers": workers,
+        "last_recovery": last,
+    }
     return JobStatus(job="n.j", pid=1, updated=0, **(given | more))
 
 
 class World:
-    """What a drill looks at, healthy unless a test says otherwise: faults are made and seen, results flow, epochs come."""
+    """What a drill looks at, healthy unless a test says otherwise: faults are made and seen, results flow,
+    epochs come."""
 
     def __init__(self, plan: DrillPlan = PLAN, **always: Any) -> None:
         self.plan, self.always = plan, always
@@ -47,10 +62,13 @@ class World:
 
     def look(self, **more: Any) -> DrillObserved:
         self.count, self.epoch = self.count + 1, self.epoch + 1
-        coordinator = told(self.attempt, bundles=self.count, items_in=self.count, epoch=self.epoch, cut_time=self.count)
+        coordinator = told(
+            self.attempt, bundles=self.count, items_in=self.count, epoch=self.epoch, cut_time=self.count
+        )
         given: dict[str, Any] = {
-            "job_phase": "Running", "workers": 2, "told": coordinator, "attempt": self.attempt, "victims": {"p1": ("u1",), "p2": ("u2",)},
-            "sight": "gone" if self.struck else "", "audit": CLEAN if self.status.phase == "Auditing" else None,
+            "job_phase": "Running", "workers": 2, "told": coordinator, "attempt": self.attempt,
+            "victims": {"p1": ("u1",), "p2": ("u2",)}, "sight": "gone" if self.struck else "",
+            "audit": CLEAN if self.status.phase == "Auditing" else None,
         }  # fmt: skip
         return DrillObserved(now=self.now, plan=self.plan, status=self.status, **(given | self.always | more))
 
@@ -93,7 +111,7 @@ def test_faults_that_were_seen_results_after_each_and_a_clean_audit_pass() -> No
     assert "5 results of 5 records: 0 lost, 0 doubled, 0 reordered" in status.message
 
 
-# --- what must not pass -----------------------------------------------------------------------------------------------------------------
+# --- what must not pass -------------------------------------------------------------------------------------
 
 BEFORE = {
     "there is no such job": ({"job_phase": ""}, "Inconclusive", "JobNotFound"),
@@ -113,7 +131,9 @@ BEFORE = {
 
 
 @pytest.mark.parametrize(("seen", "phase", "reason"), BEFORE.values(), ids=BEFORE)
-def test_nothing_is_broken_where_a_drill_would_prove_nothing(seen: dict[str, Any], phase: str, reason: str) -> None:
+def test_nothing_is_broken_where_a_drill_would_prove_nothing(
+    seen: dict[str, Any], phase: str, reason: str
+) -> None:
     world = World(**seen)
     status = world.over()
     assert (status.phase, status.reason, world.struck, status.done) == (phase, reason, [], 0)
@@ -140,12 +160,15 @@ AFTER = {
     "the job had ended before the fault was seen": (
         {"job_phase": "Completed", "told": None, "sight": "", "attempt": 2}, "Inconclusive", "Completed",
     ),
-    "the job ends after one of two": ({"job_phase": "Completed", "told": None, "attempt": 2}, "Inconclusive", "FewerFaults"),
+    "the job ends after one of two": ({"job_phase": "Completed", "told": None, "attempt": 2}, "Inconclusive",
+        "FewerFaults"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("seen", "phase", "reason"), AFTER.values(), ids=AFTER)
-def test_a_fault_that_did_not_take_place_or_was_not_recovered_from_does_not_pass(seen: dict[str, Any], phase: str, reason: str) -> None:
+def test_a_fault_that_did_not_take_place_or_was_not_recovered_from_does_not_pass(
+    seen: dict[str, Any], phase: str, reason: str
+) -> None:
     world = announced()
     status = world.over(**seen)
     assert (status.phase, status.reason, len(world.struck)) == (phase, reason, 1)
@@ -159,11 +182,23 @@ def auditing() -> World:
 
 
 DAMAGED = {
-    "lost": ({"audit": AuditResult(clean=False, records=5, delivered=4, lost=1, first_difference="4 is missing")}, "Failed", "NotClean"),
+    "lost": (
+        {"audit": AuditResult(clean=False, records=5, delivered=4, lost=1, first_difference="4 is missing")},
+        "Failed",
+        "NotClean",
+    ),
     "doubled": ({"audit": AuditResult(clean=False, records=5, delivered=6, doubled=1)}, "Failed", "NotClean"),
     "foreign": ({"audit": AuditResult(clean=False, records=5, delivered=5, foreign=1)}, "Failed", "NotClean"),
-    "input is missing": ({"audit": AuditResult(clean=False, records=4, delivered=4, missing_input=1)}, "Failed", "NotClean"),
-    "bounds before the fault": ({"audit": AuditResult(clean=True, records=5, delivered=5, epoch=1)}, "Inconclusive", "NotAudited"),
+    "input is missing": (
+        {"audit": AuditResult(clean=False, records=4, delivered=4, missing_input=1)},
+        "Failed",
+        "NotClean",
+    ),
+    "bounds before the fault": (
+        {"audit": AuditResult(clean=True, records=5, delivered=5, epoch=1)},
+        "Inconclusive",
+        "NotAudited",
+    ),
     "an audit of nothing": ({"audit": AuditResult(clean=True)}, "Inconclusive", "NotAudited"),
     "an audit without output": ({"audit": AuditResult(clean=True, records=5)}, "Inconclusive", "NotAudited"),
     "no verdict": ({"audit": None, "audit_problem": "a socket sink"}, "Inconclusive", "NotAudited"),
@@ -174,7 +209,9 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize(("seen", "phase", "reason"), DAMAGED.values(), ids=DAMAGED)
-def test_all_faults_and_an_audit_that_is_not_clean_do_not_pass(seen: dict[str, Any], phase: str, reason: str) -> None:
+def test_all_faults_and_an_audit_that_is_not_clean_do_not_pass(
+    seen: dict[str, Any], phase: str, reason: str
+) -> None:
     status = auditing().over(**seen)
     assert (status.phase, status.reason, status.done) == (phase, reason, 2)
 
@@ -226,11 +263,13 @@ def test_the_epoch_of_before_is_not_one_that_holds_what_came_after() -> None:
         world = World(DrillPlan(job="j", target="worker", timeout=50.0))
         old = {"epoch": 7, "cut_time": 900, "minimal": 1000, "unsaved_since": 5}
         while world.status.phase not in OVER:
-            world.step(told=told(world.attempt, bundles=world.count, **(old | (news if world.status.done else {}))))
+            world.step(
+                told=told(world.attempt, bundles=world.count, **(old | (news if world.status.done else {})))
+            )
         assert world.status.reason == "NotSaved", news
 
 
-# --- input that ends --------------------------------------------------------------------------------------------------------------------
+# --- input that ends ----------------------------------------------------------------------------------------
 
 
 def test_input_that_ended_after_the_last_fault_passes_and_is_said() -> None:
@@ -253,7 +292,7 @@ def test_a_job_that_ends_early_is_audited_and_a_difference_counts_more() -> None
     assert (status.phase, status.reason, status.done) == ("Failed", "NotClean", 1)
 
 
-# --- the order of things ----------------------------------------------------------------------------------------------------------------
+# --- the order of things ------------------------------------------------------------------------------------
 
 
 def test_a_fault_is_announced_before_it_is_made_and_made_once() -> None:
@@ -261,7 +300,9 @@ def test_a_fault_is_announced_before_it_is_made_and_made_once() -> None:
     while world.status.phase not in OVER:
         before = world.status.done
         if world.step().effect == "strike":
-            assert world.status.struck_at and world.status.victim in ("p1", "p2") and world.status.done == before
+            assert (
+                world.status.struck_at and world.status.victim in ("p1", "p2") and world.status.done == before
+            )
     assert world.effects.count("strike") == 2
 
 
@@ -319,8 +360,12 @@ def test_counters_of_another_attempt_are_no_results() -> None:
     assert world.status.done == 1
 
 
-@pytest.mark.parametrize(("struck", "verdict"), [(False, ("Inconclusive", "NotRunning")), (True, ("Failed", "NotWhole"))])
-def test_a_job_that_is_whole_for_a_moment_only_is_not_waited_for_for_ever(struck: bool, verdict: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("struck", "verdict"), [(False, ("Inconclusive", "NotRunning")), (True, ("Failed", "NotWhole"))]
+)
+def test_a_job_that_is_whole_for_a_moment_only_is_not_waited_for_for_ever(
+    struck: bool, verdict: tuple[str, str]
+) -> None:
     """Each look finds a newer attempt."""
     world = announced() if struck else World()
     began, attempt = world.now, 10

@@ -1,4 +1,5 @@
-"""A manifest is text of somebody's: whatever is in it, it costs no more than a manifest, and the error says file and line."""
+"""A manifest is text of somebody's: whatever is in it, it costs no more than a manifest, and the error says
+file and line."""
 
 import pytest
 
@@ -6,13 +7,17 @@ from flamestream.job.located import MAX_CHARACTERS, parse
 from flamestream.model.errors import ManifestError
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{after}: &{after} [{', '.join([f'*{before}'] * 10)}]\n" for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{after}: &{after} [{', '.join([f'*{before}'] * 10)}]\n"
+    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
 )
 """A billion of them, in 500 bytes."""
 MERGED = "a: &a {x: 1}\n" + "".join(
-    f"{after}: &{after} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n" for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{after}: &{after} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n"
+    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
 )
-KEYS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+KEYS = "a: &a [x, x]\n" + "".join(
+    f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +36,8 @@ KEYS = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("a
         ("a: \x00", "this is not YAML"),
         ("x" * (MAX_CHARACTERS + 1), "more than 1048576 characters"),
     ],
-    ids=["laughs", "merged", "itself", "deep lists", "deep entries", "deep mappings", "list as key", "laughs as key", "date", "number",
+    ids=["laughs", "merged", "itself", "deep lists", "deep entries", "deep mappings", "list as key",
+        "laughs as key", "date", "number",
          "control character", "long"],
 )  # fmt: skip
 def test_what_would_cost_more_than_a_manifest_is_refused(text: str, said: str) -> None:

@@ -1,4 +1,5 @@
-"""`pyFiles` in a pod: what a driver finds in its folder, and tells its workers; the trial of new code reads the same."""
+"""`pyFiles` in a pod: what a driver finds in its folder, and tells its workers; the trial of new code reads
+the same."""
 
 import json
 import sys
@@ -24,7 +25,9 @@ from pod_library import shout
 graph = fs.Graph("upper")
 graph.source("lines").map(shout).sink("shouts")
 """
-CONFIG = DriverConfig(job="n.j", coordinator="c:1", tasks=1, image="i", image_pull_policy="Never", pod_name_prefix="p")
+CONFIG = DriverConfig(
+    job="n.j", coordinator="c:1", tasks=1, image="i", image_pull_policy="Never", pod_name_prefix="p"
+)
 
 
 @pytest.fixture
@@ -37,13 +40,22 @@ def pod(job: JobFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         made.writestr(f"{job.module}.py", APPLICATION)
         made.writestr("pod_library.py", "def shout(text):\n    return text.upper()\n")
     spec = {
-        "application": {"file": f"{job.module}.py", "graph": "graph", "pyFiles": [str(tmp_path / "volume" / "app.zip")]},
+        "application": {
+            "file": f"{job.module}.py",
+            "graph": "graph",
+            "pyFiles": [str(tmp_path / "volume" / "app.zip")],
+        },
         "sources": {"lines": {"files": {"path": "/in"}}},
         "sinks": {"shouts": {"files": {"path": "/out"}}},
         "workers": {"replicas": 1},
         "checkpoint": {"interval": "1s", "store": "s3://bucket/j"},
     }
-    manifest = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "j"}, "spec": spec}
+    manifest = {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": {"name": "j"},
+        "spec": spec,
+    }
     config = tmp_path / "config"
     config.mkdir()
     (config / "job.json").write_text(json.dumps(manifest))
@@ -55,7 +67,9 @@ def pod(job: JobFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 def test_a_worker_elsewhere_is_told_by_content_what_it_needs(
     pod: Path, tmp_path: Path, job: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = msgspec.json.decode(_told(CONFIG, read_job(pod, tmp_path / "base"), "t", "n.j:x@z:1"), type=WorkerProcessConfig)
+    told = msgspec.json.decode(
+        _told(CONFIG, read_job(pod, tmp_path / "base"), "t", "n.j:x@z:1"), type=WorkerProcessConfig
+    )
     monkeypatch.setattr(unpacked, "ROOM", tmp_path / "another pod" / "py-files")
     (tmp_path / "another pod").mkdir(mode=0o700)
     unpacked._held.clear()

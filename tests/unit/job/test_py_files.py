@@ -69,7 +69,9 @@ def test_a_module_is_too_under_its_name(tmp_path: Path) -> None:
 
 def test_a_pure_wheel_with_packages_and_data_is_unpacked(tmp_path: Path) -> None:
     text = "from pathlib import Path\nNAME = (Path(__file__).parent / 'name.txt').read_text()"
-    wheel = archive(tmp_path / "shop-1.0-py3-none-any.whl", **{"shopping/__init__.py": text, "shopping/name.txt": "data"})
+    wheel = archive(
+        tmp_path / "shop-1.0-py3-none-any.whl", **{"shopping/__init__.py": text, "shopping/name.txt": "data"}
+    )
     assert loaded(tmp_path, found(wheel), of="shopping") == "data"
 
 
@@ -91,7 +93,9 @@ def test_the_first_of_two_counts(tmp_path: Path) -> None:
 
 
 def test_the_application_may_be_in_one(tmp_path: Path) -> None:
-    file = found(module(tmp_path / "app.zip", within=APPLICATION.format(module="beside"), beside="NAME = 'inside'"))
+    file = found(
+        module(tmp_path / "app.zip", within=APPLICATION.format(module="beside"), beside="NAME = 'inside'")
+    )
     assert load(tmp_path / "elsewhere" / "within.py", "graph", [file]).name == "inside"
 
 
@@ -101,18 +105,25 @@ def test_a_file_that_changes_while_the_job_runs_changes_nothing(tmp_path: Path) 
     assert loaded(tmp_path, file, of="steady") == "old"
 
 
-def test_a_machine_that_has_not_seen_it_refuses_another_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_has_not_seen_it_refuses_another_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = found(module(tmp_path / "lib.zip", shifted="NAME = 'old'"))
     monkeypatch.setattr(unpacked, "ROOM", tmp_path / "another machine's" / "py-files")
     (tmp_path / "another machine's").mkdir(mode=0o700)
     module(tmp_path / "lib.zip", shifted="NAME = 'new'")
-    with pytest.raises(ManifestError, match=rf"lib\.zip has the SHA-256 [0-9a-f]+, and is to have {file.sha256}"):
+    with pytest.raises(
+        ManifestError, match=rf"lib\.zip has the SHA-256 [0-9a-f]+, and is to have {file.sha256}"
+    ):
         folder_of(file)
 
 
 def test_another_content_is_another_file_and_a_pin_holds_it(tmp_path: Path) -> None:
     before = found(module(tmp_path / "lib.zip", pinned="1"))
-    assert split(str(before)) == (before.place, hashlib.sha256((tmp_path / "lib.zip").read_bytes()).hexdigest())
+    assert split(str(before)) == (
+        before.place,
+        hashlib.sha256((tmp_path / "lib.zip").read_bytes()).hexdigest(),
+    )
     assert found(before.place, before.sha256) == before
     assert found(module(tmp_path / "lib.zip", pinned="2")) != before
     with pytest.raises(ManifestError, match="a change of the application"):
@@ -142,23 +153,52 @@ def written(file: Path, text: str) -> str:
     ("make", "words"),
     [
         (lambda f: str(f / "no.zip"), "no.zip cannot be read: No such file"),
-        (lambda f: torn(f / "t.zip"), "t.zip is torn, or no zip archive: File is not a zip file: copy or build it again"),
-        (lambda f: damaged(f / "d.zip"), "d.zip is torn, or no zip archive: its member whole.py cannot be read (Bad CRC-32"),
+        (
+            lambda f: torn(f / "t.zip"),
+            "t.zip is torn, or no zip archive: File is not a zip file: copy or build it again",
+        ),
+        (
+            lambda f: damaged(f / "d.zip"),
+            "d.zip is torn, or no zip archive: its member whole.py cannot be read (Bad CRC-32",
+        ),
         (lambda f: written(f / "text.whl", "no zip"), "text.whl is torn, or no zip archive"),
         (lambda f: module(f / "x-1.0-cp311-cp311-linux_x86_64.whl", x=""), "is built for one platform"),
-        (lambda f: archive(f / "n.zip", **{"n/_n.so": "", "n/__init__.py": ""}), "n.zip is not pure Python, it holds n/_n.so"),
-        (lambda f: module(f / "j.zip", json=""), "j.zip holds a module 'json', which would take the place of Python's own: rename it"),
+        (
+            lambda f: archive(f / "n.zip", **{"n/_n.so": "", "n/__init__.py": ""}),
+            "n.zip is not pure Python, it holds n/_n.so",
+        ),
+        (
+            lambda f: module(f / "j.zip", json=""),
+            "j.zip holds a module 'json', which would take the place of Python's own: rename it",
+        ),
         (
             lambda f: archive(f / "k.zip", **{"flamestream/__init__.py": ""}),
             "'flamestream', which would take the place of FlameStream's own",
         ),
-        (lambda f: archive(f / "o.zip", **{"../out.py": ""}), "o.zip holds '../out.py', which leads out of its folder"),
+        (
+            lambda f: archive(f / "o.zip", **{"../out.py": ""}),
+            "o.zip holds '../out.py', which leads out of its folder",
+        ),
         (lambda f: written(f / "typing.py", ""), "typing.py holds a module 'typing'"),
         (lambda f: written(f / "half.py", "def f(:"), "half.py is no Python module half.py: invalid syntax"),
     ],
-    ids=["missing", "torn", "damaged", "no archive", "platform", "binary", "Python's", "ours", "outside", "Python's module", "syntax"],
+    ids=[
+        "missing",
+        "torn",
+        "damaged",
+        "no archive",
+        "platform",
+        "binary",
+        "Python's",
+        "ours",
+        "outside",
+        "Python's module",
+        "syntax",
+    ],
 )
-def test_what_cannot_be_used_is_an_error_that_names_the_file(tmp_path: Path, make: object, words: str) -> None:
+def test_what_cannot_be_used_is_an_error_that_names_the_file(
+    tmp_path: Path, make: object, words: str
+) -> None:
     with pytest.raises(ManifestError) as caught:
         found(make(tmp_path))  # type: ignore[operator]  # a function of the table
     assert words in str(caught.value)
@@ -181,7 +221,9 @@ def test_what_cannot_be_a_file_is_refused(text: str, words: str) -> None:
 
 def test_a_module_that_is_loaded_from_elsewhere_is_named(tmp_path: Path) -> None:
     file = found(module(tmp_path / "lib.zip", msgspec=""))
-    with pytest.raises(ManifestError, match=r"lib\.zip holds a module 'msgspec', and this process has loaded another one"):
+    with pytest.raises(
+        ManifestError, match=r"lib\.zip holds a module 'msgspec', and this process has loaded another one"
+    ):
         loaded(tmp_path, file, of="msgspec")
 
 

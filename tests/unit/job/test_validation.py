@@ -1,4 +1,5 @@
-"""A manifest, its graph and what the outside can do fit together, or the error says which part does not and what to do."""
+"""A manifest, its graph and what the outside can do fit together, or the error says which part does not and
+what to do."""
 
 import pytest
 
@@ -38,15 +39,22 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
             "/job.yaml:7: spec.sinks.more: graph 'upper' has no sink 'more' (it has shouts)",
         ),
         ({"sinks": "{shouts: {discard: {}}}"}, "/job.yaml:7: spec.sinks.shouts: a discard sink cannot fence"),
-        ({"sinks": "{shouts: {files: {paht: out}}}"}, "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`"),
-        ({"sinks": "{shouts: {pigeon: {}}}"}, "/job.yaml:7: spec.sinks.shouts.pigeon: there is no such kind; choose one of files"),
+        (
+            {"sinks": "{shouts: {files: {paht: out}}}"},
+            "/job.yaml:7: spec.sinks.shouts.files: Object contains unknown field `paht`",
+        ),
+        (
+            {"sinks": "{shouts: {pigeon: {}}}"},
+            "/job.yaml:7: spec.sinks.shouts.pigeon: there is no such kind; choose one of files",
+        ),
         (
             {"sources": "{lines: {files: {path: x, format: jsonl, type: Absent}}}"},
             "/job.yaml:6: spec.sources.lines.files.type: 'Absent': no class of the application has this name",
         ),
         (
             {"sinks": "{shouts: {rolling: {path: s3://b/out, type: Absent}}}"},
-            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': no class of the application has this name",
+            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': no class of the application has this "
+            "name",
         ),
         (
             {"sinks": "{shouts: {rolling: {path: s3://b/out, rollSeconds: 0}}}"},
@@ -58,11 +66,13 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ),
         (
             {"sinks": "{shouts: {http: {url: 'http://x/', contract: idempotent}}}"},
-            "/job.yaml:7: spec.sinks.shouts: a server that only drops repeated ids cannot keep out a worker that was replaced",
+            "/job.yaml:7: spec.sinks.shouts: a server that only drops repeated ids cannot keep out a worker "
+            "that was replaced",
         ),
         (
             {"sources": "{lines: {http: {listen: 'localhost:80', keys: k}}}", "guarantee": "none"},
-            "/job.yaml:6: spec.sources.lines: this source answers when a record is in the journal, and under none there is no journal",
+            "/job.yaml:6: spec.sources.lines: this source answers when a record is in the journal, and under "
+            "none there is no journal",
         ),
         (
             {"sources": "{lines: {postgres: {dsn: 'user=me password=x', table: t, key: id, columns: [a]}}}"},
@@ -72,16 +82,22 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
             {"sinks": "{shouts: {postgres: {dsn: 'user=me', table: t, columns: [a], key: [b]}}}"},
             "/job.yaml:7: spec.sinks.shouts.postgres: `key` names b, which `columns` has not",
         ),
-        ({"onError": "{deadLetter: shouts}"}, "/job.yaml:11: spec.onError.deadLetter: sink 'shouts' gets results of the graph already"),
+        (
+            {"onError": "{deadLetter: shouts}"},
+            "/job.yaml:11: spec.onError.deadLetter: sink 'shouts' gets results of the graph already",
+        ),
         (
             {"onError": "{deadLetter: bad}"},
-            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add spec.sinks.bad",
+            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add "
+            "spec.sinks.bad",
         ),
         ({"application": "{file: none.py, graph: graph}"}, "/none.py: the application file is not there"),
         ({"application": "{file: job.yaml, graph: graph}"}, "/job.yaml: the application must be a .py file"),
     ],
 )
-def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(job: JobFolder, changes: dict[str, str], message: str) -> None:
+def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(
+    job: JobFolder, changes: dict[str, str], message: str
+) -> None:
     assert refused(job, **changes).startswith(message)
 
 
@@ -100,14 +116,19 @@ def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) 
     ("application", "message"),
     [
         ("import flamestream as fs\n", ".py: there is no graph named 'graph'; it has none: create one"),
-        ("import flamestream as fs\nother = fs.Graph('o')\n", ".py: there is no graph named 'graph'; it has other"),
+        (
+            "import flamestream as fs\nother = fs.Graph('o')\n",
+            ".py: there is no graph named 'graph'; it has other",
+        ),
         ("x = (\n", ".py:1: the application does not load: "),
         ("import nothing_of_this_name\n", ".py:1: the application does not load: "),
         ("\n\nraise ValueError('no')\n", ".py:3: the application does not load: "),
         ("import flamestream as fs\ngraph = fs.Graph('g')\ngraph.source('lines')\n", "graph 'g' has no sink"),
     ],
 )
-def test_an_application_that_does_not_load_is_named_with_the_line(job: JobFolder, application: str, message: str) -> None:
+def test_an_application_that_does_not_load_is_named_with_the_line(
+    job: JobFolder, application: str, message: str
+) -> None:
     manifest = job.write(application)
     with pytest.raises(FlameStreamError) as caught:
         checked(manifest)
@@ -120,19 +141,29 @@ def test_the_settings_are_those_of_the_manifest(job: JobFolder) -> None:
     worker, coordinator = worker_settings(accepted), local_coordinator(accepted)
     assert (worker.slots, worker.exactly_once, worker.durable, worker.dead_letter) == (16, True, True, None)
     assert [(front.front, front.source, front.timed) for front in worker.fronts] == [(0, "lines", True)]
-    assert (coordinator.workers, coordinator.slots, coordinator.interval_us, coordinator.fronts) == (3, 16, 50_000, 1)
+    assert (coordinator.workers, coordinator.slots, coordinator.interval_us, coordinator.fronts) == (
+        3,
+        16,
+        50_000,
+        1,
+    )
     assert (coordinator.graph, coordinator.python) == (accepted.graph.identity, worker.python)
 
 
 @pytest.mark.parametrize(("sink", "remembered"), [("{files: {path: out}}", True), ("{discard: {}}", False)])
-def test_workers_know_whether_consumers_say_what_they_were_given(job: JobFolder, sink: str, remembered: bool) -> None:
+def test_workers_know_whether_consumers_say_what_they_were_given(
+    job: JobFolder, sink: str, remembered: bool
+) -> None:
     accepted = checked(job.write(sinks=f"{{shouts: {sink}}}", guarantee="at-least-once"))
     assert worker_settings(accepted).remembered is remembered
 
 
-# --- a journal in a topic -----------------------------------------------------------------------------------------------------------
+# --- a journal in a topic -----------------------------------------------------------------------------------
 
-IN_KAFKA = "{lines: {kafka: {brokers: 'a:1', topic: t, settings: {ssl.ca.location: ca.pem}, secrets: {sasl.password: {env: P}}}}}"
+IN_KAFKA = (
+    "{lines: {kafka: {brokers: 'a:1', topic: t, settings: {ssl.ca.location: ca.pem}, secrets: "
+    "{sasl.password: {env: P}}}}}"
+)
 
 
 def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFolder) -> None:
@@ -140,8 +171,14 @@ def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFo
     found = journal_of(read)
     assert found is not None and found.kafka is not None and found.keep
     ca = str(read.path("ca.pem"))
-    assert (found.kafka.brokers, found.kafka.settings, found.kafka.secrets["sasl.password"].env) == ("a:1", {"ssl.ca.location": ca}, "P")
-    own = journal_of(checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order, brokers: 'b:2'}}")).job)
+    assert (found.kafka.brokers, found.kafka.settings, found.kafka.secrets["sasl.password"].env) == (
+        "a:1",
+        {"ssl.ca.location": ca},
+        "P",
+    )
+    own = journal_of(
+        checked(job.write(sources=IN_KAFKA, journal="{kafka: {topic: order, brokers: 'b:2'}}")).job
+    )
     assert own is not None and own.kafka is not None
     assert (own.kafka.brokers, own.kafka.settings) == ("b:2", {})
 
@@ -151,12 +188,22 @@ def test_a_topic_is_reached_as_the_source_is_unless_it_says_otherwise(job: JobFo
     [
         (FOLLOWED, "{kafka: {topic: order}}", "no source is in Kafka"),
         (IN_KAFKA, "{kafka: {topic: order, settings: {a: b}}}", "settings and secrets belong to brokers"),
-        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {sasl.password: x}}}", "which is a secret"),
-        (IN_KAFKA, "{kafka: {topic: order, brokers: 'b:2', settings: {acks: 1}}}", "exactly-once rests on it"),
+        (
+            IN_KAFKA,
+            "{kafka: {topic: order, brokers: 'b:2', settings: {sasl.password: x}}}",
+            "which is a secret",
+        ),
+        (
+            IN_KAFKA,
+            "{kafka: {topic: order, brokers: 'b:2', settings: {acks: 1}}}",
+            "exactly-once rests on it",
+        ),
         (IN_KAFKA, "{kafka: {topic: order}, folder: journal}", "either a folder or a topic"),
     ],
 )
-def test_a_journal_that_cannot_be_says_what_to_write(job: JobFolder, sources: str, journal: str, words: str) -> None:
+def test_a_journal_that_cannot_be_says_what_to_write(
+    job: JobFolder, sources: str, journal: str, words: str
+) -> None:
     said = refused(job, sources=sources, journal=journal)
     assert words in said and "spec.journal" in said
 
@@ -170,12 +217,16 @@ graph.source("lines", at=len, unit="s", idle="1m").sink("shouts")
 
 
 def test_idle_is_refused_where_it_would_mean_nothing(job: JobFolder) -> None:
-    with pytest.raises(ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"):
+    with pytest.raises(
+        ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"
+    ):
         checked(job.write(IDLE))
 
 
 def test_arrival_times_are_refused_where_they_would_be_written_nowhere(job: JobFolder) -> None:
-    with pytest.raises(ManifestError, match=r"job\.yaml.*\.py:4 says clock=\"arrival\" for source 'lines'.*follow: true"):
+    with pytest.raises(
+        ManifestError, match=r"job\.yaml.*\.py:4 says clock=\"arrival\" for source 'lines'.*follow: true"
+    ):
         checked(job.write(IDLE.replace('at=len, unit="s", idle="1m"', 'clock="arrival"')))
 
 
@@ -190,7 +241,10 @@ graph.source("lines").merge(graph.clock("tick", every="1s").map(str)).sink("shou
 def test_a_clock_is_a_source_that_the_manifest_does_not_name(job: JobFolder) -> None:
     found = checked(job.write(CLOCK, journal="{folder: journal}"))
     fronts = worker_settings(found).fronts
-    assert [(front.source, front.timed, front.replayable) for front in fronts] == [("lines", True, True), ("tick", False, False)]
+    assert [(front.source, front.timed, front.replayable) for front in fronts] == [
+        ("lines", True, True),
+        ("tick", False, False),
+    ]
     assert local_coordinator(found).fronts == 2
 
 
@@ -199,5 +253,7 @@ def test_a_clock_needs_a_journal_and_no_line_in_the_manifest(job: JobFolder) -> 
         checked(job.write(CLOCK))
     for named in ("tick", "lines"):
         sources = f"{{{named}: {{clock: {{every: 5}}}}}}"
-        with pytest.raises(ManifestError, match=rf"spec\.sources\.{named}: a clock is said by the graph alone"):
+        with pytest.raises(
+            ManifestError, match=rf"spec\.sources\.{named}: a clock is said by the graph alone"
+        ):
             checked(job.write(CLOCK, journal="{folder: journal}", sources=sources))

@@ -1,4 +1,5 @@
-"""The journal: what was reported as durable counts for ever, a zombie's entries never count, and damage is never taken for the end."""
+"""The journal: what was reported as durable counts for ever, a zombie's entries never count, and damage is
+never taken for the end."""
 
 import errno
 import os
@@ -38,7 +39,9 @@ def logs(root: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_what_was_appended_is_sealed_by_the_next_attempt(loop: EpollReactor, tmp_path: Path, fsync: bool) -> None:
+def test_what_was_appended_is_sealed_by_the_next_attempt(
+    loop: EpollReactor, tmp_path: Path, fsync: bool
+) -> None:
     first = Worker(loop, tmp_path, 1, fsync=fsync)
     assert first.seal() == []
     assert first.append(10, 20) == first.appended(20), "one answer for all of a turn"
@@ -63,7 +66,9 @@ def test_payloads_of_a_source_that_cannot_replay_come_back(loop: EpollReactor, t
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_a_zombie_is_not_told_durable_and_its_entries_never_count(loop: EpollReactor, tmp_path: Path, fsync: bool) -> None:
+def test_a_zombie_is_not_told_durable_and_its_entries_never_count(
+    loop: EpollReactor, tmp_path: Path, fsync: bool
+) -> None:
     zombie = Worker(loop, tmp_path, 1, fsync=fsync)
     zombie.seal()
     zombie.append(10)
@@ -87,7 +92,8 @@ def test_a_zombie_that_seals_late_is_refused(loop: EpollReactor, tmp_path: Path)
 
 
 def test_a_sealer_that_was_asleep_changes_nothing(tmp_path: Path) -> None:
-    """Attempt 2 got past its check, slept while attempt 3 sealed, then made its seal and wrote: none of it counts."""
+    """Attempt 2 got past its check, slept while attempt 3 sealed, then made its seal and wrote: none of it
+    counts."""
     folder = FrontFolder(LocalStore(tmp_path), FRONT)
     write(tmp_path, folder, 1, [10, 20])
     (tmp_path / folder.name / "fences").joinpath("00000002").touch()
@@ -135,12 +141,16 @@ def test_a_flipped_bit_is_corrupt_with_file_and_offset_and_never_the_end(tmp_pat
 
 
 @pytest.mark.parametrize("damage", ["torn", "zeros", "a record less"])
-def test_below_the_sealed_length_a_torn_tail_is_damage_too(loop: EpollReactor, tmp_path: Path, damage: str) -> None:
+def test_below_the_sealed_length_a_torn_tail_is_damage_too(
+    loop: EpollReactor, tmp_path: Path, damage: str
+) -> None:
     folder = FrontFolder(LocalStore(tmp_path), FRONT)
     log = write(tmp_path, folder, 1, [10, 20])
     folder.seal(Attempt(2), START)
     whole, size = log.read_bytes(), len(record(entry(20)))
-    log.write_bytes({"torn": whole[:-1], "zeros": whole[:-9] + bytes(9), "a record less": whole[:-size]}[damage])
+    log.write_bytes(
+        {"torn": whole[:-1], "zeros": whole[:-9] + bytes(9), "a record less": whole[:-size]}[damage]
+    )
     worker = Worker(loop, tmp_path, 3)
     worker.journal.seal(SealJournal(worker.fence, FRONT, START))
     answer = worker.next()
@@ -222,7 +232,9 @@ def test_a_journal_that_keeps_is_never_trimmed(loop: EpollReactor, tmp_path: Pat
 
 
 @pytest.fixture(params=["in the loop", "by a helper", "by the kernel's thread"])
-def worker(request: pytest.FixtureRequest, loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Worker:
+def worker(
+    request: pytest.FixtureRequest, loop: EpollReactor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Worker:
     """Three ways to write."""
     native = request.param == "by the kernel's thread"
     if native and not Disk.here():
@@ -233,14 +245,17 @@ def worker(request: pytest.FixtureRequest, loop: EpollReactor, tmp_path: Path, m
 
 @contextmanager
 def room_for(size: int) -> Iterator[None]:
-    """Files may have so many bytes, by the operating system's limit: of a write beyond it a part is written, and then nothing."""
+    """Files may have so many bytes, by the operating system's limit: of a write beyond it a part is written,
+    and then nothing."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_is_told_once_and_the_batch_is_written_when_there_is_room(worker: Worker, loop: EpollReactor, tmp_path: Path) -> None:
+def test_a_full_disk_is_told_once_and_the_batch_is_written_when_there_is_room(
+    worker: Worker, loop: EpollReactor, tmp_path: Path
+) -> None:
     worker.seal()
     worker.append(10)
     (log,) = logs(tmp_path)
@@ -290,7 +305,9 @@ def test_an_entry_out_of_order_or_before_the_seal_is_a_bug(loop: EpollReactor, t
         worker.journal.append(Append(worker.fence, FRONT, entry(10)))
 
 
-def test_a_newer_fence_in_the_same_process_drops_what_was_never_reported(loop: EpollReactor, tmp_path: Path) -> None:
+def test_a_newer_fence_in_the_same_process_drops_what_was_never_reported(
+    loop: EpollReactor, tmp_path: Path
+) -> None:
     worker = Worker(loop, tmp_path, 1)
     worker.seal()
     worker.append(10)
@@ -301,11 +318,16 @@ def test_a_newer_fence_in_the_same_process_drops_what_was_never_reported(loop: E
     assert worker.append(15) == worker.appended(15)
 
 
-# --- schedules ----------------------------------------------------------------------------------------------------------------------
+# --- schedules ----------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=80)
-@given(st.lists(st.tuples(st.sampled_from(["seal", "append", "append", "zombie", "torn"]), st.integers(0, 10**6)), max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["seal", "append", "append", "zombie", "torn"]), st.integers(0, 10**6)),
+        max_size=40,
+    )
+)
 def test_in_any_schedule_the_durable_count_for_ever_and_zombies_never(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
@@ -317,7 +339,8 @@ def test_in_any_schedule_the_durable_count_for_ever_and_zombies_never(
         if step == "seal":
             counted = folder.seal(Attempt(len(writers) + 1), START)
             assert set(durable) <= set(times(counted))
-            durable = times(counted)  # a write that was never reported may count or not, but from now on for ever
+            # a write that was never reported may count or not, but from now on for ever
+            durable = times(counted)
             writers.append(_Writer(folder, len(writers) + 1, counted))
         elif step == "append":
             assert writers[-1].append(clock)

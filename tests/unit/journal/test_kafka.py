@@ -1,6 +1,8 @@
-"""The journal in a topic, on partitions in memory that lose answers, repeat late and are compacted: what was reported counts for ever.
+"""The journal in a topic, on partitions in memory that lose answers, repeat late and are compacted: what was
+reported counts for ever.
 
-The same schedules show what each of its rules is for: without it they end in an entry that was reported or counted, and is not there.
+The same schedules show what each of its rules is for: without it they end in an entry that was reported or
+counted, and is not there.
 """
 
 import random
@@ -59,16 +61,19 @@ class Partitions:
         return [row for row in self.rows if row.offset >= (start or 0)], self.end
 
     def compact(self, *, tombstones: bool = False, looked: int = 1 << 30, swapped: int = 1 << 30) -> None:
-        """A cleaner has looked at records up to an offset, and has swapped in the cleaned segments up to another one.
+        """A cleaner has looked at records up to an offset, and has swapped in the cleaned segments up to
+        another one.
 
-        Of each key it saw the newest record stays, at its offset; with `tombstones`, those go too. The last record stays where it is.
+        Of each key it saw the newest record stays, at its offset; with `tombstones`, those go too. The last
+        record stays where it is.
         """
         newest = {row.key: row.offset for row in self.rows if row.offset <= looked}
         swapped = min(swapped, looked, self.end - 1)
         self.rows = [
             row
             for row in self.rows
-            if row.offset >= swapped or (newest[row.key] == row.offset and not (tombstones and row.value is None))
+            if row.offset >= swapped or (newest[row.key] == row.offset
+                and not (tombstones and row.value is None))
         ]  # fmt: skip
 
 
@@ -104,12 +109,16 @@ class Attempts:
     def seal(self) -> "One":
         number = len(self.writers) + 1
         reactor: Any = Here()
-        sealed = TopicPlace(self.partitions, JOB, reactor, reactor).seal(FRONT, Attempt(number), Time(self.cut))
+        sealed = TopicPlace(self.partitions, JOB, reactor, reactor).seal(
+            FRONT, Attempt(number), Time(self.cut)
+        )
         times = [each.time for each in sealed.entries]
         assert {time for time in self.reported if time >= self.cut} <= set(times), "what was reported counts"
         before = [time for time in self.counted if time >= self.cut]
         assert times[: len(before)] == before, "what counted once counts for ever, and nothing is added to it"
-        assert all(self.written[time] == self.newest for time in times[len(before) :]), "only the newest attempt can add to it"
+        assert all(self.written[time] == self.newest for time in times[len(before) :]), (
+            "only the newest attempt can add to it"
+        )
         self.counted, self.newest = times, number
         self.writers.append(One(self, sealed))
         return self.writers[-1]
@@ -147,7 +156,8 @@ class One:
         return answers[0] if answers else None
 
     def lose_the_answer(self, time: int, *, lands: bool) -> Callable[[], None]:
-        """The record is under way when the client gives up; if it `lands`, then now, else when what is returned is called."""
+        """The record is under way when the client gives up; if it `lands`, then now, else when what is
+        returned is called."""
         partitions = self._all.partitions
         partitions.hold = True
         self.append(time)
@@ -174,7 +184,7 @@ def attempts() -> Attempts:
     return Attempts()
 
 
-# --- a zombie -----------------------------------------------------------------------------------------------------------------------
+# --- a zombie -----------------------------------------------------------------------------------------------
 
 
 def behind_the_seal(attempts: Attempts) -> None:
@@ -186,7 +196,8 @@ def behind_the_seal(attempts: Attempts) -> None:
 
 
 def behind_a_seal_that_is_gone(attempts: Attempts) -> None:
-    """It writes behind the second seal and is suspended; the third attempt has everything trimmed and cleaned before it looks."""
+    """It writes behind the second seal and is suspended; the third attempt has everything trimmed and cleaned
+    before it looks."""
     zombie = attempts.seal()
     attempts.seal()
     partitions = attempts.partitions
@@ -216,7 +227,9 @@ def test_a_zombie_that_looks_when_the_seal_is_gone_sees_a_newer_one(attempts: At
     behind_a_seal_that_is_gone(attempts)
 
 
-def test_without_a_look_at_the_gap_a_zombie_would_report_what_does_not_count(attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_look_at_the_gap_a_zombie_would_report_what_does_not_count(
+    attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(TopicWriter, "_follows", lambda self, answer: True)
     with pytest.raises(AssertionError):
         behind_the_seal(attempts)
@@ -259,7 +272,7 @@ def test_a_seal_of_an_older_attempt_behind_a_newer_one_is_refused(attempts: Atte
     attempts.seal()
 
 
-# --- keys ---------------------------------------------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def an_answer_is_lost_and_the_batch_repeated_behind_a_seal(attempts: Attempts) -> None:
@@ -282,16 +295,24 @@ def a_seal_is_repeated(attempts: Attempts) -> None:
     attempts.seal()
 
 
-@pytest.mark.parametrize("schedule", [an_answer_is_lost_and_the_batch_repeated_behind_a_seal, a_seal_is_repeated])
-def test_what_is_tried_twice_counts_as_it_did_before_a_compaction(attempts: Attempts, schedule: Callable[[Attempts], None]) -> None:
+@pytest.mark.parametrize(
+    "schedule", [an_answer_is_lost_and_the_batch_repeated_behind_a_seal, a_seal_is_repeated]
+)
+def test_what_is_tried_twice_counts_as_it_did_before_a_compaction(
+    attempts: Attempts, schedule: Callable[[Attempts], None]
+) -> None:
     schedule(attempts)
 
 
-@pytest.mark.parametrize("schedule", [an_answer_is_lost_and_the_batch_repeated_behind_a_seal, a_seal_is_repeated])
+@pytest.mark.parametrize(
+    "schedule", [an_answer_is_lost_and_the_batch_repeated_behind_a_seal, a_seal_is_repeated]
+)
 def test_with_one_key_for_all_tries_a_compaction_would_change_what_counts(
     attempts: Attempts, schedule: Callable[[Attempts], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_Keys, "next", lambda self, kind: f"{self.job}/{self.front}/{kind}/{self.attempt:08d}/1-1".encode())
+    monkeypatch.setattr(
+        _Keys, "next", lambda self, kind: f"{self.job}/{self.front}/{kind}/{self.attempt:08d}/1-1".encode()
+    )
     with pytest.raises(AssertionError, match=r"what counted once|only the newest"):
         schedule(attempts)
 
@@ -316,7 +337,9 @@ def test_a_record_whose_offset_is_not_known_is_looked_for(attempts: Attempts) ->
     assert attempts.reported == [10]
 
 
-def test_a_record_whose_offset_is_not_known_and_that_is_not_there_is_written_again(attempts: Attempts) -> None:
+def test_a_record_whose_offset_is_not_known_and_that_is_not_there_is_written_again(
+    attempts: Attempts,
+) -> None:
     writer = attempts.seal()
     land = attempts.partitions.land
     attempts.partitions.land = lambda key, value, told=lambda _: None: told(-1)  # type: ignore[method-assign,assign,misc]
@@ -327,7 +350,9 @@ def test_a_record_whose_offset_is_not_known_and_that_is_not_there_is_written_aga
     attempts.seal()
 
 
-def test_one_look_at_what_others_have_written_is_enough(attempts: Attempts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_look_at_what_others_have_written_is_enough(
+    attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = attempts.seal()
     attempts.partitions.land(b"index/3/batch/00000001/late-1", b"not looked into")
     writer.append(10)
@@ -335,7 +360,7 @@ def test_one_look_at_what_others_have_written_is_enough(attempts: Attempts, monk
     assert [writer.append(20), writer.append(30)] == [None, None]
 
 
-# --- trims --------------------------------------------------------------------------------------------------------------------------
+# --- trims --------------------------------------------------------------------------------------------------
 
 
 def test_a_trim_leaves_one_seal_and_the_newest_batch(attempts: Attempts) -> None:
@@ -362,7 +387,11 @@ def test_what_was_trimmed_is_not_trimmed_again(attempts: Attempts) -> None:
     writer.writer.trim(Time(30))
     heir = attempts.seal()
     heir.writer.trim(Time(30))
-    assert [row.key.split(b"/")[2] for row in attempts.partitions.rows if row.value is None] == [b"batch", b"batch", b"seal"]
+    assert [row.key.split(b"/")[2] for row in attempts.partitions.rows if row.value is None] == [
+        b"batch",
+        b"batch",
+        b"seal",
+    ]
 
 
 def test_a_seal_stays_until_what_it_keeps_from_counting_is_gone(attempts: Attempts) -> None:
@@ -404,7 +433,7 @@ def test_a_topic_with_records_of_others_is_refused(attempts: Attempts) -> None:
         attempts.seal()
 
 
-# --- any schedule -------------------------------------------------------------------------------------------------------------------
+# --- any schedule -------------------------------------------------------------------------------------------
 
 STEPS = ["seal", "append", "append", "zombie", "lost", "late", "again", "trim", "compact", "clean"]
 
@@ -434,16 +463,21 @@ def any_schedule(attempts: Attempts, steps: list[tuple[str, int]]) -> None:
         elif step == "trim" and not busy and attempts.reported:
             attempts.cut = max(attempts.cut, random.Random(number).choice(attempts.reported))
             attempts.partitions.lossy = random.Random(number) if number % 2 else None
-            writers[number % len(writers)].writer.trim(Time(attempts.cut))  # a zombie may trim what is committed
+            # a zombie may trim what is committed
+            writers[number % len(writers)].writer.trim(Time(attempts.cut))
         elif step in ("compact", "clean"):
             end = attempts.partitions.end
             swapped = number % end
-            attempts.partitions.compact(tombstones=step == "clean", looked=swapped + number // end % (end - swapped), swapped=swapped)
+            attempts.partitions.compact(
+                tombstones=step == "clean", looked=swapped + number // end % (end - swapped), swapped=swapped
+            )
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 10**6)), max_size=50))
-def test_in_any_schedule_what_was_reported_counts_for_ever_and_a_zombie_reports_nothing(steps: list[tuple[str, int]]) -> None:
+def test_in_any_schedule_what_was_reported_counts_for_ever_and_a_zombie_reports_nothing(
+    steps: list[tuple[str, int]],
+) -> None:
     any_schedule(Attempts(), steps)
 
 
@@ -459,7 +493,7 @@ def test_the_schedules_find_a_journal_that_does_not_look_at_gaps(monkeypatch: py
         all_schedules()
 
 
-# --- a topic that may not be one ----------------------------------------------------------------------------------------------------
+# --- a topic that may not be one ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -473,6 +507,8 @@ def test_the_schedules_find_a_journal_that_does_not_look_at_gaps(monkeypatch: py
         ([3, 3], {"cleanup.policy": "compact", "unclean.leader.election.enable": "true"}, 3, "may be lost"),
     ],
 )
-def test_a_topic_that_would_lose_entries_is_not_a_journal(replicas: list[int], settings: dict[str, str], brokers: int, words: str) -> None:
+def test_a_topic_that_would_lose_entries_is_not_a_journal(
+    replicas: list[int], settings: dict[str, str], brokers: int, words: str
+) -> None:
     found = weakness(replicas, settings, 2, brokers)
     assert words in found and bool(words) == bool(found)

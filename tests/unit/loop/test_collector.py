@@ -81,7 +81,9 @@ def test_a_cycle_that_outlives_a_pass_is_freed_later(collector: Collector) -> No
     assert dead() is None
 
 
-def test_a_loop_that_is_never_idle_looks_at_its_growing_state_seldom(collector: Collector, looked_at: list[int]) -> None:
+def test_a_loop_that_is_never_idle_looks_at_its_growing_state_seldom(
+    collector: Collector, looked_at: list[int]
+) -> None:
     state: list[list[int]] = []
     for _ in range(2 * SELDOM):
         state.extend([] for _ in range(LIMIT + 1_000))

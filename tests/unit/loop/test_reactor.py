@@ -53,7 +53,9 @@ def test_a_call_made_by_a_call_waits_for_the_next_turn(loop: EpollReactor) -> No
     assert seen == [0]
 
 
-def test_a_readable_socket_is_called_back_until_it_is_unwatched(loop: EpollReactor, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_readable_socket_is_called_back_until_it_is_unwatched(
+    loop: EpollReactor, pair: tuple[socket.socket, socket.socket]
+) -> None:
     seen: list[bytes] = []
     loop.watch(pair[0].fileno(), readable=lambda: seen.append(pair[0].recv(1)))
     pair[1].send(b"abc")
@@ -65,7 +67,9 @@ def test_a_readable_socket_is_called_back_until_it_is_unwatched(loop: EpollReact
     assert seen == [b"a", b"b"]
 
 
-def test_a_watch_replaces_the_one_before(loop: EpollReactor, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_watch_replaces_the_one_before(
+    loop: EpollReactor, pair: tuple[socket.socket, socket.socket]
+) -> None:
     seen: list[str] = []
     loop.watch(pair[0].fileno(), readable=lambda: seen.append("read"))
     loop.watch(pair[0].fileno(), writable=lambda: seen.append("write"))
@@ -74,7 +78,9 @@ def test_a_watch_replaces_the_one_before(loop: EpollReactor, pair: tuple[socket.
     assert seen == ["write"]
 
 
-def test_a_callback_unwatched_in_the_same_turn_is_not_called(loop: EpollReactor, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_callback_unwatched_in_the_same_turn_is_not_called(
+    loop: EpollReactor, pair: tuple[socket.socket, socket.socket]
+) -> None:
     seen: list[str] = []
     left, right = pair
 
@@ -90,7 +96,9 @@ def test_a_callback_unwatched_in_the_same_turn_is_not_called(loop: EpollReactor,
     assert len(seen) == 1
 
 
-def test_the_end_of_the_peer_makes_a_socket_readable(loop: EpollReactor, pair: tuple[socket.socket, socket.socket]) -> None:
+def test_the_end_of_the_peer_makes_a_socket_readable(
+    loop: EpollReactor, pair: tuple[socket.socket, socket.socket]
+) -> None:
     seen: list[bytes] = []
     loop.watch(pair[0].fileno(), readable=lambda: seen.append(pair[0].recv(1)))
     pair[1].close()

@@ -21,9 +21,13 @@ LOOP = """
 USERS = {
     "busy": ("def forever():\n    while True:\n        pass\n", r"users.py:\d in forever"),
     "asleep": ("import time\n\ndef forever():\n    time.sleep(3600)\n", "users.py:4 in forever"),
-    "holds the interpreter": ('import re\n\ndef forever():\n    re.match("(a*)*b", "a" * 60)\n', "users.py:4 in forever"),
+    "holds the interpreter": (
+        'import re\n\ndef forever():\n    re.match("(a*)*b", "a" * 60)\n',
+        "users.py:4 in forever",
+    ),
     "catches everything": (
-        "def forever():\n    while True:\n        try:\n            pass\n        except BaseException:\n            pass\n",
+        "def forever():\n    while True:\n        try:\n            pass\n        except BaseException:\n    "
+        "        pass\n",
         "users.py:",
     ),
 }
@@ -32,7 +36,13 @@ USERS = {
 def lived(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", textwrap.dedent(LOOP) + textwrap.dedent(program), str(folder / "words")]
     return subprocess.run(
-        command, cwd=folder, env={"PYTHONPATH": ":".join([".", *sys.path])}, text=True, capture_output=True, check=False, timeout=60
+        command,
+        cwd=folder,
+        env={"PYTHONPATH": ":".join([".", *sys.path])},
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
 
 
@@ -51,13 +61,19 @@ def test_a_function_that_does_not_return_ends_its_process_and_is_named(tmp_path:
 
 def test_an_application_that_does_not_load_ends_its_process_and_is_named(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("import time\n\ntime.sleep(3600)\n")
-    ended = lived(tmp_path, "from flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    import job")
+    ended = lived(
+        tmp_path,
+        "from flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    import job",
+    )
     assert ended.returncode == 1
     assert "a function did not return: job.py:3 in <module>" in last_words(str(tmp_path / "words"))
 
 
 def test_one_that_has_loaded_is_left_alone(tmp_path: Path) -> None:
-    program = "import time\nfrom flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    pass\ntime.sleep(1)"
+    program = (
+        "import time\nfrom flamestream.loop.watchdog import limited\nwith limited(0.4, sys.argv[1]):\n    "
+        "pass\ntime.sleep(1)"
+    )
     assert lived(tmp_path, program).returncode == 0
     assert not (tmp_path / "words").exists()
 
@@ -70,7 +86,9 @@ def test_a_loop_that_turns_is_left_alone(tmp_path: Path) -> None:
 
 def test_without_a_file_its_end_is_in_the_log(tmp_path: Path) -> None:
     (tmp_path / "users.py").write_text(USERS["asleep"][0])
-    ended = lived(tmp_path, "import users; sys.argv[1] = ''\nWatchdog(reactor, '', 0.2).begin(); users.forever()")
+    ended = lived(
+        tmp_path, "import users; sys.argv[1] = ''\nWatchdog(reactor, '', 0.2).begin(); users.forever()"
+    )
     assert ended.returncode == 1 and "users.py" in ended.stderr
 
 

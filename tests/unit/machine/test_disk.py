@@ -1,4 +1,5 @@
-"""Disk: each write is answered once, in its order, behind its sync; what went wrong is told and not hidden."""
+"""Disk: each write is answered once, in its order, behind its sync; what went wrong is told and not
+hidden."""
 
 import errno
 import os
@@ -20,7 +21,9 @@ def loop() -> Iterator[EpollReactor]:
         yield made
 
 
-def test_each_write_is_answered_in_its_order_when_all_of_it_is_in_the_file(loop: EpollReactor, tmp_path: Path) -> None:
+def test_each_write_is_answered_in_its_order_when_all_of_it_is_in_the_file(
+    loop: EpollReactor, tmp_path: Path
+) -> None:
     fd, told = os.open(tmp_path / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY), []
     pieces = [b"%d" % number * (number * 1000) for number in range(1, 9)]
     disk = Disk(loop)
@@ -32,8 +35,12 @@ def test_each_write_is_answered_in_its_order_when_all_of_it_is_in_the_file(loop:
     assert (tmp_path / "log").read_bytes() == b"".join(pieces)
 
 
-@pytest.mark.parametrize("wrong", ["a file that cannot be written", "a file that cannot be synced", "no file"])
-def test_what_went_wrong_is_told_and_the_next_write_goes_on(loop: EpollReactor, tmp_path: Path, wrong: str) -> None:
+@pytest.mark.parametrize(
+    "wrong", ["a file that cannot be written", "a file that cannot be synced", "no file"]
+)
+def test_what_went_wrong_is_told_and_the_next_write_goes_on(
+    loop: EpollReactor, tmp_path: Path, wrong: str
+) -> None:
     reads, writes = os.pipe()
     fd, code = {
         "a file that cannot be written": (os.open("/dev/full", os.O_WRONLY), errno.ENOSPC),

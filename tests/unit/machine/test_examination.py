@@ -55,7 +55,9 @@ def test_inside_a_container_the_topmost_group_is_its_own(root: Path) -> None:
     assert [each.found for each in memory(root)] == ["3.0 GiB"]
 
 
-@pytest.mark.parametrize(("said", "state"), [("always [madvise] never", "good"), ("always madvise [never]", "slow")])
+@pytest.mark.parametrize(
+    ("said", "state"), [("always [madvise] never", "good"), ("always madvise [never]", "slow")]
+)
 def test_huge_pages_that_are_off_are_slow(root: Path, said: str, state: str) -> None:
     put(root, "sys/kernel/mm/transparent_hugepage/enabled", said)
     assert states(huge_pages(root)) == {"huge pages": state}

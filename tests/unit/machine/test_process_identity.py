@@ -28,7 +28,9 @@ def test_a_process_of_another_boot_or_container_is_not_here() -> None:
 
 def test_a_dead_process_is_not_alive_even_before_it_is_waited_for() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        child = msgspec.structs.replace(ProcessIdentity.of_this_process(), pid=process.pid, ticks=start_ticks(process.pid))
+        child = msgspec.structs.replace(
+            ProcessIdentity.of_this_process(), pid=process.pid, ticks=start_ticks(process.pid)
+        )
         assert child.alive
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -33,7 +33,10 @@ def test_helper_threads_of_a_loop_that_is_kept_to_a_processor_run_anywhere() -> 
     def kept() -> None:
         keep_to({min(everything)})
         with loops.reactor() as loop:
-            loop.background(partial(os.sched_getaffinity, 0), lambda found: seen.append(found if isinstance(found, set) else set()))
+            loop.background(
+                partial(os.sched_getaffinity, 0),
+                lambda found: seen.append(found if isinstance(found, set) else set()),
+            )
             while not seen:
                 loop.turn()
         seen.append(os.sched_getaffinity(0))

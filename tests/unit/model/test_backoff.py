@@ -12,7 +12,12 @@ def test_nothing_failed_nothing_is_waited_for() -> None:
 
 
 def test_whole_numbers_stay_whole() -> None:
-    assert [repr(Backoff(50_000, 2_000_000).after(failures)) for failures in (0, 1, 3, 99)] == ["0", "50000", "200000", "2000000"]
+    assert [repr(Backoff(50_000, 2_000_000).after(failures)) for failures in (0, 1, 3, 99)] == [
+        "0",
+        "50000",
+        "200000",
+        "2000000",
+    ]
 
 
 def test_failing_for_years_is_no_great_number() -> None:

@@ -41,7 +41,11 @@ def test_equality_tells_types_apart_and_hashes_follow_it() -> None:
     assert Vector() != Set()
     assert Map({"a": 1}) != Map({"a": 1.0})
     assert Vector([float("nan")]) == Vector([float("nan")])
-    for left, right in [(Vector([1]).append(2), Vector([1, 2])), (Map({2: 2}).set(1, 1), Map({1: 1, 2: 2})), (Set([2, 1]), Set([1, 2]))]:
+    for left, right in [
+        (Vector([1]).append(2), Vector([1, 2])),
+        (Map({2: 2}).set(1, 1), Map({1: 1, 2: 2})),
+        (Set([2, 1]), Set([1, 2])),
+    ]:
         assert left == right
         assert hash(left) == hash(right)
 
@@ -62,7 +66,11 @@ def test_a_map_and_a_set_are_walked_in_the_order_of_encoded_keys() -> None:
     expected = sorted(keys, key=payload.encode)
     assert list(Map((key, 1) for key in keys)) == expected
     assert list(Set(reversed(keys))) == expected
-    assert list(Map((key, key) for key in keys).values()) == list(Map((key, 1) for key in keys).keys()) == expected
+    assert (
+        list(Map((key, key) for key in keys).values())
+        == list(Map((key, 1) for key in keys).keys())
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,9 @@ def test_what_is_no_payload_cannot_be_put_in(put: Any, bad: Any) -> None:
         put(bad)
 
 
-@pytest.mark.parametrize("wrap", [lambda v: Vector([v]), lambda v: Map({1: v}), lambda v: Set([v]), lambda v: Map({v: 1})])
+@pytest.mark.parametrize(
+    "wrap", [lambda v: Vector([v]), lambda v: Map({1: v}), lambda v: Set([v]), lambda v: Map({v: 1})]
+)
 def test_nesting_is_bounded_when_elements_are_put_in(wrap: Any) -> None:
     value = wrap(1)
     for _ in range(payload.MAX_DEPTH - 1):
@@ -106,7 +116,8 @@ def _deep(levels: int) -> Any:
 
 
 def test_what_was_deep_and_is_not_any_more_nests_again() -> None:
-    """The bound depends on the content alone, not on its history: live and restored states must be refused alike."""
+    """The bound depends on the content alone, not on its history: live and restored states must be refused
+    alike."""
     deep = _deep(payload.MAX_DEPTH - 1)
     for now_flat in (
         Vector([1, deep]).pop(),
@@ -123,7 +134,15 @@ def test_a_vector_is_indexed_and_sliced_like_a_tuple() -> None:
     values = tuple(range(1100))
     vector = Vector(values)
     assert (vector[0], vector[-1], vector[1055], vector[1056]) == (0, 1099, 1055, 1056)
-    for part in (slice(5, 9), slice(None, 1000), slice(40, None), slice(None, None, -7), slice(-3, None), slice(9, 5), slice(0, 2000)):
+    for part in (
+        slice(5, 9),
+        slice(None, 1000),
+        slice(40, None),
+        slice(None, None, -7),
+        slice(-3, None),
+        slice(9, 5),
+        slice(0, 2000),
+    ):
         assert tuple(vector[part]) == values[part]
     assert vector[:] is vector
     assert list(reversed(vector)) == list(reversed(values))
@@ -142,7 +161,11 @@ def test_the_shape_of_a_vector_depends_on_its_length_alone(size: int) -> None:
     grown: Vector[int] = Vector()
     for value in range(size):
         grown = grown.append(value)
-    for vector in (grown, Vector(range(size + 100))[:size], Vector(range(size // 2)).extend(range(size // 2, size))):
+    for vector in (
+        grown,
+        Vector(range(size + 100))[:size],
+        Vector(range(size // 2)).extend(range(size // 2, size)),
+    ):
         assert shape_of(vector) == shape_of(Vector(range(size)))
 
 

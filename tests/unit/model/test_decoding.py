@@ -17,15 +17,24 @@ ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "runtime/flamestream/model/decoding.py": "the one place",
     "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
-    "runtime/flamestream/model/event_decoder.py": "with a hook for collections; what does not fit is a RecordError",
-    "runtime/flamestream/connectors/kafka/place_values.py": "what an audit finds at a user's place; it catches ValueError",
+    "runtime/flamestream/model/event_decoder.py": "with a hook for collections; what does not fit is a "
+    "RecordError",
+    "runtime/flamestream/connectors/kafka/place_values.py": "what an audit finds at a user's place; it "
+    "catches ValueError",
     "runtime/flamestream/spark/streaming/driver_stay.py": "the operator's own answer, once",
     "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",
     "runtime/flamestream/cli/kubectl/cluster.py": "what kubectl prints",
     "runtime/flamestream/spark/frames/runs_source.py": "Spark's own offsets",
     "runtime/flamestream/spark/frames/microbatch.py": "a number that it wrote itself",
 }
-CALLS = {"json.loads", "json.load", "msgspec.json.decode", "msgspec.msgpack.decode", "msgspec.json.Decoder", "msgspec.msgpack.Decoder"}
+CALLS = {
+    "json.loads",
+    "json.load",
+    "msgspec.json.decode",
+    "msgspec.msgpack.decode",
+    "msgspec.json.Decoder",
+    "msgspec.msgpack.Decoder",
+}
 
 HOSTILE = {
     "nothing": b"",
@@ -72,10 +81,15 @@ def test_msgspec_alone_would_let_another_one_through(name: str) -> None:
 
 
 def test_nothing_else_decodes() -> None:
-    found = {str(file.relative_to(ROOT)) for root in ("runtime", "operator") for file in (ROOT / root).rglob("*.py") if any(calls(file))}
-    assert {file for file in found if "/testing/" not in file and "/simulation/" not in file} == set(ELSEWHERE), (
-        "use flamestream.model.decoding"
-    )
+    found = {
+        str(file.relative_to(ROOT))
+        for root in ("runtime", "operator")
+        for file in (ROOT / root).rglob("*.py")
+        if any(calls(file))
+    }
+    assert {file for file in found if "/testing/" not in file and "/simulation/" not in file} == set(
+        ELSEWHERE
+    ), "use flamestream.model.decoding"
 
 
 def calls(file: Path) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Decoders: what sources give becomes instances of the class that the graph says, strictly, and what does not fit is told by its field."""
+"""Decoders: what sources give becomes instances of the class that the graph says, strictly, and what does not
+fit is told by its field."""
 
 import enum
 import pickle
@@ -59,14 +60,32 @@ MICROSECONDS = 1_767_355_200_000_000
 
 def test_a_line_of_json_is_an_event_of_all_its_fields() -> None:
     line = """{"user": "ann", "at": "2026-01-02T12:00:00Z", "cents": 5, "price": "1.50", "day": "2026-01-02", "kind": "seen",
-        "place": {"town": "Ulm", "since": "2026-01-02T12:00:00Z"}, "tags": ["x"], "seen": [1], "mode": "b", "unknown": []}"""
-    click = Click("ann", NOON, 5, Decimal("1.50"), date(2026, 1, 2), Kind.SEEN, Place("Ulm", NOON), ("x",), fs.Vector([1]), "b")
+        "place": {"town": "Ulm", "since": "2026-01-02T12:00:00Z"}, "tags": ["x"], "seen": [1], "mode": "b", "unknown": []}"""  # noqa: E501
+    click = Click(
+        "ann",
+        NOON,
+        5,
+        Decimal("1.50"),
+        date(2026, 1, 2),
+        Kind.SEEN,
+        Place("Ulm", NOON),
+        ("x",),
+        fs.Vector([1]),
+        "b",
+    )
     assert decoder(Click)(line) == decoder(Click)(line.encode()) == click
     assert payload.decode(payload.encode(click)) == click
 
 
 def test_a_row_has_numbers_for_its_times_also_inside() -> None:
-    row = fs.Map({"user": "ann", "at": MICROSECONDS, "day": "2026-01-02", "place": fs.Map({"town": "Ulm", "since": MICROSECONDS})})
+    row = fs.Map(
+        {
+            "user": "ann",
+            "at": MICROSECONDS,
+            "day": "2026-01-02",
+            "place": fs.Map({"town": "Ulm", "since": MICROSECONDS}),
+        }
+    )
     assert decoder(Click)(row) == Click("ann", NOON, day=date(2026, 1, 2), place=Place("Ulm", NOON))
     with pytest.raises(RecordError, match=r"a Map is no Click: field `cents`: Expected `int`, got `str`"):
         decoder(Click)(row.set("cents", "5"))
@@ -151,7 +170,10 @@ class Around:
 @pytest.mark.parametrize(
     ("cls", "message"),
     [
-        (Listed, r"Listed\.tags is annotated list\[str\]: a list is not a payload: use a tuple or fs\.Vector"),
+        (
+            Listed,
+            r"Listed\.tags is annotated list\[str\]: a list is not a payload: use a tuple or fs\.Vector",
+        ),
         (Thawed, r"Thawed is not frozen"),
         (Bare, r"put @fs\.event above the class"),
         (Around, r"Around\.inner is annotated Bare: .*@fs\.payload_type"),

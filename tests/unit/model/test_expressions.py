@@ -1,4 +1,5 @@
-"""Expressions mean what Python means, are written as they were said, and refuse early what has no one meaning."""
+"""Expressions mean what Python means, are written as they were said, and refuse early what has no one
+meaning."""
 
 import pickle
 from collections.abc import Callable
@@ -74,7 +75,9 @@ BERLIN = datetime(2026, 10, 25, 2, 59, 59, tzinfo=ZoneInfo("Europe/Berlin"))
     ],
     ids=str,
 )
-def test_an_expression_means_what_python_means_and_is_written_as_it_was_said(expression: Expression, value: Any) -> None:
+def test_an_expression_means_what_python_means_and_is_written_as_it_was_said(
+    expression: Expression, value: Any
+) -> None:
     found = expression(Bid())
     assert (type(found), found) == (type(value), value)
     again = eval(expression.written, {"fs": fs, "datetime": __import__("datetime")})  # noqa: S307 (its own text)
@@ -84,9 +87,9 @@ def test_an_expression_means_what_python_means_and_is_written_as_it_was_said(exp
 
 NUMBERS = st.recursive(
     st.sampled_from(["price", "rate"]).map(F) | st.integers(-3, 3),
-    lambda inner: st.tuples(st.sampled_from(["+", "-", "*", "/", "//", "%", "<", "==", "&"]), inner, inner).map(
-        lambda said: said_so(*said)
-    ),
+    lambda inner: st.tuples(
+        st.sampled_from(["+", "-", "*", "/", "//", "%", "<", "==", "&"]), inner, inner
+    ).map(lambda said: said_so(*said)),
     max_leaves=8,
 )
 
@@ -167,7 +170,10 @@ def test_an_expression_is_no_sequence() -> None:
 def test_expressions_can_be_compared_and_kept_in_sets() -> None:
     assert F("a") == F("a") and F("a") != F("b") and F("a") + 1 == F("a") + 1 and F("a") + 1 != F("a") + True
     assert {F("a"): 1}[F("a")] == 1 and len({F("a"), F("a"), F("b")}) == 2
-    assert isinstance(F("a"), Field) and [each.name for each in fields_of(F("a") * 2 + F("b").str.len())] == ["a", "b"]
+    assert isinstance(F("a"), Field) and [each.name for each in fields_of(F("a") * 2 + F("b").str.len())] == [
+        "a",
+        "b",
+    ]
 
 
 def run(build: Callable[[fs.Stream[Any]], Any], *bids: Bid) -> list[Any]:
@@ -181,10 +187,19 @@ def run(build: Callable[[fs.Stream[Any]], Any], *bids: Bid) -> list[Any]:
 def test_expressions_stand_where_functions_do() -> None:
     euro = fs.record(Euro, cents=F("price") * 908 // 1000, path=F("url").str.split("/")[3])
     assert run(lambda bids: bids.map(euro).sink("out", key="path"), Bid()) == [Euro(90, "x")]
-    assert run(lambda bids: bids.filter(F("price") % 2 == 1).sink("out", key=F("price") // 10), Bid(1), Bid(2), Bid(3)) == [Bid(1), Bid(3)]
+    assert run(
+        lambda bids: bids.filter(F("price") % 2 == 1).sink("out", key=F("price") // 10),
+        Bid(1),
+        Bid(2),
+        Bid(3),
+    ) == [Bid(1), Bid(3)]
     assert run(lambda bids: bids.flat_map(F("url").str.split("/")).sink("out"), Bid(url="a/b")) == ["a", "b"]
     emit = fs.record(Euro, cents=fs.state, path=F("url") + "!")
-    counted = run(lambda bids: bids.reduce(key=F("price") // 10, combine=fs.count(), emit=emit).sink("out"), Bid(10), Bid(11))
+    counted = run(
+        lambda bids: bids.reduce(key=F("price") // 10, combine=fs.count(), emit=emit).sink("out"),
+        Bid(10),
+        Bid(11),
+    )
     assert counted == [Euro(1, "https://a.b/x/y!"), Euro(2, "https://a.b/x/y!")]
 
 
@@ -195,9 +210,14 @@ def test_expressions_stand_where_functions_do() -> None:
         (lambda bids: bids.filter(fs.when(F("hot")).then(F("nam")).otherwise(1)), "no field 'nam'"),
         (lambda bids: bids.map(fs.record(Euro, cents=F("cents") + 1, path="")), "no field 'cents'"),
         (lambda bids: bids.map(fs.record(Euro, cents=fs.state, path="")), r"fs\.state is of an accumulator"),
-        (lambda bids: bids.map(fs.record(Euro, cents=F("price"), path="")).sink("out", key="cent"), "Euro has no field 'cent'"),
+        (
+            lambda bids: bids.map(fs.record(Euro, cents=F("price"), path="")).sink("out", key="cent"),
+            "Euro has no field 'cent'",
+        ),
     ],
 )
-def test_fields_of_expressions_are_looked_for_when_the_graph_is_built(build: Callable[[Any], Any], message: str) -> None:
+def test_fields_of_expressions_are_looked_for_when_the_graph_is_built(
+    build: Callable[[Any], Any], message: str
+) -> None:
     with pytest.raises(GraphError, match=rf"test_expressions\.py:\d+: .*{message}"):
         build(fs.Graph("g").source("bids", Bid))

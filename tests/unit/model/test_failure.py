@@ -49,7 +49,9 @@ def test_a_payload_is_shown_in_short(value: Any, text: str) -> None:
     assert shortened(value) == text
 
 
-@pytest.mark.parametrize("value", [("x" * 300, "y" * 300), tuple(range(10_000)), (("x" * 90,) * 90,) * 90, Sold("n" * 10**6, 1)])
+@pytest.mark.parametrize(
+    "value", [("x" * 300, "y" * 300), tuple(range(10_000)), (("x" * 90,) * 90,) * 90, Sold("n" * 10**6, 1)]
+)
 def test_a_big_payload_costs_little(value: Any) -> None:
     assert len(shortened(value)) < 350
 
@@ -68,7 +70,10 @@ def test_an_exception_that_raises_when_it_is_asked_is_an_error_value_too() -> No
     def function(_: object) -> None:
         raise Mute
 
-    assert (failed(function, 1).error, failed(function, 1).message) == ("Mute", "(its __str__ raised RuntimeError)")
+    assert (failed(function, 1).error, failed(function, 1).message) == (
+        "Mute",
+        "(its __str__ raised RuntimeError)",
+    )
 
 
 def test_an_error_value_says_what_was_called_with_what_and_where() -> None:
@@ -90,7 +95,8 @@ def test_a_ready_made_function_is_called_as_it_is_written() -> None:
         fs.state,
     )
     assert [name_of(function) for function in ready] == [
-        'fs.field("shp")', 'fs.append("a", "b")', "fs.count()", 'fs.total("cents")', "fs.record(Sold)", "fs.size", "fs.state",
+        'fs.field("shp")', 'fs.append("a", "b")', "fs.count()", 'fs.total("cents")', "fs.record(Sold)",
+        "fs.size", "fs.state",
     ]  # fmt: skip
     assert failed(fs.field("shp"), Sold("n", 1)).message == "'Sold' object has no attribute 'shp'"
 
@@ -101,8 +107,15 @@ def test_people_are_told_the_place_in_the_graph_the_calls_and_the_way_out() -> N
     marked = told(located(failed(parsed, "west"), "lines", ("", 2), 1), "record 2 of source 'lines'", graph)
     text = plain(marked)
     first, second, *_, third, last = text.splitlines()
-    assert first.endswith("parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source 'lines')")
-    assert second.startswith("  operation 1, map of ") and second.endswith(", was given 'west'") and "test_failure.py:" in second
+    assert first.endswith(
+        "parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source "
+        "'lines')"
+    )
+    assert (
+        second.startswith("  operation 1, map of ")
+        and second.endswith(", was given 'west'")
+        and "test_failure.py:" in second
+    )
     assert third.endswith("in parsed") and "onError: {deadLetter: SINK}" in last
     assert "parsed raised ValueError: (see the worker's log) (record 2 of source 'lines')" in public(marked)
     assert "west" not in public(marked) and "not enough values" not in public(marked)

@@ -1,4 +1,5 @@
-"""Names of fields: a text is a key wherever a function is, and one that the items lack is refused where it stands, with file and line."""
+"""Names of fields: a text is a key wherever a function is, and one that the items lack is refused where it
+stands, with file and line."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
@@ -62,14 +63,31 @@ def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda s: s.sink("out", key="usr"), r"Click has no field 'usr' \(it has user, page, cents\): did you mean 'user'\?"),
+        (
+            lambda s: s.sink("out", key="usr"),
+            r"Click has no field 'usr' \(it has user, page, cents\): did you mean 'user'\?",
+        ),
         (lambda s: s.group(2, key=fs.field("usr")), "Click has no field 'usr'"),
         (lambda s: s.reduce(key="usr", combine=fs.count()), "Click has no field 'usr'"),
-        (lambda s: s.reduce(key="user", combine=fs.total("cent")), r'total\("cent"\): Click has no field .*did you mean \'cents\''),
-        (lambda s: s.reduce(key="user", combine=fs.append("user", "x")), r'append\("user", "x"\): Click has no field \'x\''),
-        (lambda s: s.reduce(key="user", combine=fs.count(), emit=fs.record(View, "user", seconds=fs.field("z"))), "no field 'z'"),
+        (
+            lambda s: s.reduce(key="user", combine=fs.total("cent")),
+            r'total\("cent"\): Click has no field .*did you mean \'cents\'',
+        ),
+        (
+            lambda s: s.reduce(key="user", combine=fs.append("user", "x")),
+            r'append\("user", "x"\): Click has no field \'x\'',
+        ),
+        (
+            lambda s: s.reduce(
+                key="user", combine=fs.count(), emit=fs.record(View, "user", seconds=fs.field("z"))
+            ),
+            "no field 'z'",
+        ),
         (lambda s: s.filter(bool).broadcast(1)[0].balance(hash).sink("out", key="usr"), "Click has no field"),
-        (lambda s: s.map(viewed).sink("out", key="page"), r"View has no field 'page' \(it has user, seconds\)"),
+        (
+            lambda s: s.map(viewed).sink("out", key="page"),
+            r"View has no field 'page' \(it has user, seconds\)",
+        ),
         (lambda s: s.map(Viewed()).sink("out", key="page"), "View has no field"),
         (lambda s: s.flat_map(views).sink("out", key="page"), "View has no field"),
         (lambda s: s.merge(s.map(viewed)).sink("out", key="page"), "View has no field"),
@@ -79,7 +97,9 @@ def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
         (lambda s: s.group(2, key="user").sink("out", key="user"), "a tuple has no fields"),
     ],
 )
-def test_a_field_that_the_items_lack_is_refused_where_it_is_named(build: Callable[[Any], Any], message: str) -> None:
+def test_a_field_that_the_items_lack_is_refused_where_it_is_named(
+    build: Callable[[Any], Any], message: str
+) -> None:
     with pytest.raises(GraphError, match=rf"^tests/unit/model/test_fields\.py:\d+: fs\..*{message}"):
         build(clicks())
 
@@ -122,12 +142,16 @@ def test_a_source_with_a_type_is_decoded_and_one_of_texts_is_not() -> None:
     decoded = graph.source("clicks", Click)
     assert [v.kind for v in graph.vertices] == [Kind.SOURCE, Kind.SOURCE, Kind.SOURCE, Kind.MAP]
     assert (lines.items, records.items, decoded.items) == (str, fs.KafkaRecord, Click)
-    assert graph.vertices[3].name == "fs.decoder(Click)" and graph.vertices[3].function('{"user": "a", "page": "b"}') == Click("a", "b")
+    assert graph.vertices[3].name == "fs.decoder(Click)" and graph.vertices[3].function(
+        '{"user": "a", "page": "b"}'
+    ) == Click("a", "b")
 
 
 def test_a_timed_source_knows_its_events_too() -> None:
     graph = fs.Graph("g")
-    with pytest.raises(GraphError, match=r"test_fields\.py:\d+: fs\.field\(\"usr\"\): Click has no field 'usr'"):
+    with pytest.raises(
+        GraphError, match=r"test_fields\.py:\d+: fs\.field\(\"usr\"\): Click has no field 'usr'"
+    ):
         graph.source("clicks", Click, at="usr")
     stream = graph.source("clicks", Click, at=lambda _: 1, unit="s", late="1s")
     assert stream.items is Click

@@ -46,5 +46,7 @@ def test_a_function_that_raises_is_told_as_a_job_tells_it() -> None:
 def test_however_many_windows_close_at_once_none_is_an_error() -> None:
     """The graph's own limits are for what users' functions make of one item."""
     graph = fs.Graph("many", max_results=2, max_result_bytes=64, shards=1)
-    graph.source("clicks", at="at", unit="s").window(fs.tumbling("1m"), key="user").count().map(lambda count: count.key).sink("keys")
+    graph.source("clicks", at="at", unit="s").window(fs.tumbling("1m"), key="user").count().map(
+        lambda count: count.key
+    ).sink("keys")
     assert len(graph.run(clicks=[Click(f"user-{number}", 1) for number in range(50)])["keys"]) == 50

@@ -1,4 +1,5 @@
-"""The native kernel: one that does not fit is refused with a sentence. The allocator survives the thread that loaded it."""
+"""The native kernel: one that does not fit is refused with a sentence. The allocator survives the thread that
+loaded it."""
 
 import os
 import subprocess
@@ -44,7 +45,11 @@ PROGRAM = """if True:
 
 @pytest.mark.skipif(kernel is None, reason="this installation has no native kernel")
 def test_python_lives_on_huge_arenas() -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
 
 
 LOADED_BY_A_THREAD = """if True:
@@ -67,14 +72,19 @@ LOADED_BY_A_THREAD = """if True:
 @pytest.mark.skipif(kernel is None, reason="this installation has no native kernel")
 def test_it_may_be_loaded_by_a_thread_that_ends() -> None:
     """An allocator that takes its first thread for the main one loses everything when that thread ends."""
-    subprocess.run([sys.executable, "-c", LOADED_BY_A_THREAD], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", LOADED_BY_A_THREAD],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
 
 
 def test_a_kernel_of_another_build_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "flamestream._kernel", SimpleNamespace(API=module.API + 1))  # type: ignore[arg-type]
     assert module.found() == (
         None,
-        f"the one that is here speaks version {module.API + 1}, and this FlameStream version {module.API}: they are not of one build",
+        f"the one that is here speaks version {module.API + 1}, and this FlameStream version {module.API}: "
+        "they are not of one build",
     )
 
 
@@ -102,7 +112,9 @@ def test_a_library_of_another_machine_is_refused_with_a_sentence_and_a_worker_go
     library = tmp_path / "_kernel.abi3.so"
     library.write_bytes(b"\x7fELF of another processor")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", FOREIGN, library], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FOREIGN, library], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("the one that is here does not fit this machine: ")
 

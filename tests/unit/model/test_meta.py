@@ -3,7 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.model.meta import COMPONENTS, LEAST, MAX_COMPONENT, Meta, child, component, first_component, floor, meta_of, time_of_meta
+from flamestream.model.meta import (
+    COMPONENTS,
+    LEAST,
+    MAX_COMPONENT,
+    Meta,
+    child,
+    component,
+    first_component,
+    floor,
+    meta_of,
+    time_of_meta,
+)
 from flamestream.model.time import END, Time
 
 EDGES = sorted({0, MAX_COMPONENT, *(2**bit + near for bit in range(1, 35) for near in (-1, 0, 1))})
@@ -26,7 +37,9 @@ def test_metas_compare_as_time_and_trace_do(t: Time, a: list[int], u: Time, b: l
 
 
 @given(TIMES, TRACES, TRACES)
-def test_a_parent_is_a_prefix_of_its_descendants_and_of_nothing_else(t: Time, a: list[int], b: list[int]) -> None:
+def test_a_parent_is_a_prefix_of_its_descendants_and_of_nothing_else(
+    t: Time, a: list[int], b: list[int]
+) -> None:
     assert meta(t, b).startswith(meta(t, a)) == (b[: len(a)] == a)
 
 

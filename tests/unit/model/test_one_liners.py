@@ -57,9 +57,17 @@ def one(line: Any, **inputs: list[Any]) -> list[Any]:
     return graph.run(**inputs)["out"]
 
 
-CLICKS = [click(1, "ann", "/a", 0), click(2, "bob", "/a", 10), click(3, "ann", "/b", 70), click(1, "ann", "/a", 75)]
+CLICKS = [
+    click(1, "ann", "/a", 0),
+    click(2, "bob", "/a", 10),
+    click(3, "ann", "/b", 70),
+    click(1, "ann", "/a", 75),
+]
 VIEWS = [View("v1", "ann", NOON + timedelta(seconds=3)), View("v2", "ann", NOON + timedelta(seconds=60))]
-ORDERS = [Order("o1", "EUR", 5, 1, NOON + timedelta(seconds=5)), Order("o2", "EUR", 9, 1, NOON + timedelta(seconds=20))]
+ORDERS = [
+    Order("o1", "EUR", 5, 1, NOON + timedelta(seconds=5)),
+    Order("o2", "EUR", 9, 1, NOON + timedelta(seconds=20)),
+]
 RATES = [Rate("EUR", 100, NOON), Rate("EUR", 110, NOON + timedelta(seconds=10))]
 MINUTE = timedelta(minutes=1)
 
@@ -73,10 +81,14 @@ def test_count_a_user_s_clicks_each_minute() -> None:
 
 
 def test_the_pages_with_the_most_clicks_of_ten_minutes() -> None:
-    tops = one(lambda clicks, *_: clicks.window(fs.sliding("10m", every="1m"), key="page").top(3, by=fs.size), clicks=CLICKS)
-    assert (tops[0].end - tops[0].start, max(top.value for top in tops)) == (10 * MINUTE, (("/b", 1), ("/a", 1))) or any(
-        top.value == (("/a", 3), ("/b", 1)) for top in tops
+    tops = one(
+        lambda clicks, *_: clicks.window(fs.sliding("10m", every="1m"), key="page").top(3, by=fs.size),
+        clicks=CLICKS,
     )
+    assert (tops[0].end - tops[0].start, max(top.value for top in tops)) == (
+        10 * MINUTE,
+        (("/b", 1), ("/a", 1)),
+    ) or any(top.value == (("/a", 3), ("/b", 1)) for top in tops)
 
 
 def test_sessions_of_a_user() -> None:
@@ -87,22 +99,35 @@ def test_sessions_of_a_user() -> None:
 def test_days_of_a_zone_have_their_summer_time() -> None:
     """The 29th of March 2026 has 23 hours in Berlin."""
     shape = fs.tumbling("1d", zone="Europe/Berlin")
-    (day,) = one(lambda clicks, *_: clicks.window(shape, key=lambda _: "all").fold(initial=int, combine=lambda n, _: n + 1), clicks=CLICKS)
+    (day,) = one(
+        lambda clicks, *_: clicks.window(shape, key=lambda _: "all").fold(
+            initial=int, combine=lambda n, _: n + 1
+        ),
+        clicks=CLICKS,
+    )
     assert (day.value, day.end - day.start) == (4, timedelta(hours=23))
 
 
 def test_clicks_with_the_views_near_them() -> None:
-    pairs = one(lambda clicks, views, *_: clicks.join(views, on="user", within=("-5s", "5s")), clicks=CLICKS, views=VIEWS)
+    pairs = one(
+        lambda clicks, views, *_: clicks.join(views, on="user", within=("-5s", "5s")),
+        clicks=CLICKS,
+        views=VIEWS,
+    )
     assert pairs == [(CLICKS[0], VIEWS[0])]
 
 
 def test_orders_at_the_rate_of_their_time() -> None:
-    pairs = one(lambda _c, _v, orders, rates: orders.join_latest(rates, on="currency"), orders=ORDERS, rates=RATES)
+    pairs = one(
+        lambda _c, _v, orders, rates: orders.join_latest(rates, on="currency"), orders=ORDERS, rates=RATES
+    )
     assert pairs == [(ORDERS[0], RATES[0]), (ORDERS[1], RATES[1])]
 
 
 def test_a_join_of_two_tables_says_what_it_was_before() -> None:
-    changes = one(lambda _c, _v, orders, rates: orders.join_table(rates, on="currency"), orders=ORDERS, rates=RATES)
+    changes = one(
+        lambda _c, _v, orders, rates: orders.join_table(rates, on="currency"), orders=ORDERS, rates=RATES
+    )
     assert changes[0] == fs.Changed(None, (ORDERS[1], RATES[0]))
     assert changes[-1] == fs.Changed((ORDERS[1], RATES[0]), (ORDERS[1], RATES[1]))
 
@@ -128,7 +153,8 @@ def test_a_fold_that_forgets_who_was_silent_for_a_day() -> None:
 
 
 def test_functions_of_one_s_own_with_a_timer() -> None:
-    """A user's clicks, told when the mark is ten seconds past the last: it is half a minute behind the newest click."""
+    """A user's clicks, told when the mark is ten seconds past the last: it is half a minute behind the newest
+    click."""
 
     def on_item(state: Any, item: Click, now: Any) -> Any:
         return (item.at + timedelta(seconds=10), (state[1] if state else 0) + 1), ()
@@ -136,7 +162,12 @@ def test_functions_of_one_s_own_with_a_timer() -> None:
     def on_time(state: Any, time: datetime) -> Any:
         return None, (state[1],)
 
-    counts = one(lambda clicks, *_: clicks.process(key="user", on_item=on_item, on_time=on_time, due=lambda state: state[0]), clicks=CLICKS)
+    counts = one(
+        lambda clicks, *_: clicks.process(
+            key="user", on_item=on_item, on_time=on_time, due=lambda state: state[0]
+        ),
+        clicks=CLICKS,
+    )
     assert sorted(counts) == [1, 3]
 
 

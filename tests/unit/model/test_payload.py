@@ -48,8 +48,15 @@ Point = namedtuple("Point", "x y")
         ("a\ud800", "lone surrogate at position 1", "errors='replace'"),
     ],
 )
-def test_what_is_no_payload_is_refused_with_its_type_and_the_way_out(value: Any, named: str, way_out: str) -> None:
-    for refuse in (payload.check, payload.encode, lambda v: payload.encode_many([1, v]), lambda v: payload.encode_item(b"m", v)):
+def test_what_is_no_payload_is_refused_with_its_type_and_the_way_out(
+    value: Any, named: str, way_out: str
+) -> None:
+    for refuse in (
+        payload.check,
+        payload.encode,
+        lambda v: payload.encode_many([1, v]),
+        lambda v: payload.encode_item(b"m", v),
+    ):
         with pytest.raises(PayloadError) as refused:
             refuse(value)
         assert named in str(refused.value)
@@ -77,7 +84,9 @@ def _error_with(message: Any) -> ErrorValue:
 
 def test_the_encoding_is_fixed() -> None:
     """These bytes are in journals, snapshots and sinks: a change of them is a change of format."""
-    assert payload.encode((1, True, 1.0, None, "a", b"b")) == bytes.fromhex("970001c3cb3ff0000000000000c0a161c40162")
+    assert payload.encode((1, True, 1.0, None, "a", b"b")) == bytes.fromhex(
+        "970001c3cb3ff0000000000000c0a161c40162"
+    )
     assert payload.encode(Vector([1])) == bytes.fromhex("920101")
     assert payload.encode(Map({"a": 1, 2: 3})) == bytes.fromhex("95020203a16101")
     assert payload.encode(Set([2, 1])) == bytes.fromhex("93030102")
@@ -92,7 +101,9 @@ def test_the_hash_is_the_same_in_every_process() -> None:
     program = "from flamestream.model.payload import hash_of_payload; print(hash_of_payload(('word', 1)))"
     for seed in ("0", "1"):
         environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}
-        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
         assert int(done.stdout) == payload.hash_of_payload(("word", 1))
 
 
@@ -163,7 +174,9 @@ def test_items_and_many_of_the_wrong_shape_are_corrupt() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 65535, 65536])
 def test_joining_writes_the_array_header_of_every_size(count: int) -> None:
-    assert payload.join_items([payload.encode_item(b"", 1)] * count) == payload.encode_items([(b"", 1)] * count)
+    assert payload.join_items([payload.encode_item(b"", 1)] * count) == payload.encode_items(
+        [(b"", 1)] * count
+    )
 
 
 def test_an_error_value_can_quote_what_no_payload_can_hold() -> None:

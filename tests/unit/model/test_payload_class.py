@@ -78,7 +78,17 @@ class Longer(One):
 
 @pytest.mark.parametrize(
     "value",
-    [Derived(4), OnlyNamed(right=1), NamedOnly(count=1), Tagged(1, "r"), Nothing(), One((1,)), Longer(1, 2), Model(left=1), Sale("n")],
+    [
+        Derived(4),
+        OnlyNamed(right=1),
+        NamedOnly(count=1),
+        Tagged(1, "r"),
+        Nothing(),
+        One((1,)),
+        Longer(1, 2),
+        Model(left=1),
+        Sale("n"),
+    ],
 )
 def test_an_instance_comes_back_as_it_was_whatever_its_constructor_does(value: Any) -> None:
     decoded = payload.decode(payload.encode(value))
@@ -94,7 +104,9 @@ def test_a_subclass_that_is_not_decorated_is_refused() -> None:
     class Sub(One):
         pass
 
-    with pytest.raises(PayloadError, match=r"Sub is not a payload: decorate its class with @fs\.payload_type"):
+    with pytest.raises(
+        PayloadError, match=r"Sub is not a payload: decorate its class with @fs\.payload_type"
+    ):
         payload.check(Sub(1))
     with pytest.raises(PayloadError, match="no dataclass"):
         payload_type(Sub)
@@ -176,7 +188,14 @@ def test_a_class_that_cannot_be_a_payload_type_is_refused_with_the_reason(make: 
 
 
 def test_two_classes_with_one_tag_are_refused_at_registration() -> None:
-    clash = Plan(_plain(), tag_of("support.other:One"), "support.other:One", lambda v, r: [], lambda w, r: None, lambda v, r: 1)
+    clash = Plan(
+        _plain(),
+        tag_of("support.other:One"),
+        "support.other:One",
+        lambda v, r: [],
+        lambda w, r: None,
+        lambda v, r: 1,
+    )
     register(clash)
     with pytest.raises(PayloadError, match=r"support\.third:Two have the same tag \d+: rename one of them"):
         register(dataclasses.replace(clash, cls=_plain(), name="support.third:Two"))

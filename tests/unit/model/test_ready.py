@@ -34,8 +34,9 @@ ITEMS = [Item("a", 1), Item("a", 5)]
 @pytest.mark.parametrize(
     ("fold", "after"),
     [
-        (fs.append("number"), fs.Vector([1, 5])), (fs.append("number", "word"), fs.Vector([(1, "a"), (5, "a")])),
-        (fs.count(), 2), (fs.total("number"), 6),
+        (fs.append("number"), fs.Vector([1, 5])),
+        (fs.append("number", "word"), fs.Vector([(1, "a"), (5, "a")])), (fs.count(), 2),
+        (fs.total("number"), 6),
     ],
 )  # fmt: skip
 def test_folds(fold: Append | Count | Total, after: object) -> None:

@@ -1,4 +1,5 @@
-"""Deltas of states: small where the change is small, absent where they are not known, and never applied to the wrong state."""
+"""Deltas of states: small where the change is small, absent where they are not known, and never applied to
+the wrong state."""
 
 from typing import Any
 

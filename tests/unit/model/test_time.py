@@ -30,12 +30,16 @@ def test_a_time_is_its_timestamp_and_its_front(timestamp: Timestamp, front: Fron
 
 
 @given(TIMESTAMPS, FRONTS, TIMESTAMPS, FRONTS)
-def test_times_are_ordered_by_timestamp_then_front(t: Timestamp, f: FrontId, u: Timestamp, g: FrontId) -> None:
+def test_times_are_ordered_by_timestamp_then_front(
+    t: Timestamp, f: FrontId, u: Timestamp, g: FrontId
+) -> None:
     assert (time_of(t, f) < time_of(u, g)) == ((t, f) < (u, g))
 
 
 @given(TIMESTAMPS, FRONTS, FRONTS)
-def test_the_next_time_of_a_front_is_greater_and_nothing_of_that_front_is_between(t: Timestamp, f: FrontId, front: FrontId) -> None:
+def test_the_next_time_of_a_front_is_greater_and_nothing_of_that_front_is_between(
+    t: Timestamp, f: FrontId, front: FrontId
+) -> None:
     after = time_of(t, f)
     following = next_time(after, front)
     assert front_of(following) == front

@@ -1,4 +1,5 @@
-"""Datetimes, dates, decimals and members of enums are payloads with one encoding; what would come back as another is refused."""
+"""Datetimes, dates, decimals and members of enums are payloads with one encoding; what would come back as
+another is refused."""
 
 import enum
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -107,9 +108,10 @@ def test_what_would_come_back_as_another_is_refused_with_the_way_out(value: Any,
 @pytest.mark.parametrize(
     "wire",
     [
-        [4], [4, 0], [4, 0, 0, 0], [4, 0, None], [4, 0.5, 0], [4, True, 0], [4, 1 << 63, 0], [4, 0, 1 << 62], [4, 0, "No/Zone"],
-        [4, 0, "../etc/passwd"], [4, 0, "Europe"], [4, 0, "\0"], [4, 0, False], [4, "0", 0], [4, [0], 0],
-        [5, 0], [5, "1"], [5, True], [5, 1 << 40], [6, "1_0"], [6, " 1"], [6, 1], [6, "NaN"], [6, "x"], [6, "1e5"], [6, [1]],
+        [4], [4, 0], [4, 0, 0, 0], [4, 0, None], [4, 0.5, 0], [4, True, 0], [4, 1 << 63, 0], [4, 0, 1 << 62],
+        [4, 0, "No/Zone"], [4, 0, "../etc/passwd"], [4, 0, "Europe"], [4, 0, "\0"], [4, 0, False],
+        [4, "0", 0], [4, [0], 0], [5, 0], [5, "1"], [5, True], [5, 1 << 40], [6, "1_0"], [6, " 1"], [6, 1],
+        [6, "NaN"], [6, "x"], [6, "1e5"], [6, [1]],
     ],
     ids=str,
 )  # fmt: skip

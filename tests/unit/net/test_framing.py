@@ -44,7 +44,9 @@ def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield left, right
 
 
-def test_frames_of_all_sizes_arrive_whole_and_in_order(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_frames_of_all_sizes_arrive_whole_and_in_order(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left, right = End(loop, sockets[0]), End(loop, sockets[1])
     chance = random.Random(7)
     sizes = [0, 1, MAX, *(chance.choice((3, 50, 5_000, 70_000, 300_000)) for _ in range(200))]
@@ -69,7 +71,9 @@ def test_frames_cut_anywhere_by_the_network_are_joined(
     assert right.frames == sent
 
 
-def test_frames_that_wait_together_come_as_one_list(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_frames_that_wait_together_come_as_one_list(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left, right = End(loop, sockets[0]), End(loop, sockets[1])
     for _ in range(100):
         left.connection.send(b"frame")
@@ -77,7 +81,9 @@ def test_frames_that_wait_together_come_as_one_list(loop: EpollReactor, sockets:
     assert right.batches == [100]
 
 
-def test_frames_before_the_end_come_before_it(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_frames_before_the_end_come_before_it(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left, right = End(loop, sockets[0]), End(loop, sockets[1])
     left.connection.send(b"last words")
     left.connection.close()
@@ -87,7 +93,9 @@ def test_frames_before_the_end_come_before_it(loop: EpollReactor, sockets: tuple
     assert left.closed == []
 
 
-def test_an_end_in_the_middle_of_a_frame_says_so(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_an_end_in_the_middle_of_a_frame_says_so(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     right = End(loop, sockets[1])
     sockets[0].send(b"\0\0\0\x09half")
     sockets[0].close()
@@ -117,7 +125,9 @@ def test_a_peer_that_does_not_read_costs_its_connection_and_not_memory(
     assert left.closed[0].startswith("the peer does not read: ")
 
 
-def test_a_frame_does_not_overtake_what_is_buffered(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_a_frame_does_not_overtake_what_is_buffered(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left = End(loop, sockets[0])
     sent = [bytes([number]) * 300_000 for number in range(10)]
     for frame in sent:
@@ -137,7 +147,9 @@ def test_a_frame_does_not_overtake_what_is_buffered(loop: EpollReactor, sockets:
     assert left_over == whole
 
 
-def test_nothing_is_told_behind_close(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_nothing_is_told_behind_close(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left = End(loop, sockets[0])
     sockets[1].close()
     left.connection.send(b"into the void")
@@ -160,7 +172,9 @@ def test_a_broken_connection_is_told_once_and_sending_on_is_harmless(
     assert len(left.closed) == 1
 
 
-def test_finish_sends_what_is_buffered(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_finish_sends_what_is_buffered(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left = End(loop, sockets[0])
     left.connection.send(bytes(MAX))
     left.connection.send(b"tail")
@@ -179,9 +193,12 @@ def test_finish_sends_what_is_buffered(loop: EpollReactor, sockets: tuple[socket
     assert sizes == [4 + MAX + 4 + 4]
 
 
-def test_finish_waits_for_a_peer_that_reads_late_although_something_it_said_was_not_read(loop: EpollReactor) -> None:
+def test_finish_waits_for_a_peer_that_reads_late_although_something_it_said_was_not_read(
+    loop: EpollReactor,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # most of what is sent waits in the sender's kernel
+        # most of what is sent waits in the sender's kernel
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
     with near, far:
@@ -199,7 +216,7 @@ def test_finish_waits_for_a_peer_that_reads_late_although_something_it_said_was_
     assert size == 4 + 100_000
 
 
-# --- through TLS --------------------------------------------------------------------------------------------------------------------
+# --- through TLS --------------------------------------------------------------------------------------------
 
 KEY = LinkKey(b"key")
 
@@ -214,7 +231,9 @@ def secured(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) ->
     return left, right
 
 
-def test_frames_of_all_sizes_arrive_through_tls_both_ways(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_frames_of_all_sizes_arrive_through_tls_both_ways(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     left, right = secured(loop, sockets)
     chance = random.Random(7)
     sizes = [0, 1, MAX, *(chance.choice((3, 50, 5_000, 16_384, 70_000, 300_000)) for _ in range(100))]
@@ -226,7 +245,9 @@ def test_frames_of_all_sizes_arrive_through_tls_both_ways(loop: EpollReactor, so
     assert left.frames == right.frames == sent
 
 
-def test_what_came_in_the_clear_never_passes_for_what_tls_brought(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_what_came_in_the_clear_never_passes_for_what_tls_brought(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     right = End(loop, sockets[1])
     sockets[0].send(b"\0\0\0\x05hello\0\0\0\x09the beginn")
     loops.turn_until(loop, lambda: right.frames, "a frame in the clear")
@@ -254,7 +275,9 @@ def test_what_came_before_a_damaged_record_is_heard_and_may_be_answered(
     assert right.closed == ["TLS: DECRYPTION_FAILED_OR_BAD_RECORD_MAC"]
 
 
-def test_a_proof_with_damage_behind_it_is_none(loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]) -> None:
+def test_a_proof_with_damage_behind_it_is_none(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     """Else the owner would get a connection that is over, and take it for a link that broke."""
     right = End(loop, sockets[1])
     right.connection.secure(KEY.accepting(b"test"), lambda: pytest.fail("handed over"))

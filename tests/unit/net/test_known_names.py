@@ -54,8 +54,11 @@ def test_a_name_that_was_never_found_is_an_error(answers: list[Any]) -> None:
         lookup("name", 1)
 
 
-def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dials ask every two seconds, a resolver whose server is gone holds on for half a minute: all helpers would be with it."""
+def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_once_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dials ask every two seconds, a resolver whose server is gone holds on for half a minute: all helpers
+    would be with it."""
     answer, asked = threading.Event(), list[str]()
 
     def getaddrinfo(host: str, port: int, *_: object, **how: Any) -> Any:
@@ -71,7 +74,16 @@ def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_onc
         dialers = [Dialer(loop, ("sink", 9), lambda _: None) for _ in range(4)]
         for dialer in dialers:
             dialer.dial()
-        dials = [Dial(loop, "peer:9", (Purpose("p", "j", 1, 1, "a", "b"), LinkKey(b"key")), lambda _: None, Limits(1, 1)) for _ in range(4)]
+        dials = [
+            Dial(
+                loop,
+                "peer:9",
+                (Purpose("p", "j", 1, 1, "a", "b"), LinkKey(b"key")),
+                lambda _: None,
+                Limits(1, 1),
+            )
+            for _ in range(4)
+        ]
         turn_until(loop, lambda: set(asked) == {"sink", "peer"}, "both names are asked for")
         done: list[object] = []
         loop.background(lambda: "an upload", done.append)

@@ -1,4 +1,5 @@
-"""TLS between holders of one key: whatever happens to the bytes between them, what is handed over is what was sent, or less of it."""
+"""TLS between holders of one key: whatever happens to the bytes between them, what is handed over is what was
+sent, or less of it."""
 
 import os
 import random
@@ -112,12 +113,20 @@ def test_an_acceptor_hears_nobody_without_a_certificate() -> None:
             stranger.carry(stranger.start.sealed([b"word"]))
         back.carry_own()
     assert stranger.start.proved
-    assert (stranger.over, bytes(stranger.heard), pair.acceptor.proved) == ("TLS: PEER_DID_NOT_RETURN_A_CERTIFICATE", b"", False)
+    assert (stranger.over, bytes(stranger.heard), pair.acceptor.proved) == (
+        "TLS: PEER_DID_NOT_RETURN_A_CERTIFICATE",
+        b"",
+        False,
+    )
 
 
 def test_no_older_tls_is_spoken() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, ssl.TLSVersion.TLSv1_2
+    context.check_hostname, context.verify_mode, context.maximum_version = (
+        False,
+        ssl.CERT_NONE,
+        ssl.TLSVersion.TLSv1_2,
+    )
     pair = Pair()
     older = Way(TlsStream(context, accepts=False), pair.acceptor)
     older.carry_own()
@@ -153,7 +162,7 @@ def test_random_bytes_prove_nothing_and_raise_nothing(seed: int) -> None:
         assert not end.proved and not way.heard
 
 
-# --- somebody in the middle ---------------------------------------------------------------------------------------------------------
+# --- somebody in the middle ---------------------------------------------------------------------------------
 
 
 def flipped(data: bytes, place: int) -> bytes:
@@ -184,7 +193,8 @@ def tapped(name: str, place: int) -> Pair:
 @pytest.mark.parametrize("part", range(20))
 @pytest.mark.parametrize("name", ["there", "back"])
 def test_a_flipped_byte_of_the_handshake_alters_nothing(name: str, part: int) -> None:
-    """Every byte, in twenty parts. Some (versions that TLS tells to ignore) may be anything, and the connection is whole; most end it."""
+    """Every byte, in twenty parts. Some (versions that TLS tells to ignore) may be anything, and the
+    connection is whole; most end it."""
     way: Way = getattr(whole(), name)
     places = range(part, sum(map(len, way.sent)), 20)
     ended = 0

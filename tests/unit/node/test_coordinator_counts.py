@@ -1,4 +1,5 @@
-"""What a coordinator counts includes workers that are gone, and is bounded; what a worker reports cannot make it unreadable."""
+"""What a coordinator counts includes workers that are gone, and is bounded; what a worker reports cannot make
+it unreadable."""
 
 import socket
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ NONE = [0] * msg.MOST_CLASSES
 def progress(items_in: int, items_out: int, replayed: int = 0, calls: tuple[int, ...] = ()) -> msg.Progress:
     """`calls`: so many in the first classes."""
     counts = [*calls, *NONE[len(calls) :]] if calls else []
-    return msg.Progress(NO_FENCE, START, START, END, items_in, items_out, replayed=replayed, latency=counts, release=counts)
+    return msg.Progress(
+        NO_FENCE, START, START, END, items_in, items_out, replayed=replayed, latency=counts, release=counts
+    )
 
 
 @pytest.fixture
@@ -49,7 +52,9 @@ def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(h
     assert host.look().items_in == 26, "a worker that comes back counts on"
 
 
-def test_of_workers_that_left_long_ago_only_the_sums_are_kept(host: CoordinatorHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_workers_that_left_long_ago_only_the_sums_are_kept(
+    host: CoordinatorHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever has the token may come as a new worker for ever."""
     monkeypatch.setattr(coordinator_host, "MOST_LEFT", 3)
     for number in range(50):

@@ -22,7 +22,10 @@ def test_on_a_cluster_it_is_in_the_log_once_and_in_no_message(caplog: pytest.Log
 
 def test_on_one_machine_it_stands_where_it_did(caplog: pytest.LogCaptureFixture) -> None:
     told = Discretion(private=False).about(FAILED)
-    assert isinstance(told, Failed) and told.message == "sink out: table t does not take the row {secret}: too long"
+    assert (
+        isinstance(told, Failed)
+        and told.message == "sink out: table t does not take the row {secret}: too long"
+    )
     assert not caplog.records
 
 
@@ -33,7 +36,16 @@ def test_any_word_to_the_coordinator_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "secret", f"se{END}cret", f"{BEGIN}secret{END}{END}", f"{END}secret{BEGIN}", "line\nsecret\u2029secret", "secret" * 10_000]
+    "data",
+    [
+        "",
+        "secret",
+        f"se{END}cret",
+        f"{BEGIN}secret{END}{END}",
+        f"{END}secret{BEGIN}",
+        "line\nsecret\u2029secret",
+        "secret" * 10_000,
+    ],
 )
 def test_data_cannot_end_its_own_mark(data: str) -> None:
     message = f"before {quoted(data)} behind"

@@ -22,7 +22,9 @@ def seen(path: Path) -> int:
     return msgspec.json.decode(path.read_bytes(), type=JobStatus).epoch
 
 
-def test_the_first_change_is_there_at_once_and_the_last_of_many_soon(loop: EpollReactor, tmp_path: Path) -> None:
+def test_the_first_change_is_there_at_once_and_the_last_of_many_soon(
+    loop: EpollReactor, tmp_path: Path
+) -> None:
     path, epochs, looks = tmp_path / "status.json", [1], [0]
 
     def look() -> JobStatus:
@@ -40,5 +42,7 @@ def test_the_first_change_is_there_at_once_and_the_last_of_many_soon(loop: Epoll
 
 
 def test_nothing_is_left_beside_the_file(loop: EpollReactor, tmp_path: Path) -> None:
-    StatusFile(loop, tmp_path / "status.json", lambda: JobStatus(job="job", pid=1, updated=0, phase="running")).write()
+    StatusFile(
+        loop, tmp_path / "status.json", lambda: JobStatus(job="job", pid=1, updated=0, phase="running")
+    ).write()
     assert [path.name for path in tmp_path.iterdir()] == ["status.json"]

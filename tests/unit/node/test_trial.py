@@ -1,4 +1,5 @@
-"""What `validate` finds before anything runs: missing input, wrong fields, functions that are not pure, keys that are floats."""
+"""What `validate` finds before anything runs: missing input, wrong fields, functions that are not pure, keys
+that are floats."""
 
 import json
 import os
@@ -31,11 +32,14 @@ LINES = "sources: {lines: {files: {path: in.txt, records: lines%s}}}"
 
 
 def job(folder: Path, body: str, sources: str = "", *more: str) -> CheckedJob:
-    """A checked job over the application `body`, where {n} is its own number: a process loads a module once."""
+    """A checked job over the application `body`, where {n} is its own number: a process loads a module
+    once."""
     n = next(NUMBER)
     scratch = Scratch(folder)
     scratch.write("in.txt", "".join(f"north,{number}\n" for number in range(50)))
-    scratch.write("in.jsonl", "".join(json.dumps({"shop": "north", "cents": number}) + "\n" for number in range(50)))
+    scratch.write(
+        "in.jsonl", "".join(json.dumps({"shop": "north", "cents": number}) + "\n" for number in range(50))
+    )
     name = f"trial_{os.getpid()}_{n}.py"
     source = sources or (TYPED % n if "sales" in body else LINES % "")
     scratch.job("", source, "sinks: {out: {files: {path: out}}}", *SMALL, *more)
@@ -47,20 +51,34 @@ def job(folder: Path, body: str, sources: str = "", *more: str) -> CheckedJob:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('reduce(key=fs.field("shp"), combine=fs.count())', r'fs.field\("shp"\): Sale\d+ has no field \'shp\' .*did you mean \'shop\'\?'),
-        ('reduce(key=fs.field("shop"), combine=fs.total("sum"))', r'fs.total\("sum"\): Sale\d+ has no field \'sum\''),
-        ('filter(bool).reduce(key=fs.field("shop"), combine=fs.append("day"))', r'fs.append\("day"\): Sale\d+ has no field'),
         (
-            'reduce(key=fs.field("shop"), combine=fs.count(), emit=fs.record(Sale{n}, "shop", cents=fs.state, weight=fs.field("w")))',
+            'reduce(key=fs.field("shp"), combine=fs.count())',
+            r'fs.field\("shp"\): Sale\d+ has no field \'shp\' .*did you mean \'shop\'\?',
+        ),
+        (
+            'reduce(key=fs.field("shop"), combine=fs.total("sum"))',
+            r'fs.total\("sum"\): Sale\d+ has no field \'sum\'',
+        ),
+        (
+            'filter(bool).reduce(key=fs.field("shop"), combine=fs.append("day"))',
+            r'fs.append\("day"\): Sale\d+ has no field',
+        ),
+        (
+            'reduce(key=fs.field("shop"), combine=fs.count(), emit=fs.record(Sale{n}, "shop", '
+            'cents=fs.state, weight=fs.field("w")))',
             r'fs.field\("w"\): Sale\d+ has no field \'w\'',
         ),
         ('merge(graph.source("more"))', None),
         ('map(lambda sale: str(sale)).reduce(key=fs.field("shp"), combine=fs.count())', None),
     ],
 )
-def test_a_field_that_the_class_lacks_is_named_before_anything_is_read(tmp_path: Path, body: str, message: str | None) -> None:
+def test_a_field_that_the_class_lacks_is_named_before_anything_is_read(
+    tmp_path: Path, body: str, message: str | None
+) -> None:
     text = f'graph = fs.Graph("g")\ngraph.source("sales").{body}.sink("out")\n'
-    sources = "sources: {sales: {generator: {count: 3}}, more: {generator: {count: 3}}}" if "more" in body else ""
+    sources = (
+        "sources: {sales: {generator: {count: 3}}, more: {generator: {count: 3}}}" if "more" in body else ""
+    )
     if message is None:
         job(tmp_path, text, sources)
         return
@@ -74,7 +92,11 @@ def test_the_first_records_go_through(tmp_path: Path, follow: str) -> None:
     trial = tried(job(tmp_path, body, LINES % follow, *(["journal: {folder: journal}"] if follow else [])))
     assert trial.tried == {"lines": RECORDS}
     (warning,) = trial.warnings
-    assert "raised ZeroDivisionError" in warning and "(record 3 of source 'lines')" in warning and "was given 'north,3'" in warning
+    assert (
+        "raised ZeroDivisionError" in warning
+        and "(record 3 of source 'lines')" in warning
+        and "was given 'north,3'" in warning
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,8 +118,13 @@ def test_a_function_that_depends_on_chance_is_named(tmp_path: Path, body: str) -
 
 
 def test_a_field_that_only_a_record_shows_to_be_missing_is_named(tmp_path: Path) -> None:
-    text = 'graph = fs.Graph("g")\ngraph.source("lines").map(lambda l: l).reduce(key=fs.field("shp"), combine=fs.count()).sink("out")\n'
-    with pytest.raises(GraphError, match=r'fs.field\("shp"\) raised AttributeError: \'str\' object has no attribute \'shp\''):
+    text = (
+        'graph = fs.Graph("g")\ngraph.source("lines").map(lambda l: l).reduce(key=fs.field("shp"), '
+        'combine=fs.count()).sink("out")\n'
+    )
+    with pytest.raises(
+        GraphError, match=r'fs.field\("shp"\) raised AttributeError: \'str\' object has no attribute \'shp\''
+    ):
         tried(job(tmp_path, text))
 
 
@@ -107,21 +134,35 @@ def test_input_that_is_not_there_is_missed(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("")
     assert tried(made).warnings == ["spec.sources.lines: there are no records in it now"]
     (tmp_path / "in.txt").unlink()
-    with pytest.raises(ManifestError, match=r"job.yaml:6: spec.sources.lines.files.path: .*in.txt: there is no such file or folder"):
+    with pytest.raises(
+        ManifestError,
+        match=r"job.yaml:6: spec.sources.lines.files.path: .*in.txt: there is no such file or folder",
+    ):
         tried(made)
 
 
 def test_a_key_that_is_a_float_is_a_warning(tmp_path: Path) -> None:
-    (static,) = job(tmp_path, 'graph = fs.Graph("g")\ngraph.source("sales").sink("out", key=fs.field("weight"))\n').warnings
-    assert "the sink of trial_" in static and 'fs.field("weight") of Sale' in static and "0.0 and -0.0 are two keys" in static
-    text = 'graph = fs.Graph("g")\ngraph.source("lines").group(2, key=lambda l: (int(l[6:]) / 4, l)).sink("out")\n'
+    (static,) = job(
+        tmp_path, 'graph = fs.Graph("g")\ngraph.source("sales").sink("out", key=fs.field("weight"))\n'
+    ).warnings
+    assert (
+        "the sink of trial_" in static
+        and 'fs.field("weight") of Sale' in static
+        and "0.0 and -0.0 are two keys" in static
+    )
+    text = (
+        'graph = fs.Graph("g")\ngraph.source("lines").group(2, key=lambda l: (int(l[6:]) / 4, '
+        'l)).sink("out")\n'
+    )
     (dynamic,) = tried(job(tmp_path, text)).warnings
     assert "the key (0.0, 'north,0') is a float" in dynamic
 
 
 def test_a_server_is_not_asked(tmp_path: Path) -> None:
     text = 'graph = fs.Graph("g")\ngraph.source("lines").sink("out")\n'
-    made = job(tmp_path, text, "sources: {lines: {socket: {address: 'nowhere:1'}}}", "journal: {folder: journal}")
+    made = job(
+        tmp_path, text, "sources: {lines: {socket: {address: 'nowhere:1'}}}", "journal: {folder: journal}"
+    )
     try:
         assert tried(made).tried == {}
     except FlameStreamError as error:
@@ -129,15 +170,24 @@ def test_a_server_is_not_asked(tmp_path: Path) -> None:
 
 
 def test_a_function_that_never_returns_is_named_with_its_line(tmp_path: Path) -> None:
-    text = "def forever(line):\n    while True:\n        try:\n            int(line)\n        except Exception:\n            pass\n\n"
+    text = (
+        "def forever(line):\n    while True:\n        try:\n            int(line)\n        except "
+        "Exception:\n            pass\n\n"
+    )
     made = job(tmp_path, text + 'graph = fs.Graph("g")\ngraph.source("lines").map(forever).sink("out")\n')
-    with pytest.raises(UserError, match=r"did not come to an end within 1 s: it was at trial_\d+_\d+.py:\d+ in forever"):
+    with pytest.raises(
+        UserError, match=r"did not come to an end within 1 s: it was at trial_\d+_\d+.py:\d+ in forever"
+    ):
         tried(made, seconds=1.0)
 
 
 def test_a_generator_without_end_is_a_warning_that_names_it(tmp_path: Path) -> None:
     text = "def forever(line):\n    while True:\n        yield line\n\n"
-    made = job(tmp_path, text + 'graph = fs.Graph("g", max_results=100)\ngraph.source("lines").flat_map(forever).sink("out")\n')
+    made = job(
+        tmp_path,
+        text
+        + 'graph = fs.Graph("g", max_results=100)\ngraph.source("lines").flat_map(forever).sink("out")\n',
+    )
     warning = tried(made).warnings[0]
     assert "forever raised ResultLimit: it makes more than 100 results of one item" in warning
     assert "flat_map of trial_" in warning and "was given 'north,0'" in warning
@@ -146,6 +196,10 @@ def test_a_generator_without_end_is_a_warning_that_names_it(tmp_path: Path) -> N
 def test_a_function_of_a_source_that_never_returns_is_named_too(tmp_path: Path) -> None:
     (tmp_path / "hanging_source.py").write_text("def forever(number):\n    while True:\n        pass\n")
     text = 'import hanging_source\ngraph = fs.Graph("g")\ngraph.source("lines").sink("out")\n'
-    made = job(tmp_path, text, "sources: {lines: {generator: {count: 3, function: 'hanging_source:forever'}}}")
-    with pytest.raises(UserError, match=r"did not come to an end within 1 s: it was at hanging_source.py:\d in forever"):
+    made = job(
+        tmp_path, text, "sources: {lines: {generator: {count: 3, function: 'hanging_source:forever'}}}"
+    )
+    with pytest.raises(
+        UserError, match=r"did not come to an end within 1 s: it was at hanging_source.py:\d in forever"
+    ):
         tried(made, seconds=1.0)

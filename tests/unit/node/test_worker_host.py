@@ -10,7 +10,14 @@ import pytest
 
 from flamestream.core.protocol import actions
 from flamestream.core.protocol.actions import Action
-from flamestream.core.protocol.events import BundlesAcknowledged, Entry, Event, FromCoordinator, JournalAppended, Woken
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    Entry,
+    Event,
+    FromCoordinator,
+    JournalAppended,
+    Woken,
+)
 from flamestream.core.protocol.messages import Failed, Frame, Progress, Recover
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
@@ -32,7 +39,9 @@ class Recorder:
         self._name, self._calls = name, calls
 
     def __getattr__(self, method: str) -> Callable[..., None]:
-        return lambda *arguments: self._calls.append((f"{self._name}.{method}", arguments[0] if len(arguments) == 1 else arguments))
+        return lambda *arguments: self._calls.append(
+            (f"{self._name}.{method}", arguments[0] if len(arguments) == 1 else arguments)
+        )
 
 
 class Script:
@@ -170,13 +179,18 @@ def test_an_exception_of_the_worker_ends_the_loop(loop: EpollReactor) -> None:
 
 
 def test_a_producer_hears_how_far_each_partition_is_durable(loop: EpollReactor) -> None:
-    hosted = Hosted(loop, appended(entry(10, "p", 0, 5), entry(20, "q", 0, 1), entry(30, "p", 5, 2), entry(40, "p", 7, 9)))
+    hosted = Hosted(
+        loop, appended(entry(10, "p", 0, 5), entry(20, "q", 0, 1), entry(30, "p", 5, 2), entry(40, "p", 7, 9))
+    )
     hosted.inbox.append(Woken())
     hosted.host.turn()
     hosted.calls.clear()
     hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(30)))
     hosted.host.turn()
-    assert sorted(hosted.calls, key=str) == [("producer.durable", (20, "q", 1)), ("producer.durable", (30, "p", 7))]
+    assert sorted(hosted.calls, key=str) == [
+        ("producer.durable", (20, "q", 1)),
+        ("producer.durable", (30, "p", 7)),
+    ]
     hosted.calls.clear()
     hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(40)))
     hosted.host.turn()
@@ -184,7 +198,11 @@ def test_a_producer_hears_how_far_each_partition_is_durable(loop: EpollReactor) 
 
 
 def test_a_client_hears_what_is_durable_behind_what_the_step_made_of_it(loop: EpollReactor) -> None:
-    hosted = Hosted(loop, [actions.Append(FENCE, FRONT, entry(10, "a", 0, 3))], [actions.ToPeer(WorkerId("p"), Frame(FENCE, 1, []))])
+    hosted = Hosted(
+        loop,
+        [actions.Append(FENCE, FRONT, entry(10, "a", 0, 3))],
+        [actions.ToPeer(WorkerId("p"), Frame(FENCE, 1, []))],
+    )
     hosted.inbox.append(Woken())
     hosted.host.turn()
     hosted.inbox.append(JournalAppended(FENCE, FRONT, Time(10)))
@@ -224,7 +242,9 @@ def test_what_an_older_attempt_has_made_durable_is_not_told(loop: EpollReactor) 
     assert hosted.calls == [("producer.durable", (11, "p", 2))]
 
 
-def test_a_front_that_another_worker_has_now_is_closed_here_and_opened_again_when_it_comes_back(loop: EpollReactor) -> None:
+def test_a_front_that_another_worker_has_now_is_closed_here_and_opened_again_when_it_comes_back(
+    loop: EpollReactor,
+) -> None:
     def recover(fence: Fence, owner: str) -> FromCoordinator:
         layout = Layout(fence.layout, (), (WorkerId("me"),) * 3 + (WorkerId(owner),), WorkerId("me"))
         return FromCoordinator(Recover(Assignment(fence, layout), {}, "key", Time(0), Epoch(0), None))

@@ -1,4 +1,5 @@
-"""An answer that nobody waits for any more is dropped: it must not end the loop that the coordinators of all jobs share."""
+"""An answer that nobody waits for any more is dropped: it must not end the loop that the coordinators of all
+jobs share."""
 
 from concurrent.futures import Future
 

@@ -40,7 +40,9 @@ class Pod:
 
     def audits(self, past: PastRun) -> None:
         """It is a pod beside the job that has left this."""
-        job = past.leave(self.folder, {"files": {"path": str(self.folder / "out"), "fsync": False}}, job="default.words")
+        job = past.leave(
+            self.folder, {"files": {"path": str(self.folder / "out"), "fsync": False}}, job="default.words"
+        )
 
         def there(*arguments: object) -> LastCommit:
             self.asked.append(arguments)
@@ -70,7 +72,10 @@ def test_a_clean_verdict_names_its_bounds(pod: Pod, capsys: pytest.CaptureFixtur
     assert audit_main.main() == 0
     verdict = said(capsys)
     assert (verdict["clean"], verdict["delivered"], verdict["notDue"], verdict["epoch"]) == (True, 32, 8, 7)
-    assert "up to epoch 7" in verdict["bounds"] and verdict["input"] == "input: lines (40) read again from the source"
+    assert (
+        "up to epoch 7" in verdict["bounds"]
+        and verdict["input"] == "input: lines (40) read again from the source"
+    )
     assert pod.asked == [(ACCESS, "default.words", str(pod.folder / "snapshots"), "")]
 
 
@@ -89,7 +94,9 @@ def test_exit_code_3_and_counts_tell_of_a_difference(
     assert verdict[column] == count and bool(verdict["firstDifference"]) == bool(count)
 
 
-def test_what_cannot_be_audited_is_an_error_and_no_verdict(pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_audited_is_an_error_and_no_verdict(
+    pod: Pod, capsys: pytest.CaptureFixture[str]
+) -> None:
     past = going_on()
     pod.audits(past)
     (pod.folder / "in" / "lines.txt").unlink()

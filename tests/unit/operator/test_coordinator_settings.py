@@ -1,4 +1,5 @@
-"""A hosted coordinator is told what a local one is told: both from one function, whatever the manifest says."""
+"""A hosted coordinator is told what a local one is told: both from one function, whatever the manifest
+says."""
 
 import uuid
 from dataclasses import fields, replace
@@ -28,23 +29,36 @@ CHANGES: list[dict[str, Any]] = [
     *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},
     {"checkpoint": {"interval": "20ms", "store": "s3://b/p", "secret": "store"}},
-    {"sources": {"numbers": {"kafka": {"brokers": "b:1", "topic": "t", "readers": 3}}}, "journal": {"kafka": {"topic": "j"}}},
+    {
+        "sources": {"numbers": {"kafka": {"brokers": "b:1", "topic": "t", "readers": 3}}},
+        "journal": {"kafka": {"topic": "j"}},
+    },
 ]
 
 
 def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
-    """Of one manifest: what a launcher's coordinator is told, and what the operator's is once its first worker has come."""
+    """Of one manifest: what a launcher's coordinator is told, and what the operator's is once its first
+    worker has come."""
     file = f"application_{uuid.uuid4().hex}.py"  # a name can be loaded once in a process
-    (tmp_path / file).write_text('import flamestream as fs\ngraph = fs.Graph("g")\ngraph.source("numbers").map(str).sink("out")\n')
+    (tmp_path / file).write_text(
+        'import flamestream as fs\ngraph = fs.Graph("g")\ngraph.source("numbers").map(str).sink("out")\n'
+    )
     spec = {
         "application": {"file": file, "graph": "graph"}, "sources": {"numbers": {"generator": {}}},
         "sinks": {"out": {"files": {"path": "/out"}}}, "workers": {"replicas": 2},
         "checkpoint": {"interval": "1s", "store": "s3://b/p", "secret": "store"},
         **change,
     }  # fmt: skip
-    job = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob", "metadata": {"name": "j", "namespace": "n"}, "spec": spec}
+    job = {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": {"name": "j", "namespace": "n"},
+        "spec": spec,
+    }
     described = {**job, "metadata": {"name": "j"}}
-    local = local_coordinator(checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json"))))
+    local = local_coordinator(
+        checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json")))
+    )
     seen = Observed(now=0, job=job, site=SITE)
     told = with_secrets(settings_of(seen, planned(job, spec, SITE, "")), Memory("uid"))
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code)
@@ -52,9 +66,12 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_hosted_coordinator_is_told_what_a_local_one_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_hosted_coordinator_is_told_what_a_local_one_is_told(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     local, hosted = both(tmp_path, change)
-    assert hosted == replace(local, job="n.j", heartbeat_us=SILENCE, code_changed=True)  # a trial has judged new code before it runs
+    # a trial has judged new code before it runs
+    assert hosted == replace(local, job="n.j", heartbeat_us=SILENCE, code_changed=True)
 
 
 def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
@@ -64,21 +81,31 @@ def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
             hosted = both(tmp_path, {"guarantee": guarantee})[1]
             said[guarantee] = (hosted.exactly_once, hosted.two_phase, hosted.durable)
     assert said == {
-        "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True), "at-least-once": (False, False, True),
-        "none": (False, False, False),
+        "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True),
+        "at-least-once": (False, False, True), "none": (False, False, False),
     }  # fmt: skip
 
 
 def test_nothing_stands_between_the_core_s_settings_and_the_coordinator() -> None:
     """A new setting cannot be forgotten on the way: what the operator's core says travels whole."""
-    settings = Settings(**{each.name: f"a {each.name}" if each.type is str else index for index, each in enumerate(fields(Settings))})
+    settings = Settings(
+        **{
+            each.name: f"a {each.name}" if each.type is str else index
+            for index, each in enumerate(fields(Settings))
+        }
+    )
     told = JobToCoordinate(settings=settings, token="t", store="s")
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c")
     assert told.settings_with(hello) == replace(settings, code="c", code_changed=True)
 
 
 def test_the_clocks_of_a_graph_are_fronts_too_though_only_workers_know_them() -> None:
-    settings = Settings(**{each.name: f"a {each.name}" if each.type is str else index for index, each in enumerate(fields(Settings))})
+    settings = Settings(
+        **{
+            each.name: f"a {each.name}" if each.type is str else index
+            for index, each in enumerate(fields(Settings))
+        }
+    )
     told = JobToCoordinate(settings=settings, token="t", store="s")
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c", clocks=2)
     assert told.settings_with(hello).fronts == settings.fronts + 2

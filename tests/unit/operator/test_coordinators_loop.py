@@ -1,4 +1,5 @@
-"""The loop of all jobs' coordinators: what a call raises is its job's, or its asker's; what is nobody's does not end the loop."""
+"""The loop of all jobs' coordinators: what a call raises is its job's, or its asker's; what is nobody's does
+not end the loop."""
 
 import logging
 import threading
@@ -16,14 +17,20 @@ from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.coordination.coordinators import MOST_ERRORS, Coordinators
 from flamestream_operator.coordination.hosting import JobToCoordinate
 
-JOB = JobToCoordinate(settings=Settings(job="ns.j", graph="", python="", workers=1, fronts=1), token="t", store="/nowhere")
+JOB = JobToCoordinate(
+    settings=Settings(job="ns.j", graph="", python="", workers=1, fronts=1), token="t", store="/nowhere"
+)
 
 
 @pytest.fixture
 def made() -> Iterator[Coordinators]:
     place = ZooKeeper(access=ZooKeeperAccess("127.0.0.1:1", "operator:secret"))
     coordinators = Coordinators(
-        zookeeper=place, host="127.0.0.1", port=0, changed=lambda job: None, store_of=lambda url, _: store_from(url)
+        zookeeper=place,
+        host="127.0.0.1",
+        port=0,
+        changed=lambda job: None,
+        store_of=lambda url, _: store_from(url),
     )
     yield coordinators
     coordinators.close()
@@ -44,11 +51,15 @@ def turns(coordinators: Coordinators) -> bool:
     return heard.wait(10) and coordinators.healthy()
 
 
-def test_an_error_that_is_nobody_s_is_logged_and_the_loop_turns_on(made: Coordinators, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_that_is_nobody_s_is_logged_and_the_loop_turns_on(
+    made: Coordinators, caplog: pytest.LogCaptureFixture
+) -> None:
     made._reactor.soon(broken)
     made._reactor.soon(lambda: later(made, 0, broken))
     assert turns(made)
-    assert [record.exc_info is not None for record in caplog.records if "loop has failed" in record.message] == [True, True]
+    assert [
+        record.exc_info is not None for record in caplog.records if "loop has failed" in record.message
+    ] == [True, True]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -67,10 +78,14 @@ def test_a_job_that_cannot_be_started_is_named_and_costs_the_others_nothing(
     monkeypatch.setattr(module, "Hosted", broken)
     made.start(JOB)
     assert turns(made)
-    assert [getattr(record, "job", "") for record in caplog.records if record.levelno >= logging.ERROR] == ["ns.j"]
+    assert [getattr(record, "job", "") for record in caplog.records if record.levelno >= logging.ERROR] == [
+        "ns.j"
+    ]
 
 
-def test_what_is_asked_of_a_job_and_raises_ends_that_job_s_coordination(made: Coordinators, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_of_a_job_and_raises_ends_that_job_s_coordination(
+    made: Coordinators, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended: list[Exception] = []
     made.start(JOB)
     assert turns(made)

@@ -32,12 +32,22 @@ def test_the_files_are_what_the_structs_make() -> None:
 
 
 @pytest.mark.parametrize(
-    "definition", [definitions.job(), definitions.snapshot(), definitions.drill()], ids=lambda d: d["spec"]["names"]["kind"]
+    "definition",
+    [definitions.job(), definitions.snapshot(), definitions.drill()],
+    ids=lambda d: d["spec"]["names"]["kind"],
 )
 def test_every_field_has_a_text_and_a_type(definition: dict[str, Any]) -> None:
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    bare = [path for path, field in _fields(schema, "") if path not in (".metadata",) and not field.get("description")]
-    untyped = [path for path, field in _fields(schema, "") if "type" not in field and not any(key.startswith("x-kub") for key in field)]
+    bare = [
+        path
+        for path, field in _fields(schema, "")
+        if path not in (".metadata",) and not field.get("description")
+    ]
+    untyped = [
+        path
+        for path, field in _fields(schema, "")
+        if "type" not in field and not any(key.startswith("x-kub") for key in field)
+    ]
     assert (bare, untyped) == ([], [])
 
 

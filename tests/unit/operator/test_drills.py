@@ -1,4 +1,5 @@
-"""FlameStreamDrills over a fake API server: what is struck, what counts as seen, and what is refused with its reason."""
+"""FlameStreamDrills over a fake API server: what is struck, what counts as seen, and what is refused with its
+reason."""
 
 import asyncio
 import dataclasses
@@ -105,14 +106,30 @@ class World:
             self._pod(f"exec-{application}", "worker", application, f"10.0.0.{number}", f"node{number}")
         self._pod("operator-1", "operator", "", "10.0.2.1", "node1", namespace="system")
         self._pod("zk-0", "zookeeper", "", "10.0.2.2", "node1", namespace="system")
-        fault = {"target": target, "action": action, **(SELECTED if target in ELSEWHERE else {}), **spec.pop("fault", {})}
+        fault = {
+            "target": target,
+            "action": action,
+            **(SELECTED if target in ELSEWHERE else {}),
+            **spec.pop("fault", {}),
+        }
         whole = {"job": "j", "fault": fault, "after": "200ms", "timeout": "60s", **spec}
         meta = {"name": "d", "namespace": "n", "creationTimestamp": "2027-01-15T08:00:00Z"}
-        self.drill = self.api.make({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": whole})
+        self.drill = self.api.make(
+            {
+                "apiVersion": "flamestream.dev/v1alpha1",
+                "kind": "FlameStreamDrill",
+                "metadata": meta,
+                "spec": whole,
+            }
+        )
         self.leader = ("system", "operator-1")
 
     def _job(self) -> None:
-        spec = {"workers": {"replicas": 2}, "sinks": {"out": {"files": {"path": "/out"}}}, "guarantee": "exactly-once"}
+        spec = {
+            "workers": {"replicas": 2},
+            "sinks": {"out": {"files": {"path": "/out"}}},
+            "guarantee": "exactly-once",
+        }
         thing = {
             "apiVersion": "flamestream.dev/v1alpha1",
             "kind": "FlameStreamJob",
@@ -123,7 +140,10 @@ class World:
 
     def _pod(self, name: str, role: str, application: str, ip: str, node: str, namespace: str = "n") -> None:
         meta = {"name": name, "namespace": namespace, "labels": pod_labels("j", application, 1, role)}
-        spec = {"nodeName": node, "containers": [{"name": "executor" if role == "worker" else role, "image": "app:1"}]}
+        spec = {
+            "nodeName": node,
+            "containers": [{"name": "executor" if role == "worker" else role, "image": "app:1"}],
+        }
         status = {"phase": "Running", "podIP": ip, "conditions": [{"type": "Ready", "status": "True"}]}
         self.api.make({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status})
 
@@ -140,13 +160,19 @@ class World:
         """One look by that operator, of the cluster as it is."""
         self.cluster.jobs.replace_all(list(self.api.of("FlameStreamJob")), None)
         self.cluster.drills.replace_all(list(self.api.of("FlameStreamDrill")), None)
-        self.cluster.replace_pods([pod for pod in self.api.of("Pod") if pod["metadata"]["namespace"] == "n"], None)
+        self.cluster.replace_pods(
+            [pod for pod in self.api.of("Pod") if pod["metadata"]["namespace"] == "n"], None
+        )
         before = self.status()
         pause = asyncio.run(operator.reconcile(KEY))
         after = self.status()
         if after.struck_at and not before.struck_at:
             self.hosting.attempt += 1
-        if after.phase == "Auditing" and self.audit is not None and ("Pod", "n", names.audit("d")) not in self.api.things:
+        if (
+            after.phase == "Auditing"
+            and self.audit is not None
+            and ("Pod", "n", names.audit("d")) not in self.api.things
+        ):
             ended = [{"state": {"terminated": {"exitCode": 0, "message": json.dumps(self.audit)}}}]
             meta = {"name": names.audit("d"), "namespace": "n", "labels": {}}
             status = {"phase": "Succeeded", "containerStatuses": ended}
@@ -164,7 +190,7 @@ class World:
         raise AssertionError(f"never over: {self.status()}")
 
 
-# --- what is offered works --------------------------------------------------------------------------------------------------------------
+# --- what is offered works ----------------------------------------------------------------------------------
 
 OFFERED = [(target, action) for target, actions in ACTIONS.items() for action in actions]
 
@@ -177,7 +203,9 @@ def test_every_fault_that_is_offered_is_made_seen_and_audited(target: str, actio
         world.leader = ("system", "operator-2")
     status = world.over()
     assert (status.phase, status.reason, status.done) == ("Passed", "Clean", 1), status.message
-    assert status.faults[0].seen == {"kill": "gone", "delete": "gone", "pause": "paused", "cut": "cut"}[action]
+    assert (
+        status.faults[0].seen == {"kill": "gone", "delete": "gone", "pause": "paused", "cut": "cut"}[action]
+    )
     processes = action in ("pause", "cut") or target in ("worker", "daemon")
     assert bool(world.api.commands) == processes and bool(world.api.graces) != processes
     assert {grace for _, grace in world.api.graces} <= {0 if action == "kill" else None}
@@ -185,7 +213,13 @@ def test_every_fault_that_is_offered_is_made_seen_and_audited(target: str, actio
 
 def test_the_process_in_the_pod_is_told_what_to_do() -> None:
     told = {}
-    for target, action in [("worker", "kill"), ("daemon", "kill"), ("worker", "pause"), ("executor", "pause"), ("zookeeper", "pause")]:
+    for target, action in [
+        ("worker", "kill"),
+        ("daemon", "kill"),
+        ("worker", "pause"),
+        ("executor", "pause"),
+        ("zookeeper", "pause"),
+    ]:
         world = World(target, action, fault={"pauseFor": "6s"})
         world.over()
         told[target, action] = world.api.commands[0][1]
@@ -219,16 +253,40 @@ def test_a_cut_is_made_by_the_operators_image_whatever_the_pods_is() -> None:
     assert images == ["flamestream:1", "flamestream:1"]
 
 
-# --- what is not allowed is not done ----------------------------------------------------------------------------------------------------
+# --- what is not allowed is not done ------------------------------------------------------------------------
 
 STRICT = dataclasses.replace(SITE, allowed=Allowed())
 TOO_MUCH: dict[str, tuple[str, str, dict[str, Any], Site, str]] = {
     "the operator": ("operator", "kill", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
     "another namespace": ("zookeeper", "kill", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
-    "another namespace's network": ("store", "cut", {}, STRICT, "'system' in the chart's allow.drillNamespaces"),
-    "another namespace than those allowed": ("pod", "kill", {"targetNamespace": "other"}, SITE, "'other' in the chart's"),
-    "whatever there is": ("pod", "kill", {"targetSelector": {}, "targetNamespace": "n"}, STRICT, "targetSelector, which is empty"),
-    "whatever there is, where it may": ("pod", "kill", {"targetSelector": {}}, SITE, "targetSelector, which is empty"),
+    "another namespace's network": (
+        "store",
+        "cut",
+        {},
+        STRICT,
+        "'system' in the chart's allow.drillNamespaces",
+    ),
+    "another namespace than those allowed": (
+        "pod",
+        "kill",
+        {"targetNamespace": "other"},
+        SITE,
+        "'other' in the chart's",
+    ),
+    "whatever there is": (
+        "pod",
+        "kill",
+        {"targetSelector": {}, "targetNamespace": "n"},
+        STRICT,
+        "targetSelector, which is empty",
+    ),
+    "whatever there is, where it may": (
+        "pod",
+        "kill",
+        {"targetSelector": {}},
+        SITE,
+        "targetSelector, which is empty",
+    ),
     "an hour of silence": ("network", "cut", {"pauseFor": "1h"}, SITE, "at most 600 s"),
 }
 
@@ -257,7 +315,11 @@ def test_a_strike_that_was_announced_when_more_was_allowed_is_not_made() -> None
     operator, narrower = world.operator(), dataclasses.replace(SITE, allowed=Allowed())
     spec = msgspec.convert({"job": "j", "fault": {"target": "zookeeper", **SELECTED}}, DrillSpec)
     operator._strikes._site = narrower
-    blow = asyncio.run(operator._strikes.strike("n", spec, DrillStatus(victim="zk-0", lives=["uid-9"], struck_at="2026-01-01T00:00:00Z")))
+    blow = asyncio.run(
+        operator._strikes.strike(
+            "n", spec, DrillStatus(victim="zk-0", lives=["uid-9"], struck_at="2026-01-01T00:00:00Z")
+        )
+    )
     assert "allow.drillNamespaces" in blow.refused
     assert world.api.graces == []
 
@@ -265,13 +327,22 @@ def test_a_strike_that_was_announced_when_more_was_allowed_is_not_made() -> None
 def test_one_drill_of_a_job_at_a_time() -> None:
     """Two would each take the other's fault for its own."""
     world = World("worker")
-    second = {**world.drill, "metadata": {**world.drill["metadata"], "name": "a-second", "creationTimestamp": "2027-01-15T08:00:01Z"}}
+    second = {
+        **world.drill,
+        "metadata": {
+            **world.drill["metadata"],
+            "name": "a-second",
+            "creationTimestamp": "2027-01-15T08:00:01Z",
+        },
+    }
     world.api.make({key: value for key, value in second.items() if key != "status"})
     world.cluster.drills.replace_all(list(world.api.of("FlameStreamDrill")), None)
     operator = world.operator()
 
     def told() -> DrillStatus:
-        return msgspec.convert(world.api.things[("FlameStreamDrill", "n", "a-second")].get("status") or {}, DrillStatus)
+        return msgspec.convert(
+            world.api.things[("FlameStreamDrill", "n", "a-second")].get("status") or {}, DrillStatus
+        )
 
     assert asyncio.run(operator.reconcile(("n", "a-second"))) == 5.0
     assert (told().phase, told().message) == ("Pending", "waits for drill 'd': one drill of a job at a time")
@@ -281,7 +352,7 @@ def test_one_drill_of_a_job_at_a_time() -> None:
     assert (told().phase, told().message) == ("Running", "")
 
 
-# --- what did not take place does not count ---------------------------------------------------------------------------------------------
+# --- what did not take place does not count -----------------------------------------------------------------
 
 
 def damaged(target: str, action: str = "kill", **wrong: Any) -> DrillStatus:
@@ -318,7 +389,9 @@ NOT_STRUCK: dict[str, tuple[str, str, dict[str, Any], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("target", "action", "wrong", "reason", "words"), NOT_STRUCK.values(), ids=NOT_STRUCK)
+@pytest.mark.parametrize(
+    ("target", "action", "wrong", "reason", "words"), NOT_STRUCK.values(), ids=NOT_STRUCK
+)
 def test_a_fault_that_did_not_take_place_proves_nothing(
     target: str, action: str, wrong: dict[str, Any], reason: str, words: str
 ) -> None:  # fmt: skip
@@ -345,7 +418,9 @@ def test_another_pod_of_the_selector_does_not_stand_for_the_one_that_was_struck(
 
 
 def _only(api: Pods, *names_: str) -> Any:
-    async def list_all(kind: str, namespace: str | None, labels: dict[str, str] | None = None) -> list[Object]:
+    async def list_all(
+        kind: str, namespace: str | None, labels: dict[str, str] | None = None
+    ) -> list[Object]:
         return [thing for thing in api.of(kind) if thing["metadata"]["name"] in names_]
 
     return list_all
@@ -355,7 +430,7 @@ def test_a_drill_of_the_operator_is_not_over_while_it_leads() -> None:
     assert damaged("operator").reason == "NotWhole"
 
 
-# --- the object -------------------------------------------------------------------------------------------------------------------------
+# --- the object ---------------------------------------------------------------------------------------------
 
 
 def test_a_status_that_cannot_be_read_is_not_a_drill_that_has_not_begun() -> None:
@@ -410,13 +485,20 @@ def test_a_drill_that_waited_for_somebody_too_long_strikes_nobody() -> None:
         (None, "Inconclusive", "AuditTimedOut"),
     ],
 )
-def test_only_a_clean_audit_of_something_passes(audit: dict[str, Any] | None, phase: str, reason: str) -> None:
+def test_only_a_clean_audit_of_something_passes(
+    audit: dict[str, Any] | None, phase: str, reason: str
+) -> None:
     world = World("worker")
     world.audit = audit
     if audit is None:
         world.over("struck_at")
         world.api.make(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": names.audit("d"), "namespace": "n", "labels": {}}, "spec": {}}
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": names.audit("d"), "namespace": "n", "labels": {}},
+                "spec": {},
+            }
         )
     status = world.over()
     assert (status.phase, status.reason) == (phase, reason), status.message
@@ -447,10 +529,22 @@ def test_a_plan_takes_what_the_spec_says() -> None:
     from flamestream_operator.drills.plan import plan_of
 
     spec = DrillSpec(
-        job="j", fault=Fault(target="node", action="cut", pause_for=Seconds(7)), times=4, after=Seconds(1), seed=5, audit=False
+        job="j",
+        fault=Fault(target="node", action="cut", pause_for=Seconds(7)),
+        times=4,
+        after=Seconds(1),
+        seed=5,
+        audit=False,
     )
     plan = plan_of(spec, "none")
-    assert (plan.job, plan.target, plan.times, plan.hits, plan.lasting, plan.after) == ("j", "node", 4, True, 7.0, 1.0)
+    assert (plan.job, plan.target, plan.times, plan.hits, plan.lasting, plan.after) == (
+        "j",
+        "node",
+        4,
+        True,
+        7.0,
+        1.0,
+    )
     assert (plan.seed, plan.timeout, plan.audit, plan.saves) == (5, 300.0, False, False)
     assert plan_of(DrillSpec(job="j", fault=Fault(target="store", action="delete"))).lasting == 0.0
     assert not plan_of(DrillSpec(job="j", fault=Fault(target="operator"))).hits
@@ -473,20 +567,35 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     status = operator.cluster.jobs.get(("default", "job"))["status"]  # type: ignore[index]
     assert (status["phase"], status.get("drivers", [])) == ("Completed", [])
     meta = {"name": "d", "namespace": "default", "creationTimestamp": "1970-01-12T13:46:40Z"}
-    auditing = {"phase": "Auditing", "done": 1, "jobUid": operator.cluster.jobs.get(("default", "job"))["metadata"]["uid"]}  # type: ignore[index]
+    auditing = {
+        "phase": "Auditing",
+        "done": 1,
+        "jobUid": operator.cluster.jobs.get(("default", "job"))["metadata"]["uid"],
+    }  # type: ignore[index]
     spec = {"job": "job", "fault": {"target": "worker"}}
-    made = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": meta, "spec": spec}
+    made = {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamDrill",
+        "metadata": meta,
+        "spec": spec,
+    }
     drill = whole.kubernetes.make({**made, "status": {**auditing, "since": precise(whole.now)}})
     operator.cluster.drills.put(drill)
     tools = Tools(
         api=whole.kubernetes, cluster=operator.cluster, hosting=operator.hosting, check=lambda: None, again=lambda _: None,
         clock=lambda: whole.now,
     )  # fmt: skip
-    asyncio.run(DrillReconciler(operator.jobs, SITE, tools, whole.kubernetes, ("system", "one")).reconcile(("default", "d")))  # type: ignore[arg-type]
+    asyncio.run(
+        DrillReconciler(operator.jobs, SITE, tools, whole.kubernetes, ("system", "one")).reconcile(
+            ("default", "d")
+        )
+    )  # type: ignore[arg-type]
     pod, config = (whole.kubernetes.things[(kind, "default", "d-audit")] for kind in ("Pod", "ConfigMap"))
     assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
     assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}
-    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in (pod, config)} == {drill["metadata"]["uid"]}
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in (pod, config)} == {
+        drill["metadata"]["uid"]
+    }
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e4", "\U0001f600", '"'])

@@ -1,4 +1,5 @@
-"""The order of the operator's effects: what each one may rest on when it is carried out. Swapped, each is seen here."""
+"""The order of the operator's effects: what each one may rest on when it is carried out. Swapped, each is
+seen here."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -64,17 +65,29 @@ def test_a_launch_makes_what_the_driver_needs_before_the_driver() -> None:
 
     async def play(world: World, watched: Watched) -> None:
         tried: list[int] = []
-        watched.look = lambda action: tried.append(len(world.kubernetes.created)) if isinstance(action, do.Try) else None
+        watched.look = lambda action: (
+            tried.append(len(world.kubernetes.created)) if isinstance(action, do.Try) else None
+        )
         await started(world)
-        made = [(kind, name) for kind, name, _ in world.kubernetes.created if kind not in ("FlameStreamJob", "Event")]
-        copy, driver = next(name for kind, name in made if name.startswith("job-app-")), "flamestream-job-driver"
+        made = [
+            (kind, name)
+            for kind, name, _ in world.kubernetes.created
+            if kind not in ("FlameStreamJob", "Event")
+        ]
+        copy, driver = (
+            next(name for kind, name in made if name.startswith("job-app-")),
+            "flamestream-job-driver",
+        )
         wanted = [
-            ("Secret", "job-token-1"), ("Service", "job-pods"), ("ServiceAccount", driver), ("Role", driver), ("RoleBinding", driver),
-            ("PodDisruptionBudget", "job-workers"), ("ConfigMap", copy), ("ConfigMap", "job-driver-a-1"), ("Pod", "job-driver-a-1"),
+            ("Secret", "job-token-1"), ("Service", "job-pods"), ("ServiceAccount", driver), ("Role", driver),
+            ("RoleBinding", driver), ("PodDisruptionBudget", "job-workers"), ("ConfigMap", copy),
+            ("ConfigMap", "job-driver-a-1"), ("Pod", "job-driver-a-1"),
         ]  # fmt: skip
         ours = [thing for thing in made if thing in wanted]
         assert ours == wanted
-        config = next(place for place, (_, name, _) in enumerate(world.kubernetes.created) if name == "job-driver-a-1")
+        config = next(
+            place for place, (_, name, _) in enumerate(world.kubernetes.created) if name == "job-driver-a-1"
+        )
         assert tried == [config], "after everything but the ConfigMap of the launch"
 
     played(play)
@@ -85,7 +98,11 @@ def test_a_coordinator_is_told_before_the_driver_is_made() -> None:
 
     async def play(world: World, watched: Watched) -> None:
         await started(world)
-        assert watched.kinds(do.ReadSecrets, do.Coordinate, do.Create)[:3] == [do.ReadSecrets, do.Coordinate, do.Create]
+        assert watched.kinds(do.ReadSecrets, do.Coordinate, do.Create)[:3] == [
+            do.ReadSecrets,
+            do.Coordinate,
+            do.Create,
+        ]
 
     played(play)
 
@@ -101,7 +118,8 @@ def test_nothing_is_done_before_the_finalizer_is_there_and_the_status_is_written
 
 
 def test_a_worker_on_a_dead_node_is_fenced_then_failed_then_removed() -> None:
-    """Spark makes another as soon as it hears of the failure, and a pod that is removed says nothing any more."""
+    """Spark makes another as soon as it hears of the failure, and a pod that is removed says nothing any
+    more."""
 
     async def play(world: World, watched: Watched) -> None:
         await started(world)
@@ -119,14 +137,23 @@ def test_a_worker_on_a_dead_node_is_fenced_then_failed_then_removed() -> None:
                 told.append("removed")
 
         watched.look = look
-        seen, uid = len(world.kubernetes.log), world.kubernetes.things[("Pod", "default", victim)]["metadata"]["uid"]
+        seen, uid = (
+            len(world.kubernetes.log),
+            world.kubernetes.things[("Pod", "default", victim)]["metadata"]["uid"],
+        )
         world.kubernetes.merge(("Pod", "default", victim), {"spec": {"nodeName": "dead"}})
-        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        node = {
+            "metadata": {"name": "dead", "uid": "n"},
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        }
         world.operators[0].cluster.nodes.put(node)
         await world.calm()
         assert told[:2] == ["gone", "removed"]
         log = [(kind, pod) for kind, pod in world.kubernetes.log[seen:] if pod["metadata"]["uid"] == uid]
-        assert [(kind, pod["status"]["phase"]) for kind, pod in log][-2:] == [("MODIFIED", "Failed"), ("DELETED", "Failed")]
+        assert [(kind, pod["status"]["phase"]) for kind, pod in log][-2:] == [
+            ("MODIFIED", "Failed"),
+            ("DELETED", "Failed"),
+        ]
 
     played(play)
 
@@ -148,7 +175,10 @@ def test_a_driver_on_a_dead_node_goes_only_when_no_worker_of_it_counts() -> None
 
         watched.look = look
         world.kubernetes.merge(("Pod", "default", victim), {"spec": {"nodeName": "dead"}})
-        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        node = {
+            "metadata": {"name": "dead", "uid": "n"},
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        }
         world.operators[0].cluster.nodes.put(node)
         await world.calm(80)
         assert removed == [victim]
@@ -185,7 +215,9 @@ def test_pods_that_are_replaced_have_a_successor_first_then_hand_over_then_go() 
                 made.append("made")
             if isinstance(action, do.Retire):
                 members = world.operators[0].hosting.members("default.job")
-                assert len([member for member in members if member.ip not in old]) >= 2, "all of the successor's workers are connected"
+                assert len([member for member in members if member.ip not in old]) >= 2, (
+                    "all of the successor's workers are connected"
+                )
                 made.append("retired")
             if isinstance(action, do.DeletePod) and action.name == "job-driver-a-1":
                 assert not old & set(watched.slots_of())
@@ -219,9 +251,13 @@ def test_a_deleted_job_ends_its_stream_then_its_pods_then_its_state_then_itself(
                 assert pods == [], "nobody could write any more"
             if isinstance(action, do.Begin):
                 snapshots = list(world.kubernetes.of("FlameStreamSnapshot"))
-                assert snapshots == [], "a savepoint's objects are found by its own name, and its keys in the job's Secret"
+                assert snapshots == [], (
+                    "a savepoint's objects are found by its own name, and its keys in the job's Secret"
+                )
             if isinstance(action, do.SetFinalizer):
-                assert policy == "Keep" or "default.job" not in world.fleet.records, "nobody would remove it any more"
+                assert policy == "Keep" or "default.job" not in world.fleet.records, (
+                    "nobody would remove it any more"
+                )
 
         watched.look = look
         world.delete()
@@ -251,7 +287,9 @@ def test_a_restore_is_done_before_anybody_coordinates() -> None:
         watched.actions.clear()
 
         def look(action: Any) -> None:
-            if isinstance(action, do.Coordinate | do.Create) and getattr(action, "key", "").startswith(("launch", "")):
+            if isinstance(action, do.Coordinate | do.Create) and getattr(action, "key", "").startswith(
+                ("launch", "")
+            ):
                 trial = isinstance(action, do.Create) and action.key.startswith("aside")
                 assert trial or world.fleet.records["default.job"].epoch >= epoch
 
@@ -268,7 +306,9 @@ def test_a_fresh_start_forgets_only_when_the_pods_of_the_old_run_are_gone() -> N
 
         def look(action: Any) -> None:
             if isinstance(action, do.Begin):
-                assert [*world.pods("driver"), *world.pods("worker")] == [], "somebody could still write what is being removed"
+                assert [*world.pods("driver"), *world.pods("worker")] == [], (
+                    "somebody could still write what is being removed"
+                )
 
         watched.look = look
         watched.actions.clear()
@@ -281,7 +321,8 @@ def test_a_fresh_start_forgets_only_when_the_pods_of_the_old_run_are_gone() -> N
         world.kubernetes.merge(slow, {"metadata": {"finalizers": None}})
         await world.calm()
         assert (world.status.run.number, world.status.phase) == (2, "Running")
-        assert [kind for kind in watched.kinds(do.Suspend, do.DeletePod, do.Begin, do.Coordinate) if kind is not do.Coordinate] == [
+        assert [kind for kind in watched.kinds(do.Suspend, do.DeletePod, do.Begin, do.Coordinate)
+            if kind is not do.Coordinate] == [
             do.Suspend, do.DeletePod, do.Begin,
         ]  # fmt: skip
 
@@ -299,12 +340,15 @@ def test_a_worker_is_ready_only_when_it_is_connected() -> None:
         await started(world)
         one, other = world.pods("worker")
         for name in (one, other):
-            world.kubernetes.merge(("Pod", KEY[0], name), {"spec": {"readinessGates": [{"conditionType": CONNECTED}]}})
+            world.kubernetes.merge(
+                ("Pod", KEY[0], name), {"spec": {"readinessGates": [{"conditionType": CONNECTED}]}}
+            )
         world.kubernetes.merge(("Pod", KEY[0], other), {"spec": {"nodeName": "silent"}})
         world.fleet.cut.add("silent")
         await world.calm(5)
         ready = {
-            pod["metadata"]["name"]: CONNECTED in {each["type"] for each in pod["status"].get("conditions") or ()}
+            pod["metadata"]["name"]: CONNECTED in {each["type"] for each in pod["status"].get("conditions")
+                or ()}
             for pod in world.kubernetes.of("Pod") if pod["metadata"]["labels"].get(ROLE) == "worker"
         }  # fmt: skip
         assert ready == {one: True, other: False}
@@ -344,12 +388,18 @@ def test_nobody_is_retired_beside_another_while_those_that_would_take_over_have_
         pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))]
         for pod in pods[:2]:
             world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
-        world.operators[0].cluster.nodes.put({"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}})
-        world.kubernetes.merge(pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        world.operators[0].cluster.nodes.put(
+            {"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}}
+        )
+        world.kubernetes.merge(
+            pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}}
+        )
         watched.actions.clear()
         world.operators[0].relist()
         await world.operators[0].reconcile()
-        assert [action for action in watched.actions if isinstance(action, do.Retire)] == [do.Retire((watched.ip(pods[0][2]),))]
+        assert [action for action in watched.actions if isinstance(action, do.Retire)] == [
+            do.Retire((watched.ip(pods[0][2]),))
+        ]
 
     played(play)
 
@@ -363,7 +413,11 @@ def test_nothing_is_launched_without_the_run_s_token() -> None:
     played(play)
 
 
-@pytest.mark.parametrize("final", [do.DeletePod("job-driver-a-1", "uid"), do.Suspend(), do.End()], ids=lambda action: type(action).__name__)
+@pytest.mark.parametrize(
+    "final",
+    [do.DeletePod("job-driver-a-1", "uid"), do.Suspend(), do.End()],
+    ids=lambda action: type(action).__name__,
+)
 def test_what_cannot_be_taken_back_is_not_done_on_an_old_copy_of_the_job(final: Any) -> None:
     async def play(world: World, watched: Watched) -> None:
         await started(world)

@@ -56,7 +56,10 @@ def test_silent_connections_do_not_keep_a_probe_out(monkeypatch: Any) -> None:
         first, _ = silent[0]
         assert await asyncio.wait_for(first.read(), 30) == b"", "the oldest has given way"
         async with asyncio.timeout(30):
-            while sum(not reader.at_eof() and reader.exception() is None for reader, _ in silent) > http.MOST_CONNECTIONS:
+            while (
+                sum(not reader.at_eof() and reader.exception() is None for reader, _ in silent)
+                > http.MOST_CONNECTIONS
+            ):
                 await asyncio.sleep(0.01)
         last, _ = silent[-1]
         assert not last.at_eof() and last.exception() is None

@@ -14,5 +14,7 @@ EXTRAS = ("http", "postgres", "redis", "kafka", "operator")
 def test_the_image_has_the_packages_of_each_connector(extra: str) -> None:
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"][extra]
     names = {re.split(r"[\[<>=]", package)[0] for package in wanted}
-    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "image.txt").read_text(), re.MULTILINE))
+    pinned = set(
+        re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements" / "image.txt").read_text(), re.MULTILINE)
+    )
     assert names <= pinned

@@ -1,4 +1,5 @@
-"""The operator opens a job's store with that job's keys, at endpoints that are allowed: what it has itself is never sent anywhere."""
+"""The operator opens a job's store with that job's keys, at endpoints that are allowed: what it has itself is
+never sent anywhere."""
 
 import http.server
 import threading
@@ -12,7 +13,11 @@ from flamestream.store.places import store_from
 from flamestream_operator.coordination.job_store import job_store
 from flamestream_operator.site import Allowed
 
-OWN = {"AWS_ACCESS_KEY_ID": "OPERATORS-KEY", "AWS_SECRET_ACCESS_KEY": "operators-secret", "AWS_SESSION_TOKEN": "operators-session"}
+OWN = {
+    "AWS_ACCESS_KEY_ID": "OPERATORS-KEY",
+    "AWS_SECRET_ACCESS_KEY": "operators-secret",
+    "AWS_SESSION_TOKEN": "operators-session",
+}
 KEYS = ("JOBS-KEY", "jobs-secret")
 
 
@@ -86,7 +91,14 @@ def test_an_endpoint_that_is_not_allowed_is_not_asked(bucket: Bucket, endpoint: 
 
 
 @pytest.mark.parametrize(
-    "url", ["/etc", "file:///etc", "file://localhost/etc", "s3://bucket/p?region=x@evil.example/%23", "s3://evil.example:80/p"]
+    "url",
+    [
+        "/etc",
+        "file:///etc",
+        "file://localhost/etc",
+        "s3://bucket/p?region=x@evil.example/%23",
+        "s3://evil.example:80/p",
+    ],
 )
 def test_what_is_no_s3_store_is_not_opened(url: str) -> None:
     with pytest.raises(UserError):

@@ -1,4 +1,5 @@
-"""Losing the Lease: the process begins anew, in its place, with nothing of what it was. Taking one that ran out: just then."""
+"""Losing the Lease: the process begins anew, in its place, with nothing of what it was. Taking one that ran
+out: just then."""
 
 import asyncio
 import os
@@ -27,14 +28,18 @@ if life < 2:
 
 def test_who_loses_the_lease_begins_anew_without_its_threads_and_sockets() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", LIVES], capture_output=True, text=True, timeout=60, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", LIVES], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
     lives = [line.split() for line in done.stdout.splitlines()]
     assert [life for life, _, _ in lives] == ["0", "1", "2"], done.stderr
     assert len({pid for _, pid, _ in lives}) == 1, "the same container process"
     assert {threads for _, _, threads in lives} == {"1"}
 
 
-def test_a_lease_that_runs_out_is_taken_then_and_not_at_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_runs_out_is_taken_then_and_not_at_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [100.0]
 
     async def sleep(seconds: float) -> None:

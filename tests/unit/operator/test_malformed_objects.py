@@ -1,4 +1,5 @@
-"""An object that the schema would have refused (one that was exchanged or loosened lets it in) costs nobody but itself anything."""
+"""An object that the schema would have refused (one that was exchanged or loosened lets it in) costs nobody
+but itself anything."""
 
 import asyncio
 from typing import Any
@@ -16,13 +17,20 @@ MALFORMED: dict[str, Any] = {
     "a text": {"spec": "job"},
     "a list": {"spec": [1]},
     "a job that is an object": {"spec": {"job": {"a": 1}}},
-    "a text to restore from": {"spec": {"job": KEY[1], "restoreFrom": "s", "deletionPolicy": 7, "checkpoint": "x"}},
+    "a text to restore from": {
+        "spec": {"job": KEY[1], "restoreFrom": "s", "deletionPolicy": 7, "checkpoint": "x"}
+    },
     "another status": {"spec": {"job": KEY[1]}, "status": {"phase": 5, "conditions": {}}},
 }
 
 
 def named(kind: str, parts: Any) -> Object:
-    return {"apiVersion": "flamestream.dev/v1alpha1", "kind": kind, "metadata": {"namespace": KEY[0], "name": "odd", "uid": "u"}, **parts}
+    return {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"namespace": KEY[0], "name": "odd", "uid": "u"},
+        **parts,
+    }
 
 
 @pytest.mark.parametrize("parts", MALFORMED.values(), ids=MALFORMED)
@@ -47,9 +55,14 @@ def test_a_malformed_snapshot_is_met_in_the_look_of_every_job_and_holds_up_none(
 @pytest.mark.parametrize("kind", ["FlameStreamSnapshot", "FlameStreamJob"])
 def test_an_event_of_a_snapshot_reaches_the_jobs_whatever_stands_beside_it(kind: str, parts: Any) -> None:
     cluster, changed = Cluster(), list[tuple[str, Key]]()
-    queues: Any = {name: lambda key, name=name: changed.append((name, key)) for name in ("jobs", "snapshots", "drills")}
+    queues: Any = {
+        name: lambda key, name=name: changed.append((name, key)) for name in ("jobs", "snapshots", "drills")
+    }
     watches = Watches(cluster, queues, lambda namespace, name: None, nodes=False, drills=False)
-    restored = {"metadata": {"namespace": KEY[0], "name": "waits", "uid": "w"}, "spec": {"restoreFrom": {"snapshot": "odd"}}}
+    restored = {
+        "metadata": {"namespace": KEY[0], "name": "waits", "uid": "w"},
+        "spec": {"restoreFrom": {"snapshot": "odd"}},
+    }
     cluster.jobs.put(restored)
     if kind == "FlameStreamJob":
         cluster.jobs.put(named(kind, parts))

@@ -20,13 +20,20 @@ def test_names_and_help_are_as_prometheus_asks() -> None:
     for family in REGISTRY.collect():
         if family.name.startswith("flamestream_"):
             assert family.documentation.endswith(".")
-            assert not family.name.endswith(("_total", "_count", "_sum", "_bucket", "_ms", "_milliseconds")), family.name
+            assert not family.name.endswith(
+                ("_total", "_count", "_sum", "_bucket", "_ms", "_milliseconds")
+            ), family.name
             assert family.type in ("counter", "gauge", "histogram", "summary")
 
 
 def test_a_job_that_is_gone_leaves_no_figure() -> None:
     status = JobStatus(
-        job="n.j", pid=1, updated=0, phase="running", attempt=2, workers=[WorkerFigures(worker="w", connected=True, items_in=3)]
+        job="n.j",
+        pid=1,
+        updated=0,
+        phase="running",
+        attempt=2,
+        workers=[WorkerFigures(worker="w", connected=True, items_in=3)],
     )
     metrics.observe("n.j", status, 1.0)
     metrics.epochs.labels("n.j").inc()
@@ -47,18 +54,21 @@ def told(recoveries: int = 0) -> JobStatus:
     classes = [0] * (len(BOUNDS) + 1)
     classes[2] = 5
     return JobStatus(
-        job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100, recoveries=recoveries,
-        workers=[
+        job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100,
+        recoveries=recoveries, workers=[
             WorkerFigures(
-                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1, memory=1 << 20, replayed=2,
-                latencies=classes, latencies_us=15_000, releases=[*classes[1:], 0], releases_us=10_000,
+                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1,
+                memory=1 << 20, replayed=2, latencies=classes, latencies_us=15_000,
+                releases=[*classes[1:], 0], releases_us=10_000,
             ),
-            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20, minimal=8_000_000, invalidated=6),
+            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20,
+                minimal=8_000_000, invalidated=6),
         ],
         standbys=["s"],
-        last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}),
-        latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5), release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5), snapshots=4,
-        snapshots_ms=200,
+        last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost",
+            steps_ms={"decide": 3, "record": 10}),
+        latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5),
+        release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5), snapshots=4, snapshots_ms=200,
     )  # fmt: skip
 
 
@@ -72,7 +82,9 @@ def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:
 
 
 def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
-    status = msgspec.structs.replace(told(), event_times={"clicks": 7_000_000, "views": None, "orders": END_OF_TIME})
+    status = msgspec.structs.replace(
+        told(), event_times={"clicks": 7_000_000, "views": None, "orders": END_OF_TIME}
+    )
     metrics.observe("n.all", status, 1.0)
     lags = [line for line in ours() if line.startswith("flamestream_job_event_time_lag_seconds{")]
     assert lags == ['flamestream_job_event_time_lag_seconds{job="n.all",source="clicks"} 2.0']
@@ -122,32 +134,43 @@ def test_a_worker_that_is_gone_or_connects_again_takes_nothing_back_and_counts_n
     for workers in ([unsaid, fresh], [first.workers[1], fresh]):
         metrics.observe("n.all", msgspec.structs.replace(first, workers=workers), 1.0)
     assert REGISTRY.get_sample_value("flamestream_job_runs_total", {"job": "n.all"}) == 2 + 1 + 7
-    assert REGISTRY.get_sample_value("flamestream_job_acknowledged_bundles_total", {"job": "n.all"}) == 5 + 4 + 5
+    assert (
+        REGISTRY.get_sample_value("flamestream_job_acknowledged_bundles_total", {"job": "n.all"}) == 5 + 4 + 5
+    )
     assert REGISTRY.get_sample_value("flamestream_job_latency_seconds_count", {"job": "n.all"}) == 10
     metrics.forget("n.all")
 
 
 def test_another_coordinator_counts_on() -> None:
     for began, snapshots in ((1, 4), (1, 5), (9, 2), (9, 3)):
-        metrics.observe("n.all", msgspec.structs.replace(told(), began=began, snapshots=snapshots, snapshots_ms=50 * snapshots), 1.0)
+        metrics.observe(
+            "n.all",
+            msgspec.structs.replace(told(), began=began, snapshots=snapshots, snapshots_ms=50 * snapshots),
+            1.0,
+        )
     assert REGISTRY.get_sample_value("flamestream_job_snapshot_seconds_count", {"job": "n.all"}) == 8
     assert REGISTRY.get_sample_value("flamestream_job_snapshot_seconds_sum", {"job": "n.all"}) == 0.4
     metrics.forget("n.all")
 
 
 def test_the_exposition_is_what_prometheus_reads() -> None:
-    """The rules of `promtool check metrics`: help, one type, base units, names and labels as asked, counters end in _total."""
+    """The rules of `promtool check metrics`: help, one type, base units, names and labels as asked, counters
+    end in _total."""
     metrics.observe("n.all", told(), 1.0)
     families = list(text_string_to_metric_families(generate_latest().decode()))
     assert len({family.name for family in families}) == len(families)
     for family in families:
         assert family.type != "unknown" and family.documentation, family.name
         for sample in family.samples:
-            assert not {"le", "quantile"} & set(sample.labels) or family.type in ("histogram", "summary"), sample
+            assert not {"le", "quantile"} & set(sample.labels) or family.type in ("histogram", "summary"), (
+                sample
+            )
             if family.name.startswith("flamestream_"):
                 assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", sample.name), "snake case"
                 assert all(re.fullmatch(r"[a-z]+", label) for label in sample.labels), sample
                 assert (family.type == "counter") == sample.name.endswith("_total"), sample.name
-                assert not re.search(r"_(ms|milliseconds|us|minutes|kb|mb|kilobytes)(_|$)", sample.name), "base units"
+                assert not re.search(r"_(ms|milliseconds|us|minutes|kb|mb|kilobytes)(_|$)", sample.name), (
+                    "base units"
+                )
                 assert not re.search(r"counter|gauge|histogram|summary", sample.name), "no type in the name"
     metrics.forget("n.all")

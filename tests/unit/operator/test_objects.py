@@ -44,7 +44,10 @@ SPEC: dict[str, Any] = {
     "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
     "sources": {"numbers": {"generator": {"count": 10}}},
     "sinks": {"out": {"files": {"path": "/out"}}},
-    "workers": {"replicas": 3, "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi", "cpu": 2}}},
+    "workers": {
+        "replicas": 3,
+        "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi", "cpu": 2}},
+    },
     "checkpoint": {"interval": "1s", "store": "s3://bucket/j", "secret": "keys"},
     "pods": {
         "labels": {"team": "x", "flamestream.dev/role": "stolen"},
@@ -69,13 +72,17 @@ JOB = {
 def a_launch(**spec: Any) -> Launch:
     plan = planned(JOB, {**SPEC, **spec}, SITE, "digest")
     return Launch(
-        job=JOB, spec=plan.spec, application="a", number=3, tasks=2, run=1, image=plan.image, pull_policy="Never",
-        coordinator=SITE.coordinator, app_config_map="j-app-1",
+        job=JOB, spec=plan.spec, application="a", number=3, tasks=2, run=1, image=plan.image,
+        pull_policy="Never", coordinator=SITE.coordinator, app_config_map="j-app-1",
     )  # fmt: skip
 
 
 def all_pods(launch: Launch) -> list[dict[str, Any]]:
-    drill = {"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamDrill", "metadata": {"name": "d", "uid": "v"}}
+    drill = {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamDrill",
+        "metadata": {"name": "d", "uid": "v"},
+    }
     audit = build_audit_pod(launch, drill, "d-audit")
     return [build_driver_pod(launch), build_executor_template(launch), build_trial_pod(launch), audit]
 
@@ -112,7 +119,9 @@ def secrets_in(pod: dict[str, Any]) -> list[str]:
 
 
 def test_only_the_driver_sees_the_token() -> None:
-    seen = {pod["metadata"]["labels"]["flamestream.dev/role"]: secrets_in(pod) for pod in all_pods(a_launch())}
+    seen = {
+        pod["metadata"]["labels"]["flamestream.dev/role"]: secrets_in(pod) for pod in all_pods(a_launch())
+    }
     assert seen == {"driver": ["token", "spark"], "worker": ["spark"], "audit": []}
     assert set(build_token(JOB, 1, "")["stringData"]) == {"token", "spark"}
 
@@ -120,17 +129,25 @@ def test_only_the_driver_sees_the_token() -> None:
 def test_workers_see_no_login_and_pods_beside_the_job_see_that_alone() -> None:
     """A worker gets it inside its task, as it gets the token; of the run's secrets its pod has Spark's."""
     pods = [*all_pods(a_launch()), build_preflight_pod(a_launch(), "p")]
-    seen = {pod["metadata"]["labels"]["flamestream.dev/role"]: {volume["name"] for volume in pod["spec"]["volumes"]} for pod in pods}
+    seen = {
+        pod["metadata"]["labels"]["flamestream.dev/role"]: {
+            volume["name"] for volume in pod["spec"]["volumes"]
+        }
+        for pod in pods
+    }
     private = {role: volumes & {"secret", "zookeeper"} for role, volumes in seen.items()}
     assert private == {
-        "driver": {"secret", "zookeeper"}, "worker": {"secret"}, "audit": {"zookeeper"}, "preflight": {"zookeeper"},
+        "driver": {"secret", "zookeeper"}, "worker": {"secret"}, "audit": {"zookeeper"},
+        "preflight": {"zookeeper"},
     }  # fmt: skip
     mounts = build_driver_pod(a_launch())["spec"]["containers"][0]["volumeMounts"]
     assert {"name": "zookeeper", "mountPath": str(ZOOKEEPER), "readOnly": True} in mounts
 
 
 def test_no_login_is_another_s_or_shows_where_things_are_printed() -> None:
-    logins = {login_of(job, operators) for job in ("n.j", "n.k") for operators in ("operator:one", "operator:two")}
+    logins = {
+        login_of(job, operators) for job in ("n.j", "n.k") for operators in ("operator:one", "operator:two")
+    }
     assert len(logins) == 4 and all("one" not in login and "two" not in login for login in logins)
     assert SITE.zookeeper.login not in repr(SITE)
 
@@ -145,8 +162,12 @@ def test_what_a_driver_reads_is_the_operators_access_with_the_jobs_own_login(tmp
         read_zookeeper(tmp_path)
 
 
-@pytest.mark.parametrize("changed", [{"login": "operator:another"}, {"authority": "another"}, {"hosts": "other:2181"}], ids=str)
-def test_another_way_to_zookeeper_replaces_the_pods_of_jobs_whose_journal_is_there_and_no_others(changed: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "changed", [{"login": "operator:another"}, {"authority": "another"}, {"hosts": "other:2181"}], ids=str
+)
+def test_another_way_to_zookeeper_replaces_the_pods_of_jobs_whose_journal_is_there_and_no_others(
+    changed: dict[str, str],
+) -> None:
     def revision(site: Site, **spec: Any) -> str:
         return planned(JOB, {**SPEC, **spec}, site, "digest").revision
 
@@ -173,12 +194,16 @@ def test_another_way_to_zookeeper_replaces_the_pods_of_jobs_whose_journal_is_the
     ],
     ids=["nothing listens", "anybody", "whom the job names"],
 )
-def test_a_jobs_pods_are_reached_by_its_own_and_where_it_listens_by_its_clients(spec: Any, clients: Any) -> None:
+def test_a_jobs_pods_are_reached_by_its_own_and_where_it_listens_by_its_clients(
+    spec: Any, clients: Any
+) -> None:
     made = build_network_policy(JOB, read(JOB, {**SPEC, "highAvailability": False, **spec}).spec)
     assert made["spec"]["podSelector"] == {"matchLabels": {"flamestream.dev/job": "j"}}
     assert made["spec"]["policyTypes"] == ["Ingress"]
     own, *others = made["spec"]["ingress"]
-    assert own == {"from": [{"podSelector": {"matchLabels": {"flamestream.dev/job": "j"}}}]}, "of the same namespace"
+    assert own == {"from": [{"podSelector": {"matchLabels": {"flamestream.dev/job": "j"}}}]}, (
+        "of the same namespace"
+    )
     told = [{**rule, "ports": [port["port"] for port in rule["ports"]]} for rule in others]
     assert told == ([] if clients is None else [clients])
 
@@ -194,14 +219,20 @@ def test_a_config_map_fits_what_the_driver_mounts() -> None:
     made = build_config(JOB, "j-driver-a-3", {"driver-a.json": build_driver_config(a_launch())})
     assert made["immutable"] is True
     assert json.loads(made["data"]["driver-a.json"])["tasks"] == 2
-    assert {"name": "config", "configMap": {"name": "j-driver-a-3"}} in build_driver_pod(a_launch())["spec"]["volumes"]
+    assert {"name": "config", "configMap": {"name": "j-driver-a-3"}} in build_driver_pod(a_launch())["spec"][
+        "volumes"
+    ]
 
 
 def test_two_applications_keep_together_and_apart() -> None:
     affinity = build_driver_pod(a_launch())["spec"]["affinity"]
     assert set(affinity) == {"podAffinity", "podAntiAffinity"}
-    far = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]["labelSelector"]
-    assert far["matchExpressions"] == [{"key": "flamestream.dev/application", "operator": "NotIn", "values": ["a"]}]
+    far = affinity["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0][
+        "podAffinityTerm"
+    ]["labelSelector"]
+    assert far["matchExpressions"] == [
+        {"key": "flamestream.dev/application", "operator": "NotIn", "values": ["a"]}
+    ]
 
 
 def test_a_driver_may_touch_pods_and_nothing_else() -> None:
@@ -209,12 +240,21 @@ def test_a_driver_may_touch_pods_and_nothing_else() -> None:
 
 
 def test_spark_asks_for_nothing_else_and_a_user_cannot_have_it_ask() -> None:
-    """What it would remove at its end, each by a setting of its own (KubernetesClusterSchedulerBackend.stop)."""
+    """What it would remove at its end, each by a setting of its own
+    (KubernetesClusterSchedulerBackend.stop)."""
     settings = KubernetesSettings(
-        namespace="n", driver_pod="d", driver_ip="i", image="i", pod_name_prefix="p", executors=1, template="t", api="https://a:1"
+        namespace="n",
+        driver_pod="d",
+        driver_ip="i",
+        image="i",
+        pod_name_prefix="p",
+        executors=1,
+        template="t",
+        api="https://a:1",
     )
     asks = {
-        "spark.kubernetes.driver.service.deleteOnTermination": "false", "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.executor.disableConfigMap": "true",
     }  # fmt: skip
     conf = kubernetes_conf(settings)
@@ -266,10 +306,20 @@ def test_names_of_two_jobs_differ(one: str, other: str) -> None:
 
 def test_what_is_left_out_has_no_part_in_a_fingerprint() -> None:
     """So a field that a new version brings neither restarts a job nor replaces its pods."""
-    said, silent = (planned(JOB, {**SPEC, **more}, SITE, "digest") for more in ({"image": None, "upgrade": None, "onError": "fail"}, {}))
+    said, silent = (
+        planned(JOB, {**SPEC, **more}, SITE, "digest")
+        for more in ({"image": None, "upgrade": None, "onError": "fail"}, {})
+    )
     assert (said.code, said.revision) == (silent.code, silent.revision)
     empty = planned(
-        JOB, {**SPEC, "pods": {**SPEC["pods"], "annotations": {}}, "application": {**SPEC["application"], "pyFiles": []}}, SITE, "digest"
+        JOB,
+        {
+            **SPEC,
+            "pods": {**SPEC["pods"], "annotations": {}},
+            "application": {**SPEC["application"], "pyFiles": []},
+        },
+        SITE,
+        "digest",
     )
     assert (empty.code, empty.revision) == (silent.code, silent.revision)
     other = planned(JOB, {**SPEC, "pods": {**SPEC["pods"], "annotations": {"a": ""}}}, SITE, "digest")
@@ -277,7 +327,8 @@ def test_what_is_left_out_has_no_part_in_a_fingerprint() -> None:
 
 
 def test_pods_ask_a_name_service_that_does_not_answer_again_after_a_second() -> None:
-    """One of its replicas may be on the node that was just lost; by default each question that meets it costs five seconds."""
+    """One of its replicas may be on the node that was just lost; by default each question that meets it costs
+    five seconds."""
     for pod in (build_driver_pod(a_launch()), build_executor_template(a_launch())):
         options = {option["name"]: option["value"] for option in pod["spec"]["dnsConfig"]["options"]}
         assert options == {"timeout": "1", "attempts": "4"}
@@ -291,6 +342,10 @@ def test_a_job_without_a_driver_is_looked_at_with_what_its_last_one_was_launched
     running, standing = (pod_beside(each, JOB, ["audit"])["spec"] for each in (driver, launched))
     (one,), (other,) = running["containers"], standing["containers"]
     assert {**one, "env": [], "volumeMounts": []} == {**other, "env": [], "volumeMounts": []}
-    assert sorted(mount["name"] for mount in one["volumeMounts"]) == sorted(mount["name"] for mount in other["volumeMounts"])
-    assert {each["name"]: each for each in running["volumes"]} == {each["name"]: each for each in standing["volumes"]}
+    assert sorted(mount["name"] for mount in one["volumeMounts"]) == sorted(
+        mount["name"] for mount in other["volumeMounts"]
+    )
+    assert {each["name"]: each for each in running["volumes"]} == {
+        each["name"]: each for each in standing["volumes"]
+    }
     assert standing["automountServiceAccountToken"] is False

@@ -55,11 +55,19 @@ def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
 def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None:
     async def play(world: World) -> None:
         await started(world)
-        times = {SourceName("clicks"): 1_700_000_000_000_000, SourceName("views"): None, SourceName("orders"): END_OF_TIME}
+        times = {
+            SourceName("clicks"): 1_700_000_000_000_000,
+            SourceName("views"): None,
+            SourceName("orders"): END_OF_TIME,
+        }
         world.operators[0].hosting.jobs["default.job"].event_times = times
         world.apply(suspend=True)
         await world.calm()
-        assert world.status.event_times == {"clicks": "2023-11-14T22:13:20.000Z", "views": "unknown", "orders": "ended"}
+        assert world.status.event_times == {
+            "clicks": "2023-11-14T22:13:20.000Z",
+            "views": "unknown",
+            "orders": "ended",
+        }
 
     played(play)
 
@@ -67,7 +75,9 @@ def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None
 def test_a_status_has_room_for_the_event_times_of_sixteen_sources() -> None:
     async def play(world: World) -> None:
         await started(world)
-        world.operators[0].hosting.jobs["default.job"].event_times = {SourceName(f"s{number:02}"): 0 for number in range(20)}
+        world.operators[0].hosting.jobs["default.job"].event_times = {
+            SourceName(f"s{number:02}"): 0 for number in range(20)
+        }
         world.apply(suspend=True)
         await world.calm()
         assert list(world.status.event_times) == [f"s{number:02}" for number in range(16)]
@@ -102,7 +112,11 @@ def test_a_killed_driver_is_replaced_under_a_new_name() -> None:
     played(play)
 
 
-@pytest.mark.parametrize("edit", [{"checkpoint": {"interval": "5s"}}, {"ttlAfterFinished": "1h"}, {"backoff": {"initial": "2s"}}], ids=str)
+@pytest.mark.parametrize(
+    "edit",
+    [{"checkpoint": {"interval": "5s"}}, {"ttlAfterFinished": "1h"}, {"backoff": {"initial": "2s"}}],
+    ids=str,
+)
 def test_what_needs_no_restart_restarts_nothing(edit: dict[str, object]) -> None:
     async def play(world: World) -> None:
         await started(world)
@@ -115,7 +129,11 @@ def test_what_needs_no_restart_restarts_nothing(edit: dict[str, object]) -> None
     played(play)
 
 
-@pytest.mark.parametrize("edit", [{"workers": {"replicas": 3}}, {"pods": {"labels": {"team": "x"}}}, {"workers": {"replicas": 1}}], ids=str)
+@pytest.mark.parametrize(
+    "edit",
+    [{"workers": {"replicas": 3}}, {"pods": {"labels": {"team": "x"}}}, {"workers": {"replicas": 1}}],
+    ids=str,
+)
 def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str, object]) -> None:
     async def play(world: World) -> None:
         await started(world)
@@ -147,14 +165,20 @@ def test_nobody_hands_over_to_workers_that_would_have_to_read_the_state_first() 
 
 
 @pytest.mark.parametrize(("elsewhere", "retired"), [(2, 2), (1, 1)], ids=["enough others", "too few others"])
-def test_workers_of_a_node_that_is_drained_hand_over_together_if_there_are_enough_others(elsewhere: int, retired: int) -> None:
+def test_workers_of_a_node_that_is_drained_hand_over_together_if_there_are_enough_others(
+    elsewhere: int, retired: int
+) -> None:
     async def play(world: World) -> None:
         await started(world, workers={"replicas": 2, "standby": elsewhere})
         pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))]
         for pod in pods[:2]:
             world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
-        world.operators[0].cluster.nodes.put({"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}})
-        world.kubernetes.merge(pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}})
+        world.operators[0].cluster.nodes.put(
+            {"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}}
+        )
+        world.kubernetes.merge(
+            pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}}
+        )
         operator = world.operators[0]
         operator.relist()
         await operator.reconcile()
@@ -169,7 +193,11 @@ def test_new_code_drains_to_an_epoch_first() -> None:
         await started(world)
         world.edit_code("print(2)")
         await world.calm(80)
-        assert (world.status.run.number, world.status.phase, world.pods("driver")) == (2, "Running", ["job-driver-a-2"])
+        assert (world.status.run.number, world.status.phase, world.pods("driver")) == (
+            2,
+            "Running",
+            ["job-driver-a-2"],
+        )
 
     played(play)
 
@@ -179,7 +207,11 @@ def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
         await started(world)
         world.fleet.broken_digest = world.edit_code("import nothing")
         await world.calm(60)
-        assert (world.status.phase, world.status.run.number, world.pods("driver")) == ("Running", 1, ["job-driver-a-1"])
+        assert (world.status.phase, world.status.run.number, world.pods("driver")) == (
+            "Running",
+            1,
+            ["job-driver-a-1"],
+        )
         assert world.condition("Ready").status == "True"
         assert world.condition("Degraded").reason == "RolledBack"
         assert "no such module" in world.condition("Degraded").message
@@ -242,7 +274,14 @@ def test_a_missing_application_is_waited_for() -> None:
     async def play(world: World) -> None:
         world.edit_code("print(1)")
         world.kubernetes.remove(("ConfigMap", "default", "app"))
-        world.kubernetes.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": "app"}, "data": {}})
+        world.kubernetes.make(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"namespace": "default", "name": "app"},
+                "data": {},
+            }
+        )
         world.apply(application={"file": "j.py", "graph": "graph", "configMap": "other"})
         await world.calm()
         assert "there is no ConfigMap 'other'" in world.status.message
@@ -255,7 +294,11 @@ def test_a_deleted_job_leaves_nothing_and_keeps_its_state() -> None:
         await started(world)
         world.delete()
         await world.calm()
-        left = [key for key in world.kubernetes.things if key[0] not in ("Event", "ConfigMap") or "app" not in key[2]]
+        left = [
+            key
+            for key in world.kubernetes.things
+            if key[0] not in ("Event", "ConfigMap") or "app" not in key[2]
+        ]
         assert [key for key in left if key[0] != "Event"] == [("Secret", "default", "store")]
         epoch = world.fleet.records["default.job"].epoch
         await started(world)
@@ -301,7 +344,10 @@ def test_pods_of_a_dead_node_are_failed_and_removed_after_fencing() -> None:
         victim = world.pods("worker")[0]
         world.kubernetes.merge(("Pod", "default", victim), {"spec": {"nodeName": "dead"}})
         uid = world.kubernetes.things[("Pod", "default", victim)]["metadata"]["uid"]
-        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        node = {
+            "metadata": {"name": "dead", "uid": "n"},
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        }
         world.operators[0].cluster.nodes.put(node)
         await world.calm()
         there = world.kubernetes.things.get(("Pod", "default", victim))
@@ -326,7 +372,13 @@ def test_a_deadline_ends_the_job() -> None:
         ({"checkpoint": {"interval": "1s", "store": "/folder"}}, "s3://bucket/prefix"),
         ({"highAvailability": True, "workers": {"replicas": 1}}, "two workers"),
         ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"folder": "/journal"}}, "lost node"),
-        ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"kafka": {"topic": "t"}, "folder": "/journal"}}, "either a folder"),
+        (
+            {
+                "sources": {"n": {"socket": {"address": "a:1"}}},
+                "journal": {"kafka": {"topic": "t"}, "folder": "/journal"},
+            },
+            "either a folder",
+        ),
         ({"workers": {"replicas": 2, "resources": {"limits": {"memory": "64Mi"}}}}, "512Mi"),
         ({"guarantee": "twice"}, "is unknown"),
     ],
@@ -354,7 +406,9 @@ def test_savepoints_are_taken_by_the_clock_and_the_newest_are_kept() -> None:
     played(play)
 
 
-def test_a_stream_that_saves_nothing_because_nothing_happens_is_ready_and_one_that_can_not_save_is_not() -> None:
+def test_a_stream_that_saves_nothing_because_nothing_happens_is_ready_and_one_that_can_not_save_is_not() -> (
+    None
+):
     async def play(world: World) -> None:
         await started(world)
         record = world.fleet.records["default.job"]
@@ -362,7 +416,10 @@ def test_a_stream_that_saves_nothing_because_nothing_happens_is_ready_and_one_th
         await world.calm(25)
         assert world.condition("Ready").status == "True"
         await world.calm(60)
-        assert (world.condition("Ready").status, world.condition("Checkpointing").reason) == ("False", "EpochsLate")
+        assert (world.condition("Ready").status, world.condition("Checkpointing").reason) == (
+            "False",
+            "EpochsLate",
+        )
         record.unsaved_since = 0.0
         await world.calm(60)
         assert world.condition("Ready").status == "True"
@@ -399,16 +456,28 @@ def test_a_driver_that_is_drained_has_its_successor_before_it_goes_and_it_is_no_
     async def play(world: World) -> None:
         await started(world)
         pod = ("Pod", "default", "job-driver-a-1")
-        going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 245, "finalizers": ["kubelet"]}
+        going = {
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionGracePeriodSeconds": 245,
+            "finalizers": ["kubelet"],
+        }
         world.kubernetes.merge(pod, {"metadata": going})
         await world.calm(1)
-        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 245, "its workers carry the stream"
+        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 245, (
+            "its workers carry the stream"
+        )
         await world.calm(10)
         assert "job-driver-a-2" in world.pods("driver")
-        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 1, "nobody needs it any more"
+        assert world.kubernetes.things[pod]["metadata"]["deletionGracePeriodSeconds"] == 1, (
+            "nobody needs it any more"
+        )
         world.kubernetes.merge(pod, {"metadata": {"finalizers": []}})
         await world.calm()
-        assert (world.status.phase, world.pods("driver"), world.status.failures.count) == ("Running", ["job-driver-a-2"], 0)
+        assert (world.status.phase, world.pods("driver"), world.status.failures.count) == (
+            "Running",
+            ["job-driver-a-2"],
+            0,
+        )
 
     played(play)
 
@@ -418,7 +487,10 @@ def test_a_workers_pod_is_ready_once_its_worker_is_connected() -> None:
         await started(world)
         pod = ("Pod", "default", world.pods("worker")[0])
         kubelets = {"type": "Initialized", "status": "True"}
-        gated = {"spec": {"readinessGates": [{"conditionType": CONNECTED}]}, "status": {"conditions": [kubelets]}}
+        gated = {
+            "spec": {"readinessGates": [{"conditionType": CONNECTED}]},
+            "status": {"conditions": [kubelets]},
+        }
         world.kubernetes.merge(pod, gated)
         await world.calm(10)
         told = {each["type"]: each["status"] for each in world.kubernetes.things[pod]["status"]["conditions"]}
@@ -430,13 +502,19 @@ def test_a_workers_pod_is_ready_once_its_worker_is_connected() -> None:
 def test_a_leader_that_ends_by_plan_has_a_successor_at_once() -> None:
     async def play(world: World) -> None:
         lost: list[str] = []
-        one, two = (Leadership(world.kubernetes, "default", "lease", name, 3600, lost.append) for name in ("one", "two"))
+        one, two = (
+            Leadership(world.kubernetes, "default", "lease", name, 3600, lost.append)
+            for name in ("one", "two")
+        )
         await one.acquire()
         await one.release()
         assert not one.valid
         await asyncio.wait_for(two.acquire(), 5)
         await one.release()
-        assert (two.valid, world.kubernetes.things["Lease", "default", "lease"]["spec"]["holderIdentity"]) == (True, "two")
+        assert (
+            two.valid,
+            world.kubernetes.things["Lease", "default", "lease"]["spec"]["holderIdentity"],
+        ) == (True, "two")
 
     played(play)
 
@@ -450,7 +528,12 @@ def test_a_new_leader_says_nothing_new_of_a_running_stream() -> None:
         world.operators = [OneOperator(world, "successor", len(world.kubernetes.log))]
         for _ in range(5):
             await world.calm(1)
-            assert (world.status.phase, world.status.conditions, world.pods("driver"), world.pods("worker")) == before
+            assert (
+                world.status.phase,
+                world.status.conditions,
+                world.pods("driver"),
+                world.pods("worker"),
+            ) == before
 
     played(play)
 
@@ -468,7 +551,9 @@ async def with_a_silent_node(world: World) -> None:
     world.fleet.cut.add("far")
 
 
-def test_the_driver_of_a_node_that_is_not_heard_of_gets_a_successor_elsewhere_before_kubernetes_notices() -> None:
+def test_the_driver_of_a_node_that_is_not_heard_of_gets_a_successor_elsewhere_before_kubernetes_notices() -> (
+    None
+):
     async def play(world: World) -> None:
         await with_a_silent_node(world)
         world.fleet.cold = True
@@ -476,8 +561,12 @@ def test_the_driver_of_a_node_that_is_not_heard_of_gets_a_successor_elsewhere_be
         assert len(world.pods("driver")) == 2, "Spark starts a worker again in a second"
         await world.calm(6)
         assert world.pods("driver") == ["job-driver-a-1", "job-driver-b-2", "job-driver-b-3"]
-        rules = world.kubernetes.things["Pod", "default", "job-driver-b-3"]["spec"]["affinity"]["nodeAffinity"]
-        fields = rules["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"]
+        rules = world.kubernetes.things["Pod", "default", "job-driver-b-3"]["spec"]["affinity"][
+            "nodeAffinity"
+        ]
+        fields = rules["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0][
+            "matchFields"
+        ]
         assert fields == [{"key": "metadata.name", "operator": "NotIn", "values": ["far"]}]
         world.fleet.cold = False
         await world.calm(20)
@@ -504,11 +593,16 @@ def test_survivors_of_a_lost_drivers_node_carry_the_stream_until_others_are_ther
     async def play(world: World) -> None:
         await started(world)
         world.kubernetes.merge(("Pod", "default", "job-driver-a-1"), {"spec": {"nodeName": "dead"}})
-        node = {"metadata": {"name": "dead", "uid": "n"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        node = {
+            "metadata": {"name": "dead", "uid": "n"},
+            "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        }
         world.operators[0].cluster.nodes.put(node)
         for _ in range(60):
             await world.calm(1)
-            assert world.operators[0].hosting.status("default.job").phase == "running" or world.pods("driver") == ["job-driver-a-2"]
+            assert world.operators[0].hosting.status("default.job").phase == "running" or world.pods(
+                "driver"
+            ) == ["job-driver-a-2"]
             old = [name for name in world.pods("worker") if name.startswith("job-a-1-")]
             new = [name for name in world.pods("worker") if name.startswith("job-a-2-")]
             assert len(old) == 2 or len(new) == 2, "nobody carries the stream"
@@ -541,7 +635,10 @@ def test_a_clock_that_is_set_disturbs_no_stream(seconds: float) -> None:
     async def play(world: World) -> None:
         await started(world)
         await world.calm(60)
-        pods, attempt = (world.pods("driver"), world.pods("worker")), world.fleet.records["default.job"].commits[-1][0]
+        pods, attempt = (
+            (world.pods("driver"), world.pods("worker")),
+            world.fleet.records["default.job"].commits[-1][0],
+        )
         world.set_clocks(seconds)
         await world.calm(60)
         assert (world.pods("driver"), world.pods("worker")) == pods
@@ -557,7 +654,11 @@ def test_a_class_of_the_users_is_never_imported_by_the_operator(monkeypatch: pyt
 
     async def play(world: World) -> None:
         monkeypatch.setattr("flamestream.connectors.kit.spec.importlib.import_module", imported)
-        await started(world, sources={"n": {"connector": {"class": "mine:Source"}}}, sinks={"out": {"connector": {"class": "mine:Sink"}}})
+        await started(
+            world,
+            sources={"n": {"connector": {"class": "mine:Source"}}},
+            sinks={"out": {"connector": {"class": "mine:Sink"}}},
+        )
 
     played(play)
 

@@ -42,14 +42,23 @@ class Stream:
         self.epoch += 1
         epoch, cut, name = Epoch(self.epoch), Time(self.epoch * 10), f"manifests/{self.epoch}"
         manifest = Manifest(
-            job="j", graph="g", python="3.11", slots=1, epoch=epoch, fence=NO_FENCE, cut=cut, segments=(), fronts=(), outputs=()
+            job="j",
+            graph="g",
+            python="3.11",
+            slots=1,
+            epoch=epoch,
+            fence=NO_FENCE,
+            cut=cut,
+            segments=(),
+            fronts=(),
+            outputs=(),
         )
         self.store.objects.clear()
         digest = write_manifest(self.store, name, manifest)  # type: ignore[arg-type]  # what it needs of a store
         layout = Layout(LayoutVersion(1), (WorkerId("w"),), (), WorkerId("w"))
         return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=cut, manifest=name, manifest_hash=digest, job="j",
-            writer="",
+            attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=cut, manifest=name,
+            manifest_hash=digest, job="j", writer="",
         )  # fmt: skip
 
     def read(self) -> Any:

@@ -1,4 +1,5 @@
-"""Who may read /metrics: what is asked of the API server, how often, and what a flood of made-up tokens does."""
+"""Who may read /metrics: what is asked of the API server, how often, and what a flood of made-up tokens
+does."""
 
 import asyncio
 
@@ -34,9 +35,9 @@ def asked(api: Accounts, *headers: str, clock: Clock | None = None) -> list[int]
 @pytest.mark.parametrize(
     ("header", "status"),
     [
-        ("", NO_LOGIN), ("Bearer", NO_LOGIN), ("Bearer ", NO_LOGIN), ("Basic cHJvbWV0aGV1cw==", NO_LOGIN), ("prometheus", NO_LOGIN),
-        (f"Bearer {'x' * 10_000}", NO_LOGIN), ("Bearer made-up", NO_LOGIN), ("Bearer somebody", NO_RIGHT), ("Bearer prometheus", OK),
-        ("bearer prometheus", OK),
+        ("", NO_LOGIN), ("Bearer", NO_LOGIN), ("Bearer ", NO_LOGIN), ("Basic cHJvbWV0aGV1cw==", NO_LOGIN),
+        ("prometheus", NO_LOGIN), (f"Bearer {'x' * 10_000}", NO_LOGIN), ("Bearer made-up", NO_LOGIN),
+        ("Bearer somebody", NO_RIGHT), ("Bearer prometheus", OK), ("bearer prometheus", OK),
     ],
 )  # fmt: skip
 def test_who_is_let_in(header: str, status: int) -> None:

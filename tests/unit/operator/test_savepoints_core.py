@@ -1,4 +1,5 @@
-"""Savepoints as objects: taken once, restored from into a job without state, waited for while they are not there yet."""
+"""Savepoints as objects: taken once, restored from into a job without state, waited for while they are not
+there yet."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,8 +12,9 @@ from support.operator.fake_fleet import Record
 from support.operator.operator_world import World
 
 TAKEN: dict[str, Any] = {
-    "phase": "Completed", "job": "default.other", "name": "before-1", "epoch": 42, "cut": "420", "store": "s3://bucket/j",
-    "manifest": "savepoints/default.other/before-1/manifest.json", "manifestHash": "0", "graph": "g",
+    "phase": "Completed", "job": "default.other", "name": "before-1", "epoch": 42, "cut": "420",
+    "store": "s3://bucket/j", "manifest": "savepoints/default.other/before-1/manifest.json",
+    "manifestHash": "0", "graph": "g",
 }  # fmt: skip
 
 

@@ -16,7 +16,10 @@ def test_a_server_that_is_away_is_a_condition_until_it_is_back() -> None:
         hosted = world.operators[0].hosting.jobs["default.job"]
         hosted.problems = [AWAY]
         await world.calm(150)
-        assert (world.condition("Degraded").status, world.condition("Degraded").reason) == ("True", "Troubles")
+        assert (world.condition("Degraded").status, world.condition("Degraded").reason) == (
+            "True",
+            "Troubles",
+        )
         assert AWAY in world.condition("Degraded").message
         assert (world.status.phase, world.status.problems) == ("Running", [AWAY])
         hosted.problems = []

@@ -1,4 +1,5 @@
-"""A delivering task hands each slot's items over once, whatever another try of it did before, or still does."""
+"""A delivering task hands each slot's items over once, whatever another try of it did before, or still
+does."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,17 +22,29 @@ SLOTS, SINK = 4, 7
 
 
 def plan(folder: Path, attempt: int = 1) -> Deliver:
-    return Deliver("job", {SINK: SinkPlace("out", {"files": {"path": str(folder), "fsync": False}})}, SLOTS, 1, attempt, compare=True)
+    return Deliver(
+        "job",
+        {SINK: SinkPlace("out", {"files": {"path": str(folder), "fsync": False}})},
+        SLOTS,
+        1,
+        attempt,
+        compare=True,
+    )
 
 
 def rows(count: int = 60) -> list[tuple[int, int, bytes, bytes, bytes]]:
     rng = Random(1)
-    made = [(SINK, rng.randrange(SLOTS), b"", meta_of(Time((n + 1) << 12), 0), codec.encode(f"item {n}")) for n in range(count)]
+    made = [
+        (SINK, rng.randrange(SLOTS), b"", meta_of(Time((n + 1) << 12), 0), codec.encode(f"item {n}"))
+        for n in range(count)
+    ]
     return sorted(made, key=lambda row: row[3])
 
 
 def batch(of: list[tuple[int, int, bytes, bytes, bytes]]) -> Any:
-    return pa.record_batch([pa.array(c, f.type) for c, f in zip(zip(*of, strict=True), SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(c, f.type) for c, f in zip(zip(*of, strict=True), SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def begun(deliver: Deliver, tries: int, closing: ExitStack) -> _Delivering:
@@ -51,7 +64,9 @@ def expected(of: list[tuple[int, int, bytes, bytes, bytes]]) -> list[tuple[bytes
     return sorted((meta, codec.decode(payload)) for _, _, _, meta, payload in of)
 
 
-def test_a_second_try_goes_on_behind_the_first_and_fences_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_try_goes_on_behind_the_first_and_fences_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("flamestream.spark.frames.slot_output.ITEMS_A_CALL", 7)
     every, deliver = rows(), plan(tmp_path / "out")
     with ExitStack() as closing:
@@ -73,7 +88,9 @@ def test_from_the_least_errors_run_on_nothing_is_delivered(tmp_path: Path) -> No
         delivering = begun(plan(tmp_path / "out"), 0, closing)
         delivering.take(batch(sorted(halts + every, key=lambda row: row[3])))
         report = delivering.report()
-    assert held(tmp_path / "out") == [item for item in expected(every) if item[0] < meta_of(Time(21 << 12), 0)]
+    assert held(tmp_path / "out") == [
+        item for item in expected(every) if item[0] < meta_of(Time(21 << 12), 0)
+    ]
     assert meta_of(Time(21 << 12), 3) in report.column("last").to_pylist()
 
 
@@ -89,7 +106,8 @@ def test_a_replay_that_differs_is_refused(tmp_path: Path, change: str) -> None:
     changed = {
         "other": [*every[:last], (to, slot, key, meta, codec.encode("other")), *every[last + 1 :]],
         "less": every[:last] + every[last + 1 :],
-        "more": [*every[:last], (to, slot, key, meta[:8] + b"\x00\x00", payload), *every[last:]][: last + 1] + every[last:],
+        "more": [*every[:last], (to, slot, key, meta[:8] + b"\x00\x00", payload), *every[last:]][: last + 1]
+        + every[last:],
         "none": [row for row in every if row[1] != 2],
     }[change]
     changed.sort(key=lambda row: row[3])

@@ -22,7 +22,9 @@ from flamestream.spark.streaming import driver_stay
         ({"metadata": {"deletionGracePeriodSeconds": 0}}, True),
     ],
 )
-def test_it_goes_when_it_is_gone_or_was_deleted_with_a_second_of_grace(pod: dict[str, Any] | None, goes: bool) -> None:
+def test_it_goes_when_it_is_gone_or_was_deleted_with_a_second_of_grace(
+    pod: dict[str, Any] | None, goes: bool
+) -> None:
     assert driver_stay.may_go(pod) is goes
 
 
@@ -32,7 +34,9 @@ def test_it_asks_for_itself_until_then(tmp_path: Path, monkeypatch: pytest.Monke
     class ApiServer(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append((self.path, self.headers["Authorization"]))
-            body = json.dumps({"metadata": {"deletionGracePeriodSeconds": 245 if len(asked) < 3 else 1}}).encode()
+            body = json.dumps(
+                {"metadata": {"deletionGracePeriodSeconds": 245 if len(asked) < 3 else 1}}
+            ).encode()
             self.send_response(500 if len(asked) == 1 else 200)
             self.end_headers()
             self.wfile.write(body)

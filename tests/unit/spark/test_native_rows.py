@@ -1,4 +1,5 @@
-"""The kernel's walk and fold give the rows of their reference, byte for byte, whatever the graph and wherever batches end."""
+"""The kernel's walk and fold give the rows of their reference, byte for byte, whatever the graph and wherever
+batches end."""
 
 from collections.abc import Callable
 from random import Random
@@ -23,7 +24,14 @@ from support.frames.frame_jobs import graph_of, lines
 
 pytestmark = pytest.mark.skipif(not native.THERE, reason="the native kernel is not built")
 SLOTS = 16
-DRAWN = (graphs.sometimes_raising, graphs.scatter, graphs.concatenation, graphs.rekey, graphs.windows, graphs.rounds)
+DRAWN = (
+    graphs.sometimes_raising,
+    graphs.scatter,
+    graphs.concatenation,
+    graphs.rekey,
+    graphs.windows,
+    graphs.rounds,
+)
 
 
 class AsItIs:
@@ -56,7 +64,9 @@ def in_batches(rows: list[tuple[Any, ...]], size: int) -> list[Any]:
 
 
 def batch_of(rows: list[tuple[Any, ...]]) -> Any:
-    return pa.record_batch([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def all_rows(meaning: Meaning, given: list[tuple[int, Piece]], size: int) -> list[list[tuple[Any, ...]]]:
@@ -102,7 +112,9 @@ def test_an_item_is_seen_by_several_doors(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("size", [1, 300])
-def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     """Also where rows are full in the middle of it."""
     calls: list[int] = []
 
@@ -115,10 +127,16 @@ def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(monk
         return pc.negate(numbers)
 
     graph = Graph("batch")
-    made = graph.source("s0").flat_map(vectorized(takes=int, makes=int)(several)).map(vectorized(takes=int, makes=int)(negated))
+    made = (
+        graph.source("s0")
+        .flat_map(vectorized(takes=int, makes=int)(several))
+        .map(vectorized(takes=int, makes=int)(negated))
+    )
     made.sink("out")
     stamps = Stamps(FrontId(0), 100)
-    given: list[tuple[int, Piece]] = [(0, Given([(time, some) for time, _, some in stamps.cut(0, range(100))]))]
+    given: list[tuple[int, Piece]] = [
+        (0, Given([(time, some) for time, _, some in stamps.cut(0, range(100))]))
+    ]
     meaning = Meaning(AsItIs(graph), SLOTS, fail=False)
     found = rows_of(walked(meaning, given))
     assert calls == [100, 100 * size] and len(found) == 100 * size
@@ -127,7 +145,9 @@ def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(monk
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_ready_made_and_vectorised_functions_give_the_rows_of_the_reference(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_ready_made_and_vectorised_functions_give_the_rows_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     rng = Random(seed)
     job = ready_jobs.ready_job(rng)
     stamps, records = Stamps(FrontId(0), 7), [job.record(rng, number) for number in range(60)]

@@ -57,7 +57,9 @@ def failed(problem: Exception) -> None:
     raise problem
 
 
-def test_what_comes_within_a_moment_is_one_request(deletions: Deletions, store: Counted, loop: EpollReactor) -> None:
+def test_what_comes_within_a_moment_is_one_request(
+    deletions: Deletions, store: Counted, loop: EpollReactor
+) -> None:
     for name in NAMES[:3]:
         deletions.add([name])
     assert store.asked == []
@@ -67,7 +69,9 @@ def test_what_comes_within_a_moment_is_one_request(deletions: Deletions, store: 
     assert store.asked == [tuple(NAMES[:3]), tuple(NAMES[3:])]
 
 
-def test_while_a_snapshot_is_copied_nothing_goes_and_then_all_of_it(deletions: Deletions, store: Counted, loop: EpollReactor) -> None:
+def test_while_a_snapshot_is_copied_nothing_goes_and_then_all_of_it(
+    deletions: Deletions, store: Counted, loop: EpollReactor
+) -> None:
     deletions.add(NAMES[:1])
     deletions.hold(True)
     deletions.add(NAMES[1:])
@@ -80,7 +84,9 @@ def test_while_a_snapshot_is_copied_nothing_goes_and_then_all_of_it(deletions: D
     turn_until(loop, lambda: store.names("") == [], "all are gone")
 
 
-def test_a_job_that_ends_does_not_wait(deletions: Deletions, store: Counted, loop: EpollReactor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_ends_does_not_wait(
+    deletions: Deletions, store: Counted, loop: EpollReactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "GATHER", 3600)
     deletions.add(NAMES)
     deletions.flush()

@@ -55,7 +55,12 @@ def test_of_many_writers_of_a_name_one_wins_and_its_bytes_stay(store: LocalStore
         ready = threading.Barrier(8)
         won: list[bytes] = []
 
-        def write(body: bytes, name: str = f"race/{number}", ready: threading.Barrier = ready, won: list[bytes] = won) -> None:
+        def write(
+            body: bytes,
+            name: str = f"race/{number}",
+            ready: threading.Barrier = ready,
+            won: list[bytes] = won,
+        ) -> None:
             ready.wait()
             if store.put_new(name, body):
                 won.append(body)
@@ -81,7 +86,12 @@ def test_a_missing_root_is_unavailable_and_never_made_anew(tmp_path: Path) -> No
         LocalStore(root)
     store = LocalStore(root, create=True)
     os.rmdir(root)
-    for call in (lambda: store.put_new("a", b""), lambda: store.get("a"), lambda: store.names(""), lambda: store.delete("a")):
+    for call in (
+        lambda: store.put_new("a", b""),
+        lambda: store.get("a"),
+        lambda: store.names(""),
+        lambda: store.delete("a"),
+    ):
         with pytest.raises(StoreUnavailable, match="ENOENT"):
             call()
     assert not root.exists()
@@ -104,7 +114,10 @@ def test_names_are_sorted_cut_by_prefix_and_free_of_temporary_files(store: Local
     assert store.names("nothing/here") == []
 
 
-@pytest.mark.parametrize("name", ["", "/a", "a/", "../a", "a/../b", ".tmp/x", "a//b", "a\0", "a b", "ä", "a/" + "x" * 256, "a\n", "a\\b"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "/a", "a/", "../a", "a/../b", ".tmp/x", "a//b", "a\0", "a b", "ä", "a/" + "x" * 256, "a\n", "a\\b"],
+)
 def test_a_name_that_could_mean_something_else_is_refused(store: LocalStore, name: str) -> None:
     for call in (lambda: store.put_new(name, b""), lambda: store.get(name), lambda: store.delete(name)):
         with pytest.raises(Bug, match="cannot name an object"):
@@ -112,7 +125,9 @@ def test_a_name_that_could_mean_something_else_is_refused(store: LocalStore, nam
 
 
 def test_a_killed_writer_leaves_no_object_and_its_leftovers_go_at_the_next_open(tmp_path: Path) -> None:
-    writer = subprocess.Popen([sys.executable, "-c", STOPS_BEFORE_SYNC, str(tmp_path)], stdout=subprocess.PIPE, env=_environment())
+    writer = subprocess.Popen(
+        [sys.executable, "-c", STOPS_BEFORE_SYNC, str(tmp_path)], stdout=subprocess.PIPE, env=_environment()
+    )
     try:
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"written\n"
@@ -129,7 +144,13 @@ def test_a_killed_writer_leaves_no_object_and_its_leftovers_go_at_the_next_open(
 
 
 def test_a_write_that_the_system_cuts_short_leaves_nothing(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", TOO_BIG, str(tmp_path)], capture_output=True, text=True, check=False, env=_environment())
+    done = subprocess.run(
+        [sys.executable, "-c", TOO_BIG, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(),
+    )
     assert "EFBIG" in done.stderr
     assert "names=[]" in done.stderr
     assert os.listdir(tmp_path / TEMPORARY) == []
@@ -142,13 +163,20 @@ def test_a_read_only_folder_is_unavailable_but_can_be_read() -> None:
         store.put_new("a", b"")
 
 
-@pytest.mark.parametrize(("code", "advice"), [(errno.ENOSPC, "free some space"), (errno.EIO, "check the disk"), (errno.EROFS, "writable")])
-def test_a_disk_error_says_where_what_and_what_to_do(store: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int, advice: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(errno.ENOSPC, "free some space"), (errno.EIO, "check the disk"), (errno.EROFS, "writable")],
+)
+def test_a_disk_error_says_where_what_and_what_to_do(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, code: int, advice: str
+) -> None:
     def fail(*_: object) -> int:
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(os, "write", fail)
-    with pytest.raises(StoreUnavailable, match=f"write {store.root}/job/a: .*{errno.errorcode[code]}.*{advice}"):
+    with pytest.raises(
+        StoreUnavailable, match=f"write {store.root}/job/a: .*{errno.errorcode[code]}.*{advice}"
+    ):
         store.put_new("job/a", b"x")
     monkeypatch.undo()
     assert store.put_new("job/a", b"x")
@@ -163,7 +191,16 @@ def test_a_store_is_chosen_by_its_url(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "file://host/x", "ftp://x/y", "s3://", "s3:///prefix", "s3://b?secret=x", "s3://key:hunter2@bucket/p", "s3://b?endpoint=nonsense"],
+    [
+        "",
+        "file://host/x",
+        "ftp://x/y",
+        "s3://",
+        "s3:///prefix",
+        "s3://b?secret=x",
+        "s3://key:hunter2@bucket/p",
+        "s3://b?endpoint=nonsense",
+    ],
 )
 def test_a_url_that_names_no_store_is_a_user_error(url: str) -> None:
     with pytest.raises(UserError) as caught:

@@ -1,4 +1,5 @@
-"""Segments: what was written is read, damage is never other rows, and merging keeps the state of every key."""
+"""Segments: what was written is read, damage is never other rows, and merging keeps the state of every
+key."""
 
 import contextlib
 import importlib.util
@@ -19,7 +20,16 @@ from hypothesis import strategies as st
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
-from flamestream.store.segment import SLICE, chains_in, merged, part_of, read_segment, slots_in, table_of, written
+from flamestream.store.segment import (
+    SLICE,
+    chains_in,
+    merged,
+    part_of,
+    read_segment,
+    slots_in,
+    table_of,
+    written,
+)
 from support.segment_rows import decode_segment, encode_segment
 
 ROWS = st.builds(
@@ -35,12 +45,20 @@ ROWS = st.builds(
 
 def of_one_version(rows: list[Row]) -> list[Row]:
     """A key has one slot and one row an epoch."""
-    return list({(r.operation, r.key, r.epoch): Row(r.operation, Slot(len(r.key)), r.key, r.epoch, r.full, r.state) for r in rows}.values())
+    return list(
+        {
+            (r.operation, r.key, r.epoch): Row(r.operation, Slot(len(r.key)), r.key, r.epoch, r.full, r.state)
+            for r in rows
+        }.values()
+    )
 
 
 def some(count: int, seed: int = 1) -> list[Row]:
     draw = random.Random(seed)
-    return [Row(i % 3, Slot(i % 7), i.to_bytes(4, "big"), Epoch(i % 5), i % 2 == 0, draw.randbytes(i % 50)) for i in range(count)]
+    return [
+        Row(i % 3, Slot(i % 7), i.to_bytes(4, "big"), Epoch(i % 5), i % 2 == 0, draw.randbytes(i % 50))
+        for i in range(count)
+    ]
 
 
 def order(row: Row) -> tuple[int, int, bytes, int]:
@@ -58,7 +76,12 @@ def test_more_rows_than_a_slice_come_back() -> None:
     assert slots_in(table_of(rows)) == tuple(range(7))
 
 
-@given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4), st.sets(st.integers(0, 3)), st.integers(-1, 5))
+@given(
+    st.lists(ROWS, max_size=40).map(of_one_version),
+    st.integers(1, 4),
+    st.sets(st.integers(0, 3)),
+    st.integers(-1, 5),
+)
 def test_chains_are_those_of_the_rows(rows: list[Row], parts: int, slots: set[int], after: int) -> None:
     wanted = {Slot(slot) for slot in slots}
     opened = [part_of(read_segment(encode_segment(rows[i::parts])), wanted, after) for i in range(parts)]
@@ -69,13 +92,18 @@ def test_chains_are_those_of_the_rows(rows: list[Row], parts: int, slots: set[in
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(0, 5))
 def test_a_snapshot_is_an_older_one_and_what_came_since(rows: list[Row], epoch: int) -> None:
     older = {(c.operation, c.key): c for c in chains_of(row for row in rows if row.epoch <= epoch)}
-    newer = {(c.operation, c.key): c.behind(older.get((c.operation, c.key))) for c in chains_of(row for row in rows if row.epoch > epoch)}
+    newer = {
+        (c.operation, c.key): c.behind(older.get((c.operation, c.key)))
+        for c in chains_of(row for row in rows if row.epoch > epoch)
+    }
     assert older | newer == {(c.operation, c.key): c for c in chains_of(rows)}
 
 
 def test_more_chains_than_a_slice_are_found() -> None:
     rows = some(3 * SLICE + 1)
-    assert chains_in([part_of(read_segment(encode_segment(rows)))]) == sorted(chains_of(rows), key=itemgetter(0, 1, 2))
+    assert chains_in([part_of(read_segment(encode_segment(rows)))]) == sorted(
+        chains_of(rows), key=itemgetter(0, 1, 2)
+    )
 
 
 @given(st.lists(ROWS, max_size=30).map(of_one_version), st.randoms(use_true_random=False))
@@ -89,7 +117,9 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(rows: list[Row], draw: r
 def test_merging_drops_what_a_newer_full_row_supersedes_and_nothing_else(rows: list[Row], parts: int) -> None:
     found = decode_segment(written(merged([table_of(rows[i::parts]) for i in range(parts)])))
     newest_full = {(r.operation, r.key): r.epoch for r in sorted(rows, key=order) if r.full}
-    assert found == sorted((r for r in rows if r.epoch >= newest_full.get((r.operation, r.key), -1)), key=order)
+    assert found == sorted(
+        (r for r in rows if r.epoch >= newest_full.get((r.operation, r.key), -1)), key=order
+    )
 
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4))
@@ -119,8 +149,12 @@ def test_a_segment_cut_short_is_corrupt() -> None:
     [
         pa.table({"other": [1]}),
         pa.table({"operation": [1], "slot": [1], "key": [b""], "epoch": [1], "full": [True]}),
-        pa.table({"operation": [1], "slot": [1], "key": ["text"], "epoch": [1], "full": [True], "state": [b""]}),
-        pa.table({"operation": [None], "slot": [1], "key": [b""], "epoch": [1], "full": [True], "state": [b""]}),
+        pa.table(
+            {"operation": [1], "slot": [1], "key": ["text"], "epoch": [1], "full": [True], "state": [b""]}
+        ),
+        pa.table(
+            {"operation": [None], "slot": [1], "key": [b""], "epoch": [1], "full": [True], "state": [b""]}
+        ),
     ],
 )
 def test_a_foreign_parquet_file_is_corrupt(table: pa.Table) -> None:
@@ -162,4 +196,8 @@ def test_nothing_of_it_imports_pandas() -> None:
         assert "pandas" not in sys.modules
     """
     assert importlib.util.find_spec("pandas"), "the test means nothing without it"
-    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )

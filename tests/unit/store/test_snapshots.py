@@ -1,4 +1,5 @@
-"""Snapshots: what Uploaded names is there and whole, Loaded is exactly what was uploaded, and damage names the object."""
+"""Snapshots: what Uploaded names is there and whole, Loaded is exactly what was uploaded, and damage names
+the object."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,18 @@ from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded
 from flamestream.core.protocol.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.time import FrontId, Time
 from flamestream.store import snapshots as module
 from flamestream.store.folder import LocalStore
@@ -71,13 +83,17 @@ class Port:
         self.loop = loop
         self.events: list[Event] = []
         writer = WorkerId("host/1")
-        self.port = StoreSnapshots(store, loop, self.events.append, job="job", writer=writer, nonce=lambda: next(nonces))
+        self.port = StoreSnapshots(
+            store, loop, self.events.append, job="job", writer=writer, nonce=lambda: next(nonces)
+        )
 
     def upload(self, rows: list[Row], compact: list[SegmentRef] | None = None, epoch: int = 7) -> Event:
         self.port.upload(Upload(FENCE, Epoch(epoch), rows, compact or []))
         return self.next()
 
-    def uploaded(self, rows: list[Row], compact: list[SegmentRef] | None = None, epoch: int = 7) -> list[SegmentRef]:
+    def uploaded(
+        self, rows: list[Row], compact: list[SegmentRef] | None = None, epoch: int = 7
+    ) -> list[SegmentRef]:
         event = self.upload(rows, compact, epoch)
         assert isinstance(event, Uploaded), event
         assert event.replaced == [ref.name for ref in compact or []]
@@ -131,7 +147,12 @@ def test_a_big_upload_is_cut_into_several_segments(port: Port, monkeypatch: pyte
 def test_segments_to_compact_are_merged_into_the_upload(port: Port, store: Faulty) -> None:
     old = port.uploaded([row(1, 3), row(2, 3)], epoch=3) + port.uploaded([row(1, 4, full=False)], epoch=4)
     [merged] = port.uploaded([row(2, 7), row(3, 7, slot=9)], compact=old)
-    assert decode_segment(store.get(merged.name)) == [row(1, 3), row(1, 4, full=False), row(2, 7), row(3, 7, slot=9)]
+    assert decode_segment(store.get(merged.name)) == [
+        row(1, 3),
+        row(1, 4, full=False),
+        row(2, 7),
+        row(3, 7, slot=9),
+    ]
     assert merged.rows == 4
     assert merged.slots == (0, 9)
     assert store.get(old[0].name), "the old ones stay until a commit"
@@ -144,7 +165,9 @@ def test_own_segments_are_merged_without_reading_them_again(port: Port, store: F
     assert decode_segment(store.get(merged.name)) == [row(0, 3), row(1, 3), row(2, 7)]
 
 
-def test_own_segments_that_there_was_no_room_for_are_read_again(store: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_segments_that_there_was_no_room_for_are_read_again(
+    store: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "CACHED", 1)
     with reactor() as loop:
         port = Port(loop, store, (f"n{i}" for i in count()))
@@ -154,7 +177,9 @@ def test_own_segments_that_there_was_no_room_for_are_read_again(store: Faulty, m
     assert decode_segment(store.get(merged.name)) == [row(0, 3), row(1, 3), row(2, 7)]
 
 
-def test_segments_that_are_too_big_to_merge_stay_as_they_are(port: Port, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_that_are_too_big_to_merge_stay_as_they_are(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
     old = port.uploaded([row(1, 3)], epoch=3)
     monkeypatch.setattr(module, "MAX_MERGE", 1)
     event = port.upload([row(2)], compact=old)
@@ -193,7 +218,11 @@ def test_a_damaged_segment_is_corrupt_and_named(port: Port, store: Faulty, damag
     whole = path.read_bytes()
     flipped = whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]
     exchanged = encode_segment([row(9)])
-    path.write_bytes({"flipped": flipped, "short": whole[:-1], "longer": whole + b"x", "exchanged": exchanged}.get(damage, b""))
+    path.write_bytes(
+        {"flipped": flipped, "short": whole[:-1], "longer": whole + b"x", "exchanged": exchanged}.get(
+            damage, b""
+        )
+    )
     if damage == "gone":
         path.unlink()
     another = Port(port.loop, store, (f"m{i}" for i in count()))
@@ -203,7 +232,9 @@ def test_a_damaged_segment_is_corrupt_and_named(port: Port, store: Faulty, damag
         assert not isinstance(event, LoadFailed) or event.category == "corrupt"
 
 
-def test_a_newer_fence_does_not_wait_for_an_older_one_which_is_never_answered(port: Port, store: Faulty) -> None:
+def test_a_newer_fence_does_not_wait_for_an_older_one_which_is_never_answered(
+    port: Port, store: Faulty
+) -> None:
     store.hang.clear()
     for epoch in range(5):
         port.port.upload(Upload(FENCE, Epoch(epoch), [row(1)], []))
@@ -228,7 +259,7 @@ def test_actions_of_one_fence_are_done_in_order_and_bounded(port: Port) -> None:
     assert refused == [asked - 2, asked - 1]
 
 
-# --- manifests ----------------------------------------------------------------------------------------------------------------------
+# --- manifests ----------------------------------------------------------------------------------------------
 
 
 def manifest(epoch: int = 7) -> Manifest:
@@ -300,7 +331,9 @@ def test_what_was_prefetched_is_loaded_without_the_store(port: Port, store: Faul
     assert store.calls == ["get", "get"]
 
 
-def test_a_newer_commit_replaces_what_is_at_hand_and_reads_only_what_is_new(port: Port, store: Faulty) -> None:
+def test_a_newer_commit_replaces_what_is_at_hand_and_reads_only_what_is_new(
+    port: Port, store: Faulty
+) -> None:
     first, second = port.uploaded([row(1)]), port.uploaded([row(2, 8), row(1, 8, full=False)], epoch=8)
     merged = port.uploaded([row(1, 9, full=False)], compact=first, epoch=9)
     for segments in (first, first + second, merged + second):

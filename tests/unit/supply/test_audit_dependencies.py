@@ -1,4 +1,5 @@
-"""An audit of dependencies finds what is known, and does not say that nothing is known where it has heard nothing."""
+"""An audit of dependencies finds what is known, and does not say that nothing is known where it has heard
+nothing."""
 
 import json
 import sys
@@ -16,7 +17,13 @@ sys.path.append(str(ROOT / "scripts"))
 import audit_dependencies  # noqa: E402
 
 GOOD, BAD, PACKED = "pkg:pypi/good@1", "pkg:cargo/bad@2", "pkg:maven/g/packed@3"
-LIST = {"components": [{"purl": GOOD}, {"purl": BAD}, {"purl": "pkg:maven/g/jar@1", "components": [{"purl": PACKED}]}]}
+LIST = {
+    "components": [
+        {"purl": GOOD},
+        {"purl": BAD},
+        {"purl": "pkg:maven/g/jar@1", "components": [{"purl": PACKED}]},
+    ]
+}
 Answer = Callable[[list[str]], Any]
 
 
@@ -57,7 +64,9 @@ def serve(asked: list[str]) -> Iterator[Callable[[Answer], str]]:
 
 
 def osv(*vulnerable: str) -> Answer:
-    return lambda purls: {"results": [{"vulns": [{"id": f"V-{purl}"}]} if purl in vulnerable else {} for purl in purls]}
+    return lambda purls: {
+        "results": [{"vulns": [{"id": f"V-{purl}"}]} if purl in vulnerable else {} for purl in purls]
+    }
 
 
 def audit(folder: Path, url: str) -> int:
@@ -82,7 +91,9 @@ def test_what_is_known_is_named(
 
 
 @pytest.mark.parametrize("answer", [{"results": [{}]}, {}, [], "no"], ids=str)
-def test_an_answer_about_less_proves_nothing(tmp_path: Path, serve: Callable[[Answer], str], answer: Any) -> None:
+def test_an_answer_about_less_proves_nothing(
+    tmp_path: Path, serve: Callable[[Answer], str], answer: Any
+) -> None:
     assert audit(tmp_path, serve(lambda _: answer)) == 7
 
 

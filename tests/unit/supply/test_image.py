@@ -1,5 +1,5 @@
-"""The image has its kernel or is not made, is for the processor it is built on, and has beside it what it is made of. No docker is needed
-here: the Dockerfile is read, and a stand-in takes the builder's place."""
+"""The image has its kernel or is not made, is for the processor it is built on, and has beside it what it is
+made of. No docker is needed here: the Dockerfile is read, and a stand-in takes the builder's place."""
 
 import json
 import re
@@ -48,9 +48,16 @@ def test_the_last_step_refuses_an_image_without_it_and_no_other() -> None:
     check = check.replace("python3", sys.executable, 1)
     hidden = check.replace("import sys;", 'import sys; sys.modules["flamestream._kernel"] = None;')
     environment = {"PYTHONPATH": str(ROOT / "runtime")}
-    refused = subprocess.run(["bash", "-c", hidden], env=environment, capture_output=True, text=True, check=False)
-    assert refused.returncode and "the image has no native kernel: this installation was built without it" in refused.stderr
-    taken = subprocess.run(["bash", "-c", check], env=environment, capture_output=True, text=True, check=False)
+    refused = subprocess.run(
+        ["bash", "-c", hidden], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (
+        refused.returncode
+        and "the image has no native kernel: this installation was built without it" in refused.stderr
+    )
+    taken = subprocess.run(
+        ["bash", "-c", check], env=environment, capture_output=True, text=True, check=False
+    )
     assert bool(taken.returncode) == bool(WHY_NOT), taken.stderr
 
 
@@ -67,7 +74,11 @@ def test_both_ways_to_an_image_take_the_same_steps() -> None:
     settings = re.search(r"^ENV (.*?)^COPY", DOCKERFILE, re.MULTILINE | re.DOTALL)
     assert settings
     names = set(re.findall(r"(\w+)=", settings[1]))
-    assert names == set(re.findall(r'[\s"]([A-Z_]+)=', re.findall(r"^settings=\((.*?)^\)", OTHER, re.MULTILINE | re.DOTALL)[0]))
+    assert names == set(
+        re.findall(
+            r'[\s"]([A-Z_]+)=', re.findall(r"^settings=\((.*?)^\)", OTHER, re.MULTILINE | re.DOTALL)[0]
+        )
+    )
 
 
 def test_both_ways_to_an_image_take_the_same_of_debians_packages() -> None:
@@ -82,10 +93,14 @@ def test_a_developers_own_kernel_does_not_get_in() -> None:
 
 
 def test_it_says_what_it_is() -> None:
-    assert {"title", "licenses", "version", "revision"} <= set(re.findall(r"org\.opencontainers\.image\.(\w+)=", STAGES["image"]))
+    assert {"title", "licenses", "version", "revision"} <= set(
+        re.findall(r"org\.opencontainers\.image\.(\w+)=", STAGES["image"])
+    )
 
 
-def built(tmp_path: Path, *options: str, buildx: int = 0, builder: str = "docker") -> "subprocess.CompletedProcess[str]":
+def built(
+    tmp_path: Path, *options: str, buildx: int = 0, builder: str = "docker"
+) -> "subprocess.CompletedProcess[str]":
     programs = tmp_path / "bin"
     programs.mkdir(exist_ok=True)
     if builder:
@@ -94,7 +109,15 @@ def built(tmp_path: Path, *options: str, buildx: int = 0, builder: str = "docker
     for name in ("sh", "mkdir", "git"):
         if not (programs / name).exists():
             (programs / name).symlink_to(f"/usr/bin/{name}")
-    command = [sys.executable, str(ROOT / "scripts" / "image.py"), "--tag", "here/flamestream:1", "--out", str(tmp_path / "out"), *options]
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "image.py"),
+        "--tag",
+        "here/flamestream:1",
+        "--out",
+        str(tmp_path / "out"),
+        *options,
+    ]
     return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
 
 
@@ -103,9 +126,12 @@ def calls(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("builder", "buildx", "begins"), [("docker", 0, "docker buildx build"), ("docker", 1, "docker build"), ("buildah", 1, "buildah build")]
+    ("builder", "buildx", "begins"),
+    [("docker", 0, "docker buildx build"), ("docker", 1, "docker build"), ("buildah", 1, "buildah build")],
 )
-def test_each_builder_makes_the_image_and_the_files_beside_it(tmp_path: Path, builder: str, buildx: int, begins: str) -> None:
+def test_each_builder_makes_the_image_and_the_files_beside_it(
+    tmp_path: Path, builder: str, buildx: int, begins: str
+) -> None:
     done = built(tmp_path, buildx=buildx, builder=builder)
     assert done.returncode == 0, done.stderr
     image, sbom = [call for call in calls(tmp_path) if " build " in call]
@@ -122,12 +148,18 @@ def test_several_platforms_become_an_archive(tmp_path: Path) -> None:
     done = built(tmp_path, "--platforms", "linux/amd64,linux/arm64")
     assert done.returncode == 0, done.stderr
     image = next(call for call in calls(tmp_path) if "--tag" in call)
-    assert "--platform linux/amd64,linux/arm64" in image and f"--output type=oci,dest={tmp_path}/out/flamestream-1.oci.tar" in image
+    assert (
+        "--platform linux/amd64,linux/arm64" in image
+        and f"--output type=oci,dest={tmp_path}/out/flamestream-1.oci.tar" in image
+    )
 
 
 @pytest.mark.parametrize(
-    ("builder", "options", "says"), [("", (), "neither docker nor buildah"), ("buildah", ("--platforms", "a,b"), "need docker with buildx")]
+    ("builder", "options", "says"),
+    [("", (), "neither docker nor buildah"), ("buildah", ("--platforms", "a,b"), "need docker with buildx")],
 )
-def test_what_cannot_be_built_is_said(tmp_path: Path, builder: str, options: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_built_is_said(
+    tmp_path: Path, builder: str, options: tuple[str, ...], says: str
+) -> None:
     done = built(tmp_path, *options, builder=builder)
     assert done.returncode == 1 and says in done.stderr

@@ -1,4 +1,5 @@
-"""What the product, its image and its tests are made of is named by version and hash, and nothing is taken that is not."""
+"""What the product, its image and its tests are made of is named by version and hash, and nothing is taken
+that is not."""
 
 import re
 import subprocess
@@ -15,7 +16,10 @@ TRACKED = subprocess.run(
 PINS = sorted((ROOT / "requirements").glob("*.txt"))
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 VALUES = yaml.safe_load((ROOT / "charts" / "flamestream" / "values.yaml").read_text())
-IMAGES = {"Dockerfile": re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)[0], "s3.image": VALUES["s3"]["image"]}
+IMAGES = {
+    "Dockerfile": re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)[0],
+    "s3.image": VALUES["s3"]["image"],
+}
 """Of others, by where each is named."""
 
 
@@ -26,7 +30,9 @@ def test_an_image_of_others_is_named_by_digest(place: str) -> None:
 
 def test_no_image_of_others_is_named_elsewhere() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"${BASE}", "scratch", "image"}
-    templates = "".join(file.read_text() for file in (ROOT / "charts" / "flamestream" / "templates").glob("*.yaml"))
+    templates = "".join(
+        file.read_text() for file in (ROOT / "charts" / "flamestream" / "templates").glob("*.yaml")
+    )
     named = set(re.findall(r"^ *(?:- )?image: (.+)", templates, re.MULTILINE))
     assert named == {
         '{{ include "flamestream.image" . }}',
@@ -38,7 +44,11 @@ def test_no_image_of_others_is_named_elsewhere() -> None:
 def test_every_python_package_is_pinned_by_version_and_hash(file: Path) -> None:
     whole = file.read_text().replace("\\\n", " ")
     lines = [line for line in whole.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    loose = [line.split()[0] for line in lines if not re.match(r"[\w.-]+(\[[\w,-]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", line)]
+    loose = [
+        line.split()[0]
+        for line in lines
+        if not re.match(r"[\w.-]+(\[[\w,-]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", line)
+    ]
     assert lines and not loose
 
 
@@ -57,7 +67,9 @@ def test_crates_are_the_ones_of_the_lock() -> None:
         version = said if isinstance(said, str) else said["version"]
         assert version == f"={versions.get(name)}", f"{name}: `cargo update -p {name}` in native/"
     assert all("checksum" in crate for crate in locked if "source" in crate)
-    assert [crate["name"] for crate in locked if "source" not in crate] == ["flamestream-kernel"], "all others come from the registry"
+    assert [crate["name"] for crate in locked if "source" not in crate] == ["flamestream-kernel"], (
+        "all others come from the registry"
+    )
     (kernel,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools-rust"]["ext-modules"]
     assert kernel["cargo-manifest-args"] == ["--locked"]
 
@@ -71,9 +83,13 @@ def test_jars_of_maven_have_one_version() -> None:
 @pytest.mark.parametrize("name", [name for name in TRACKED if Path(name).name == "go.mod"])
 def test_go_programs_are_built_of_what_their_sums_have(name: str) -> None:
     sums = (ROOT / name).with_name("go.sum").read_text()
-    for module, version in re.findall(r"^(?:require\s+|\t)(\S+/\S+) (v\S+)", (ROOT / name).read_text(), re.MULTILINE):
+    for module, version in re.findall(
+        r"^(?:require\s+|\t)(\S+/\S+) (v\S+)", (ROOT / name).read_text(), re.MULTILINE
+    ):
         replaced = version == "v0.0.0"
-        assert replaced or f"{module} {version} h1:" in sums or f"{module} {version}/go.mod h1:" in sums, module
+        assert replaced or f"{module} {version} h1:" in sums or f"{module} {version}/go.mod h1:" in sums, (
+            module
+        )
 
 
 def test_no_go_program_is_taken_by_its_version_alone() -> None:

@@ -29,24 +29,42 @@ def ours() -> dict[str, Any]:
 
 
 def names(found: dict[str, Any], kind: str) -> set[str]:
-    return {each["purl"].partition("?")[0] for each in found["components"] if each["purl"].startswith(f"pkg:{kind}/")}
+    return {
+        each["purl"].partition("?")[0]
+        for each in found["components"]
+        if each["purl"].startswith(f"pkg:{kind}/")
+    }
 
 
 def test_every_python_pin_is_named(ours: dict[str, Any]) -> None:
-    pins = re.findall(r"^([\w.-]+)==(\S+) \\$", (ROOT / "requirements" / "image.txt").read_text(), re.MULTILINE)
+    pins = re.findall(
+        r"^([\w.-]+)==(\S+) \\$", (ROOT / "requirements" / "image.txt").read_text(), re.MULTILINE
+    )
     assert len(pins) > 50
     assert names(ours, "pypi") == {f"pkg:pypi/{name}@{version}" for name, version in pins}
 
 
 def test_every_crate_is_named_with_its_hash(ours: dict[str, Any]) -> None:
     locked = tomllib.loads((ROOT / "native" / "Cargo.lock").read_text())["package"]
-    crates = {f"pkg:cargo/{crate['name']}@{crate['version']}": crate["checksum"] for crate in locked if "source" in crate}
-    found = {each["purl"]: each["hashes"][0]["content"] for each in ours["components"] if each["purl"].startswith("pkg:cargo/")}
+    crates = {
+        f"pkg:cargo/{crate['name']}@{crate['version']}": crate["checksum"]
+        for crate in locked
+        if "source" in crate
+    }
+    found = {
+        each["purl"]: each["hashes"][0]["content"]
+        for each in ours["components"]
+        if each["purl"].startswith("pkg:cargo/")
+    }
     assert found == crates
 
 
 def test_every_jar_that_the_image_keeps_is_named_with_its_group(ours: dict[str, Any]) -> None:
-    kept = [line for line in (ROOT / "image" / "jars.txt").read_text().splitlines() if line and not line.startswith("#")]
+    kept = [
+        line
+        for line in (ROOT / "image" / "jars.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
     jars = [each for each in ours["components"] if each["purl"].startswith("pkg:maven/")]
     assert len(jars) == len(kept) and all(each["group"] and each["hashes"] for each in jars)
     assert "pkg:maven/org.apache.spark/spark-core_2.13@4.3.0" in names(ours, "maven")

@@ -1,4 +1,5 @@
-"""`make setup` says why there is no native kernel: no compiler, one without a toolchain behind it, or the compiler's own words."""
+"""`make setup` says why there is no native kernel: no compiler, one without a toolchain behind it, or the
+compiler's own words."""
 
 import os
 import sys
@@ -60,7 +61,10 @@ def test_root_on_debian_gets_the_newest_compiler_that_debian_has(
     program: Program, monkeypatch: pytest.MonkeyPatch, has: str, installed: str
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    makes = f'printf "#!/bin/sh\\nexit 0\\n" >{program.log.parent}/cargo; /bin/chmod 755 {program.log.parent}/cargo'
+    makes = (
+        f'printf "#!/bin/sh\\nexit 0\\n" >{program.log.parent}/cargo; /bin/chmod 755 '
+        f"{program.log.parent}/cargo"
+    )
     program.put("apt-get", f'case "$*" in *install*) {makes} ;; esac')
     program.put("apt-cache", f'[ "$2" = {has} ] && echo "  Candidate: 1.85" || echo "  Candidate: (none)"')
     assert not set_up.why_no_compiler()

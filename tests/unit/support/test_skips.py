@@ -38,7 +38,17 @@ def run(folder: Path, entries: str, *arguments: str, strict: bool = True) -> tup
     (folder / "test_it.py").write_text(TESTS)
     (folder / "conftest.py").write_text(CONFTEST.format(strict=strict))
     (folder / "skips.toml").write_text(entries)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", str(folder), *arguments, str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(folder),
+        *arguments,
+        str(folder),
+    ]
     environment = os.environ | {"PYTHONPATH": str(LIST.parent)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=folder, check=False)
     return done.returncode, done.stdout

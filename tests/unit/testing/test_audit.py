@@ -19,7 +19,10 @@ EXPECTED = {"out": [Result(meta_of(ONE, position), payload) for position, payloa
 
 def delivered(*items: tuple[int, str], slot: int = 0) -> list[Delivered]:
     """(position, payload), one bundle each."""
-    return [Delivered(meta_of(ONE, p), Slot(slot), SequenceNumber(n), payload) for n, (p, payload) in enumerate(items, 1)]
+    return [
+        Delivered(meta_of(ONE, p), Slot(slot), SequenceNumber(n), payload)
+        for n, (p, payload) in enumerate(items, 1)
+    ]
 
 
 A, B, C = (0, "a"), (1, "b"), (2, "c")
@@ -38,9 +41,16 @@ A, B, C = (0, "a"), (1, "b"), (2, "c")
         ([], 3, 0, 0, 0),
     ],
 )
-def test_each_kind_of_difference_is_counted(items: list[tuple[int, str]], lost: int, doubled: int, foreign: int, reordered: int) -> None:
+def test_each_kind_of_difference_is_counted(
+    items: list[tuple[int, str]], lost: int, doubled: int, foreign: int, reordered: int
+) -> None:
     verdict = audit(EXPECTED, {"out": delivered(*items)})
-    assert (verdict.lost, verdict.doubled, verdict.foreign, verdict.reordered) == (lost, doubled, foreign, reordered)
+    assert (verdict.lost, verdict.doubled, verdict.foreign, verdict.reordered) == (
+        lost,
+        doubled,
+        foreign,
+        reordered,
+    )
     assert verdict.clean == (items == [A, B, C])
 
 
@@ -49,12 +59,18 @@ def test_order_is_compared_within_a_slot_only() -> None:
 
 
 def test_a_bundle_with_an_older_sequence_number_is_reordered() -> None:
-    items = [Delivered(meta_of(ONE, p), Slot(0), SequenceNumber(s), payload) for (p, payload), s in zip([A, B, C], [1, 3, 2], strict=True)]
+    items = [
+        Delivered(meta_of(ONE, p), Slot(0), SequenceNumber(s), payload)
+        for (p, payload), s in zip([A, B, C], [1, 3, 2], strict=True)
+    ]
     assert audit(EXPECTED, {"out": items}).reordered == 1
 
 
 def test_equal_values_of_different_types_are_a_difference() -> None:
-    verdict = audit({"out": [Result(meta_of(ONE, 0), 1)]}, {"out": [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), True)]})
+    verdict = audit(
+        {"out": [Result(meta_of(ONE, 0), 1)]},
+        {"out": [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), True)]},
+    )
     assert (verdict.lost, verdict.foreign) == (1, 1)
 
 
@@ -88,14 +104,20 @@ def test_the_first_difference_is_told_with_its_sink_payload_and_meta() -> None:
         ([A, C], 1, 0),
     ],
 )
-def test_what_is_due_is_lost_and_what_is_not_is_lost_before_a_later_one_only(items: list[tuple[int, str]], lost: int, not_due: int) -> None:
-    expected = {"out": [result._replace(slot=Slot(0), due=place == 0) for place, result in enumerate(EXPECTED["out"])]}
+def test_what_is_due_is_lost_and_what_is_not_is_lost_before_a_later_one_only(
+    items: list[tuple[int, str]], lost: int, not_due: int
+) -> None:
+    expected = {
+        "out": [result._replace(slot=Slot(0), due=place == 0) for place, result in enumerate(EXPECTED["out"])]
+    }
     verdict = audit(expected, {"out": delivered(*items)})
     assert (verdict.lost, verdict.not_due, verdict.clean) == (lost, not_due, not lost)
 
 
 def test_a_silent_slot_is_lost_whatever_others_have() -> None:
-    expected = {"out": [result._replace(slot=Slot(place % 2)) for place, result in enumerate(EXPECTED["out"])]}
+    expected = {
+        "out": [result._replace(slot=Slot(place % 2)) for place, result in enumerate(EXPECTED["out"])]
+    }
     assert audit(expected, {"out": delivered(A, C)}).lost == 1
 
 
@@ -106,12 +128,14 @@ def test_an_item_in_another_slot_than_its_own_is_misplaced() -> None:
     assert verdict.first_difference.startswith("misplaced in sink 'out': 'c'")
 
 
-# --- definitions 6, 7 and 8 -----------------------------------------------------------------------------------------------------------
+# --- definitions 6, 7 and 8 ---------------------------------------------------------------------------------
 
 
 def counting() -> Graph:
     graph = Graph("g")
-    graph.source("in").reduce(key=lambda _: "k", initial=str, combine=lambda text, letter: text + letter).sink("out", key=lambda _: "k")
+    graph.source("in").reduce(
+        key=lambda _: "k", initial=str, combine=lambda text, letter: text + letter
+    ).sink("out", key=lambda _: "k")
     return graph
 
 
@@ -134,7 +158,9 @@ def history(*payloads: Any, metas: list[int] | None = None) -> dict[str, list[De
         (history("a", "abc", metas=[0, 2]), "none"),
     ],
 )
-def test_a_history_is_classified_by_the_strongest_definition_it_keeps(given: dict[str, list[Delivered]], guarantee: str) -> None:
+def test_a_history_is_classified_by_the_strongest_definition_it_keeps(
+    given: dict[str, list[Delivered]], guarantee: str
+) -> None:
     slots = 1 << 12
     runs = [(ONE, ["a", "b", "c"])]
     [slot] = {_slot_of_k(slots)}
@@ -151,5 +177,10 @@ def _slot_of_k(slots: int) -> Slot:
 
 def test_a_run_of_the_reference_itself_is_exactly_once() -> None:
     graph, runs = counting(), [(ONE, ["a", "b"])]
-    items = {"out": [Delivered(meta, Slot(0), SequenceNumber(1), value) for meta, value in interpret(graph, runs)["out"]]}
+    items = {
+        "out": [
+            Delivered(meta, Slot(0), SequenceNumber(1), value)
+            for meta, value in interpret(graph, runs)["out"]
+        ]
+    }
     assert classify(graph, runs, items) == "exactly-once"

@@ -1,4 +1,5 @@
-"""The connectors of docs/reference/connectors.md pass the conformance kits, and `flamestream`'s manifest takes them."""
+"""The connectors of docs/reference/connectors.md pass the conformance kits, and `flamestream`'s manifest
+takes them."""
 
 import importlib.util
 import sqlite3
@@ -42,10 +43,14 @@ class Results:
 
         database = sqlite3.connect(self.path)
         try:
-            rows = database.execute("SELECT slot, sequence, meta, result FROM results ORDER BY slot, meta").fetchall()
+            rows = database.execute(
+                "SELECT slot, sequence, meta, result FROM results ORDER BY slot, meta"
+            ).fetchall()
         finally:
             database.close()
-        return [(slot, sequence, encode_items([(meta, result[1:-1])])) for slot, sequence, meta, result in rows]
+        return [
+            (slot, sequence, encode_items([(meta, result[1:-1])])) for slot, sequence, meta, result in rows
+        ]
 
 
 class Orders:
@@ -55,11 +60,18 @@ class Orders:
         database = sqlite3.connect(path)
         with database:
             database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT)")
-            database.executemany("INSERT INTO orders (item) VALUES (?)", [(f"item {n}",) for n in range(RECORDS)])
+            database.executemany(
+                "INSERT INTO orders (item) VALUES (?)", [(f"item {n}",) for n in range(RECORDS)]
+            )
         database.close()
         self.partition = Partition("orders")
         self.payloads = [(n + 1, f"item {n}") for n in range(RECORDS)]
-        self.spec = {"connector": {"class": "sqlite_source:SqliteSource", "settings": {"path": str(path), "table": "orders"}}}
+        self.spec = {
+            "connector": {
+                "class": "sqlite_source:SqliteSource",
+                "settings": {"path": str(path), "table": "orders"},
+            }
+        }
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
         return sources.build(self.spec, FRONT, post, reactor, name="orders")
@@ -78,6 +90,9 @@ def test_source(check: Callable[[ProducerOutside], None], tmp_path: Path) -> Non
 def test_what_a_class_must_say() -> None:
     good = {"connector": {"class": "sqlite_sink:SqliteSink", "settings": {"path": "x"}}}
     assert sinks.describe(good).fences
-    for name, message in (("sqlite_sink:Nothing", "cannot import"), ("collections:Counter", "has no method `open`")):
+    for name, message in (
+        ("sqlite_sink:Nothing", "cannot import"),
+        ("collections:Counter", "has no method `open`"),
+    ):
         with pytest.raises(ManifestError, match=f"spec.sinks.out.connector.class: .*{message}"):
             sinks.describe({"connector": {"class": name}}, "spec.sinks.out")

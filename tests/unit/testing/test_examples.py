@@ -24,11 +24,15 @@ def at(timestamp: int, front: int = 0) -> Time:
     return time_of(Timestamp(timestamp), FrontId(front))
 
 
-def outputs(example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]], errors: int = 0) -> list[Any]:
+def outputs(
+    example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]], errors: int = 0
+) -> list[Any]:
     results = interpret(load(EXAMPLES / f"{example}.py", "graph"), runs)
     assert len(results[ERRORS]) == errors
     return [
-        payload if isinstance(payload, str) else tuple(getattr(payload, name) for name in payload.__dataclass_fields__)
+        payload
+        if isinstance(payload, str)
+        else tuple(getattr(payload, name) for name in payload.__dataclass_fields__)
         for _, payload in results[sink]
     ]
 
@@ -66,18 +70,32 @@ def test_two_front_merge() -> None:
         (at(3, prices), ["pen 170"]),
         (at(4, orders), ["pen 3", "ink 1"]),
     ]
-    assert outputs("two_front_merge", "valued", runs) == [("pen", 1, 0), ("pen", 2, 150), ("pen", 3, 170), ("ink", 1, 900)]
+    assert outputs("two_front_merge", "valued", runs) == [
+        ("pen", 1, 0),
+        ("pen", 2, 150),
+        ("pen", 3, 170),
+        ("ink", 1, 900),
+    ]
 
 
 def minute_counts(sink: str, lines: list[str]) -> list[tuple[Any, ...]]:
-    return outputs("minute_counts", sink, [(at(number), [record]) for number, record in enumerate([*lines, ENDED], 1)])
+    return outputs(
+        "minute_counts", sink, [(at(number), [record]) for number, record in enumerate([*lines, ENDED], 1)]
+    )
 
 
 def test_minute_counts() -> None:
-    """20 s is late behind 95 s; 40 s behind 121 s; 59 s behind 63 s is not: the minute is open for 30 s more."""
+    """20 s is late behind 95 s; 40 s behind 121 s; 59 s behind 63 s is not: the minute is open for 30 s
+    more."""
     lines = (EXAMPLES / "data" / "events.txt").read_text().splitlines()
     counts = sorted(minute_counts("users", lines), key=lambda count: (count[1], count[0]))
-    assert counts == [("ada", 0, 60, 2), ("bob", 0, 60, 2), ("ada", 60, 120, 1), ("bob", 60, 120, 1), ("ada", 120, 180, 1)]
+    assert counts == [
+        ("ada", 0, 60, 2),
+        ("bob", 0, 60, 2),
+        ("ada", 60, 120, 1),
+        ("bob", 60, 120, 1),
+        ("ada", 120, 180, 1),
+    ]
     assert minute_counts("late", lines) == [(20, "ada"), (40, "bob")]
 
 
@@ -107,7 +125,7 @@ def test_turnover() -> None:
     assert outputs("turnover", "turnover", [(at(1), lines)], errors=1) == totals
 
 
-# --- programs in event time, against plain loops over the same lines ------------------------------------------------------------------
+# --- programs in event time, against plain loops over the same lines ----------------------------------------
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -119,7 +137,12 @@ def rows(name: str) -> list[dict[str, Any]]:
 def given(example: str, sink: str) -> list[Any]:
     """What a sink gets of all lines. Nothing of the examples' data is too late."""
     graph = load(EXAMPLES / f"{example}.py", "graph")
-    results = graph.run(**{vertex.name: (EXAMPLES / "data" / f"{vertex.name}.jsonl").read_text().splitlines() for vertex in graph.sources})
+    results = graph.run(
+        **{
+            vertex.name: (EXAMPLES / "data" / f"{vertex.name}.jsonl").read_text().splitlines()
+            for vertex in graph.sources
+        }
+    )
     assert not results.pop("late", None)
     return results[sink]
 
@@ -148,7 +171,9 @@ def test_top_pages_have_the_most_clicks_of_ten_minutes() -> None:
 
 
 def test_first_clicks_have_each_id_once() -> None:
-    assert [click.id for click in given("first_clicks", "clicks")] == list(dict.fromkeys(row["id"] for row in rows("clicks")))
+    assert [click.id for click in given("first_clicks", "clicks")] == list(
+        dict.fromkeys(row["id"] for row in rows("clicks"))
+    )
 
 
 def test_adverts_led_to_the_clicks_of_the_next_five_seconds() -> None:
@@ -165,7 +190,11 @@ def test_adverts_led_to_the_clicks_of_the_next_five_seconds() -> None:
 def test_what_was_sold_is_priced_at_the_newest_rate_of_its_time() -> None:
     expected = {}
     for sold in rows("sold"):
-        known = [rate for rate in rows("rates") if rate["currency"] == sold["currency"] and rate["at"] <= sold["at"]]
+        known = [
+            rate
+            for rate in rows("rates")
+            if rate["currency"] == sold["currency"] and rate["at"] <= sold["at"]
+        ]
         newest = max(known, key=lambda rate: rate["at"], default={"thousandths": 1000})
         expected[sold["id"]] = sold["cents"] * newest["thousandths"] // 1000
     assert {priced.id: priced.cents for priced in given("in_euros", "priced")} == expected

@@ -1,4 +1,5 @@
-"""`testing.check`: right graphs pass, and whatever is not the same each time is found, shrunk and told in users' words."""
+"""`testing.check`: right graphs pass, and whatever is not the same each time is found, shrunk and told in
+users' words."""
 
 import pickle
 import random
@@ -26,14 +27,18 @@ class Click:
 
 
 CLICKS = st.builds(Click, st.sampled_from("ab"), st.sampled_from(["home", "shop"]), st.integers(0, 60))
-LINES = st.lists(st.sampled_from(["to", "be", "or", "not", "that", "is", "the", "question"]), max_size=6).map(" ".join)
+LINES = st.lists(st.sampled_from(["to", "be", "or", "not", "that", "is", "the", "question"]), max_size=6).map(
+    " ".join
+)
 NUMBERS = count()
 
 
 def windows(merge: Any = None) -> fs.Graph:
     graph = fs.Graph("windows", shards=4)
     clicks = graph.source("clicks", at="at", unit="s", late="60s", idle="1m")
-    clicks.window(fs.session("10s"), key="user").fold(initial=int, combine=lambda n, _: n + 1, merge=merge).sink("sessions")
+    clicks.window(fs.session("10s"), key="user").fold(
+        initial=int, combine=lambda n, _: n + 1, merge=merge
+    ).sink("sessions")
     return graph
 
 
@@ -75,7 +80,8 @@ def test_records_are_a_strategy_of_one_or_of_lists_or_a_list() -> None:
         check(graph, lines=records, examples=2, other_process=False)
 
 
-@pytest.mark.parametrize("function", [lambda line: next(NUMBERS), lambda line: time.time(), lambda line: random.random()],
+@pytest.mark.parametrize("function", [lambda line: next(NUMBERS), lambda line: time.time(),
+    lambda line: random.random()],
                          ids=["counter", "clock", "chance"])  # fmt: skip
 def test_a_function_that_is_not_pure_is_named_with_the_least_record(function: Any) -> None:
     text = found(of_lines("map", function), lines=LINES)
@@ -110,15 +116,23 @@ def test_a_merge_of_fractions_may_round() -> None:
     graph = fs.Graph("fractions", shards=1)
     clicks = graph.source("clicks", at="at", unit="s", late="60s")
     sums = clicks.window(fs.session("10s"), key="user")
-    sums.fold(initial=float, combine=lambda total, click: total + click.at / 7, merge=lambda a, b: a + b).sink("sums")
-    check(graph, clicks=[Click("a", "home", at) for at in (0, 1, 2, 3, 5, 8)], examples=2, other_process=False)
+    sums.fold(
+        initial=float, combine=lambda total, click: total + click.at / 7, merge=lambda a, b: a + b
+    ).sink("sums")
+    check(
+        graph, clicks=[Click("a", "home", at) for at in (0, 1, 2, 3, 5, 8)], examples=2, other_process=False
+    )
 
 
-@pytest.mark.parametrize(("operation", "function"), [("flat_map", lambda line: set(line.split())), ("map", lambda line: int(time.time()))],
+@pytest.mark.parametrize(("operation", "function"),
+    [("flat_map", lambda line: set(line.split())), ("map", lambda line: int(time.time()))],
                          ids=["order of a set", "seconds of a clock"])  # fmt: skip
 def test_what_is_the_same_twice_differs_in_another_process(operation: str, function: Any) -> None:
     text = found(of_lines(operation, function), lines=LINES)
-    assert "in another process it gives other results: a function depends on something that is not its input" in text
+    assert (
+        "in another process it gives other results: a function depends on something that is not its input"
+        in text
+    )
     assert "sink 'out', result 0: " in text
 
 
@@ -134,14 +148,21 @@ def inside_a_job(line: str) -> bool:
 
 def test_what_differs_in_a_job_alone_is_told_with_sink_and_schedule() -> None:
     text = found(of_lines("map", inside_a_job), lines=LINES, guarantees=["exactly-once"])
-    assert "as a job it gives other results than the reference interpreter\n  sink 'out': True instead of False" in text
+    assert (
+        "as a job it gives other results than the reference interpreter\n  sink 'out': True instead of False"
+        in text
+    )
     assert "as a job: exactly-once, 1 worker, no faults, schedule 0" in text
 
 
 def test_a_schedule_has_recoveries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule of recovery is taken away: only a job that recovers can show it."""
-    monkeypatch.setattr("flamestream.core.dataflow.delivery.Delivery.opened", lambda self, last, compare: None)
-    text = found(of_lines("map", len), lines=LINES, examples=60, guarantees=["exactly-once"], other_process=False)
+    monkeypatch.setattr(
+        "flamestream.core.dataflow.delivery.Delivery.opened", lambda self, last, compare: None
+    )
+    text = found(
+        of_lines("map", len), lines=LINES, examples=60, guarantees=["exactly-once"], other_process=False
+    )
     assert ", faults, schedule" in text
 
 
@@ -163,14 +184,18 @@ def test_the_seed_finds_the_same_again() -> None:
 def test_what_cannot_be_checked_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = of_lines("map", len)
     for wrong, message in [
-        ({}, "give each its records, and 'lines'"), ({"lines": LINES, "words": LINES}, "give each its records, and 'words'"),
+        ({}, "give each its records, and 'lines'"),
+        ({"lines": LINES, "words": LINES}, "give each its records, and 'words'"),
         ({"lines": LINES, "guarantees": ["twice"]}, "guarantee 'twice' is none of exactly-once,"),
-        ({"lines": [["a list"]]}, "the records of source 'lines' are payloads, and .* is none: a list is not a payload: use a tuple"),
+        ({"lines": [["a list"]]}, "the records of source 'lines' are payloads, and .* is none: a list is not "
+                                  "a payload: use a tuple"),
     ]:  # fmt: skip
         with pytest.raises(GraphError, match=message):
             check(graph, other_process=False, **wrong)
     lock = Lock()
-    with pytest.raises(UserError, match=r"cannot be copied to another process .*leave this out with other_process=False"):
+    with pytest.raises(
+        UserError, match=r"cannot be copied to another process .*leave this out with other_process=False"
+    ):
         check(of_lines("map", lambda line: str(lock)), lines=LINES)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     with pytest.raises(UserError, match=r"pip install 'flamestream\[testing\]'"):

@@ -1,4 +1,5 @@
-"""A record of input that has a hole is told from one that is whole, whatever the source's offsets look like."""
+"""A record of input that has a hole is told from one that is whole, whatever the source's offsets look
+like."""
 
 from typing import Any
 
@@ -18,9 +19,15 @@ def run(number: int, first: int, count: int, partition: Partition = P, end: int 
     return Entry(Time(number), partition, Offset(first), count, end=None if end is None else Offset(end))
 
 
-def found(*entries: Entry, begins: dict[Partition, int] | None = None, **options: Any) -> list[tuple[str, int]]:
+def found(
+    *entries: Entry, begins: dict[Partition, int] | None = None, **options: Any
+) -> list[tuple[str, int]]:
     offsets = {partition: Offset(offset) for partition, offset in (begins or {}).items()}
-    return [(each.kind, each.count) for each in contiguity(entries, offsets, **options) if isinstance(each, Finding)]
+    return [
+        (each.kind, each.count)
+        for each in contiguity(entries, offsets, **options)
+        if isinstance(each, Finding)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,9 @@ def found(*entries: Entry, begins: dict[Partition, int] | None = None, **options
         ([run(1, 0, 4), run(1, 4, 4)], [("disorder", 1)]),
     ],
 )
-def test_each_run_goes_on_where_the_one_before_ended(entries: list[Entry], says: list[tuple[str, int]]) -> None:
+def test_each_run_goes_on_where_the_one_before_ended(
+    entries: list[Entry], says: list[tuple[str, int]]
+) -> None:
     assert found(*entries) == says
 
 
@@ -64,7 +73,10 @@ def test_where_a_partition_begins_is_known_of_a_restored_job_and_of_a_source_tha
 
 def test_what_is_skipped_by_a_source_whose_offsets_may_skip_is_to_be_asked_for() -> None:
     entries = [run(1, 3, 2, end=5), run(2, 9, 1, end=10)]
-    assert list(contiguity(entries, {}, skips=True)) == [Skip(Time(1), P, Offset(0), Offset(3)), Skip(Time(2), P, Offset(5), Offset(9))]
+    assert list(contiguity(entries, {}, skips=True)) == [
+        Skip(Time(1), P, Offset(0), Offset(3)),
+        Skip(Time(2), P, Offset(5), Offset(9)),
+    ]
     assert found(run(1, 3, 2), skips=True) == [("missing", 3)], "a run that names no end skips nothing"
 
 
@@ -79,7 +91,9 @@ def test_what_is_skipped_by_a_source_whose_offsets_may_skip_is_to_be_asked_for()
         ({P: 8, Q: 3}, 2, [("disorder", 1)]),
     ],
 )
-def test_the_runs_below_the_cut_come_to_what_was_committed(offsets: Any, last: int, says: list[tuple[str, int]]) -> None:
+def test_the_runs_below_the_cut_come_to_what_was_committed(
+    offsets: Any, last: int, says: list[tuple[str, int]]
+) -> None:
     entries = [run(1, 0, 4), run(2, 0, 3, Q), run(3, 4, 4), run(4, 8, 9)]
     position = FrontPosition(FrontId(0), Time(last), offsets)
     assert [(each.kind, each.count) for each in committed_position(entries, position, Time(4), {})] == says
@@ -91,6 +105,8 @@ def test_a_restored_job_that_has_read_nothing_stands_where_it_began() -> None:
 
 
 @pytest.mark.parametrize(("count", "says"), [(7, []), (5, [("missing", 2)]), (9, [("unexpected", 2)])])
-def test_a_source_that_is_read_again_has_as_many_records_as_entered(count: int, says: list[tuple[str, int]]) -> None:
+def test_a_source_that_is_read_again_has_as_many_records_as_entered(
+    count: int, says: list[tuple[str, int]]
+) -> None:
     position = FrontPosition(FrontId(0), Time(3), {P: Offset(7)})
     assert [(each.kind, each.count) for each in recounted(count, position)] == says

@@ -29,7 +29,9 @@ def values(results: Results, sink: str = "out") -> list[Any]:
 
 
 def in_order(results: Results) -> bool:
-    return all([meta for meta, _ in items] == sorted({meta for meta, _ in items}) for items in results.values())
+    return all(
+        [meta for meta, _ in items] == sorted({meta for meta, _ in items}) for items in results.values()
+    )
 
 
 def test_map_filter_and_merge_keep_the_meta_of_their_item() -> None:
@@ -42,7 +44,11 @@ def test_children_of_a_flat_map_follow_their_parent_and_precede_the_next_item() 
     graph = Graph("g")
     graph.source("in").flat_map(str.split).sink("out")
     first, second = meta_of(ONE, 0), meta_of(ONE, 1)
-    assert run(graph, "a b", "c")["out"] == [(child(first, 0), "a"), (child(first, 1), "b"), (child(second, 0), "c")]
+    assert run(graph, "a b", "c")["out"] == [
+        (child(first, 0), "a"),
+        (child(first, 1), "b"),
+        (child(second, 0), "c"),
+    ]
 
 
 def test_each_edge_out_of_a_vertex_with_several_extends_the_meta() -> None:
@@ -83,16 +89,25 @@ def test_keys_are_told_apart_by_encoding_and_never_by_equality() -> None:
 def test_reduce_emits_a_result_an_item_with_the_items_meta() -> None:
     graph = Graph("g")
     texts = graph.source("in").reduce(
-        key=lambda p: p[0], initial=str, combine=lambda text, p: text + p[1], emit=lambda text, p: (p[0], text)
+        key=lambda p: p[0],
+        initial=str,
+        combine=lambda text, p: text + p[1],
+        emit=lambda text, p: (p[0], text),
     )
     texts.sink("out")
     results = run(graph, ("k", "a"), ("j", "x"), ("k", "b"))
-    assert results["out"] == [(meta_of(ONE, 0), ("k", "a")), (meta_of(ONE, 1), ("j", "x")), (meta_of(ONE, 2), ("k", "ab"))]
+    assert results["out"] == [
+        (meta_of(ONE, 0), ("k", "a")),
+        (meta_of(ONE, 1), ("j", "x")),
+        (meta_of(ONE, 2), ("k", "ab")),
+    ]
 
 
 def test_reduce_without_emit_gives_the_accumulator() -> None:
     graph = Graph("g")
-    graph.source("in").reduce(key=lambda _: 0, initial=Vector, combine=lambda vector, n: vector.append(n)).map(tuple).sink("out")
+    graph.source("in").reduce(
+        key=lambda _: 0, initial=Vector, combine=lambda vector, n: vector.append(n)
+    ).map(tuple).sink("out")
     assert values(run(graph, 1, 2)) == [(1,), (1, 2)]
 
 
@@ -108,7 +123,12 @@ def test_unfused_reduce_gives_the_payloads_of_the_fused_one(records: list[str]) 
         graph = Graph("g")
         stream = graph.source("in").reduce(key=lambda _: "k", initial=str, combine=appended, fused=fused)
         stream.sink("out")
-        outputs.append((values(run(graph, *records)), [(e.error, e.message) for e in values(run(graph, *records), ERRORS)]))
+        outputs.append(
+            (
+                values(run(graph, *records)),
+                [(e.error, e.message) for e in values(run(graph, *records), ERRORS)],
+            )
+        )
     assert outputs[0] == outputs[1]
 
 
@@ -158,7 +178,11 @@ def not_a_payload(payload: Any) -> Any:
         (lambda s: s.group(2, key=not_a_payload), not_a_payload, "PayloadError"),
         (lambda s: s.reduce(key=failing, initial=str, combine=same), failing, "KeyError"),
         (lambda s: s.reduce(key=same, initial=str, combine=failing), failing, "KeyError"),
-        (lambda s: s.reduce(key=same, initial=str, combine=lambda a, p: a, emit=failing), failing, "KeyError"),
+        (
+            lambda s: s.reduce(key=same, initial=str, combine=lambda a, p: a, emit=failing),
+            failing,
+            "KeyError",
+        ),
     ],
 )
 def test_a_failure_replaces_the_whole_result_by_one_error_item(build: Any, function: Any, error: str) -> None:
@@ -167,7 +191,11 @@ def test_a_failure_replaces_the_whole_result_by_one_error_item(build: Any, funct
     results = run(graph, "x")
     [(meta, value)] = results[ERRORS]
     assert not results["out"]
-    assert (meta, value.function, value.error) == (child(meta_of(ONE, 0), 1), f"{function.__module__}.{function.__qualname__}", error)
+    assert (meta, value.function, value.error) == (
+        child(meta_of(ONE, 0), 1),
+        f"{function.__module__}.{function.__qualname__}",
+        error,
+    )
 
 
 def test_a_sink_key_that_fails_is_an_error_item() -> None:

@@ -44,7 +44,9 @@ def test_a_result_is_late_by_what_the_pass_that_delivers_it_costs():
 
 
 def test_the_same_charge_gives_the_same_run():
-    assert arrivals(lambda events, actions: 7 * len(events)) == arrivals(lambda events, actions: 7 * len(events))
+    assert arrivals(lambda events, actions: 7 * len(events)) == arrivals(
+        lambda events, actions: 7 * len(events)
+    )
 
 
 def test_all_is_delivered_whatever_passes_cost():

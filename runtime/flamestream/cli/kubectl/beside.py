@@ -1,8 +1,11 @@
-"""A pod beside a job, for a moment: it has the job's image, application, volumes and keys, and runs one command.
+"""A pod beside a job, for a moment: it has the job's image, application, volumes and keys, and runs one
+command.
 
-A job that is suspended, has ended or failed has no driver; then it is made from what the last one was launched with.
+A job that is suspended, has ended or failed has no driver; then it is made from what the last one was
+launched with.
 
-Keeps: it is removed afterwards, also after a failure. Does not: run in the driver's pod, whose memory is the driver's.
+Keeps: it is removed afterwards, also after a failure. Does not: run in the driver's pod, whose memory is the
+driver's.
 """
 
 import json
@@ -27,8 +30,13 @@ def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
     """The pod to create: the driver's, with another command and without its token."""
     name = f"{job['metadata']['name'][:50]}-look-{secrets.token_hex(3)}"
     original = next(each for each in driver["spec"]["containers"] if each["name"] == "driver")
-    mounts = [mount for mount in original["volumeMounts"] if not _is_private(mount["name"])]  # (!) not the run's token
-    container = {key: original[key] for key in _KEPT if key in original} | {"name": "look", "command": command, "volumeMounts": mounts}
+    # (!) not the run's token
+    mounts = [mount for mount in original["volumeMounts"] if not _is_private(mount["name"])]
+    container = {key: original[key] for key in _KEPT if key in original} | {
+        "name": "look",
+        "command": command,
+        "volumeMounts": mounts,
+    }
     container["resources"] = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
     kept = ("affinity", "imagePullSecrets", "nodeSelector", "securityContext", "tolerations")
     spec = {key: driver["spec"][key] for key in kept if key in driver["spec"]}
@@ -38,9 +46,19 @@ def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
         "containers": [container],
         "volumes": [volume for volume in driver["spec"]["volumes"] if not _is_private(volume["name"])],
     }
-    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": job["metadata"]["name"],
+        "uid": job["metadata"]["uid"],
+    }
     labels = {JOB: job["metadata"]["name"], ROLE: "look"}
-    meta = {"name": name, "namespace": job["metadata"]["namespace"], "labels": labels, "ownerReferences": [owner]}
+    meta = {
+        "name": name,
+        "namespace": job["metadata"]["namespace"],
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
@@ -49,11 +67,22 @@ def as_launched(config: Object) -> Object:
     read = {file: json.loads(text) for file, text in config["data"].items()}
     template = read["executor.json"]["spec"]
     told = next(value for file, value in read.items() if file.startswith("driver-"))
-    container = {**template["containers"][0], "name": "driver", "image": told["image"], "imagePullPolicy": told["imagePullPolicy"]}
+    container = {
+        **template["containers"][0],
+        "name": "driver",
+        "image": told["image"],
+        "imagePullPolicy": told["imagePullPolicy"],
+    }
     meta, places = config["metadata"], {"config": CONFIG, "zookeeper": ZOOKEEPER}
-    container["volumeMounts"] += [{"name": name, "mountPath": str(path), "readOnly": True} for name, path in places.items()]
+    container["volumeMounts"] += [
+        {"name": name, "mountPath": str(path), "readOnly": True} for name, path in places.items()
+    ]
     access = {"secretName": object_names.zookeeper(meta["labels"][JOB]), "defaultMode": 0o440}
-    volumes = [*template["volumes"], {"name": "config", "configMap": {"name": meta["name"]}}, {"name": "zookeeper", "secret": access}]
+    volumes = [
+        *template["volumes"],
+        {"name": "config", "configMap": {"name": meta["name"]}},
+        {"name": "zookeeper", "secret": access},
+    ]
     return {"spec": {**template, "containers": [container], "volumes": volumes}}
 
 
@@ -62,9 +91,16 @@ def _driver_of(cluster: Cluster, name: str) -> Object:
     for pod in cluster.pods(name):
         if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
             return pod
-    launches = [each for each in cluster.get("configmaps", "-l", f"{JOB}={name}")["items"] if "-driver-" in each["metadata"]["name"]]
+    launches = [
+        each
+        for each in cluster.get("configmaps", "-l", f"{JOB}={name}")["items"]
+        if "-driver-" in each["metadata"]["name"]
+    ]
     if not launches:
-        raise UserError(f"job {name!r} was never launched, so it has delivered nothing: `kubectl flamestream status {name}` says why")
+        raise UserError(
+            f"job {name!r} was never launched, so it has delivered nothing: `kubectl flamestream status "
+            f"{name}` says why"
+        )
     return as_launched(max(launches, key=lambda each: str(each["metadata"]["creationTimestamp"])))
 
 
@@ -96,7 +132,9 @@ def _await_start(cluster: Cluster, pod: str) -> None:
     deadline = time.monotonic() + STARTS_WITHIN
     while cluster.get("pod", pod)["status"].get("phase", "Pending") == "Pending":
         if time.monotonic() > deadline:
-            raise Retryable(f"pod {pod} does not start within {STARTS_WITHIN:g} s: `kubectl describe pod {pod}` says why")
+            raise Retryable(
+                f"pod {pod} does not start within {STARTS_WITHIN:g} s: `kubectl describe pod {pod}` says why"
+            )
         time.sleep(POLL)
 
 

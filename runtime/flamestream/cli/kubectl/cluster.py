@@ -1,4 +1,5 @@
-"""kubectl, called: so context, credentials and namespaces are what the user has set up, and nothing else has to be installed.
+"""kubectl, called: so context, credentials and namespaces are what the user has set up, and nothing else has
+to be installed.
 
 Keeps: what kubectl says when it fails is said on. Does not: know FlameStream's objects but by name.
 """
@@ -31,13 +32,21 @@ class Cluster:
     def arguments(self, *words: str) -> list[str]:
         """The command line."""
         if shutil.which(self.program) is None:
-            raise UserError(f"{self.program} is not there: install it, `kubectl flamestream` works through it")
-        where = [*(["--context", self.context] if self.context else []), *(["-n", self.namespace] if self.namespace else [])]
+            raise UserError(
+                f"{self.program} is not there: install it, `kubectl flamestream` works through it"
+            )
+        where = [
+            *(["--context", self.context] if self.context else []),
+            *(["-n", self.namespace] if self.namespace else []),
+        ]
         return [self.program, *where, *words]
 
     def run(self, *words: str, given: str = "") -> str:
-        """Its output. Raises UserError for what is not there or not allowed, Retryable for a cluster that does not answer."""
-        done = subprocess.run(self.arguments(*words), input=given, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        """Its output. Raises UserError for what is not there or not allowed, Retryable for a cluster that
+        does not answer."""
+        done = subprocess.run(
+            self.arguments(*words), input=given, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
         if done.returncode:
             raise _error(done.stderr.strip() or done.stdout.strip())
         return done.stdout
@@ -83,4 +92,6 @@ def _error(said: str) -> Exception:
 
 def condition(job: Object, kind: str) -> Object:
     """The condition of this type of a job; {} before it has any."""
-    return next((each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == kind), {})
+    return next(
+        (each for each in (job.get("status") or {}).get("conditions") or () if each["type"] == kind), {}
+    )

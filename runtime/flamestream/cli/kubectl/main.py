@@ -25,7 +25,9 @@ from flamestream.model.errors import ManifestError, Retryable, UserError
 
 app = frame.command_line("kubectl flamestream", "FlameStreamJobs in a cluster.")
 JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
+]
 Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
 Wait = Annotated[bool, typer.Option(help="Return when it is done.")]
 _KIND: Final = "flamestreamjobs.flamestream.dev"
@@ -59,12 +61,17 @@ def status(job: JobName, namespace: Namespace = "", context: Context = "", json:
         as_json({"job": found})
     else:
         say("\n".join(lines(found, cluster.pods(job))))
-    if condition(found, "Running").get("status") != "True" and found.get("status", {}).get("phase") != "Completed":
+    if (
+        condition(found, "Running").get("status") != "True"
+        and found.get("status", {}).get("phase") != "Completed"
+    ):
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
 @app.command()
-def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = True, json: Json = False) -> None:
+def suspend(
+    job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = True, json: Json = False
+) -> None:
     """Stop a job at a committed epoch. Its status says at which.
 
     Example: [bold]kubectl flamestream suspend inverted-index[/bold]
@@ -83,11 +90,17 @@ def suspend(job: JobName, namespace: Namespace = "", context: Context = "", wait
 def _standing(job: Object) -> dict[str, Any]:
     """The phase of a job and its suspension, for `--json`."""
     status = job.get("status") or {}
-    return {"job": job["metadata"]["name"], "phase": status.get("phase", "Pending"), "suspension": status.get("suspension")}
+    return {
+        "job": job["metadata"]["name"],
+        "phase": status.get("phase", "Pending"),
+        "suspension": status.get("suspension"),
+    }
 
 
 @app.command()
-def resume(job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = False, json: Json = False) -> None:
+def resume(
+    job: JobName, namespace: Namespace = "", context: Context = "", wait: Wait = False, json: Json = False
+) -> None:
     """Let a suspended job go on from its epoch.
 
     Example: [bold]kubectl flamestream resume inverted-index[/bold]
@@ -117,10 +130,22 @@ def savepoint(
     """
     cluster = Cluster(namespace, context)
     meta = {"name": name} if name else {"generateName": f"{job[:50]}-"}
-    made = cluster.create({"apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamSnapshot", "metadata": meta, "spec": {"job": job}})
+    made = cluster.create(
+        {
+            "apiVersion": "flamestream.dev/v1alpha1",
+            "kind": "FlameStreamSnapshot",
+            "metadata": meta,
+            "spec": {"job": job},
+        }
+    )
     taken = made["metadata"]["name"]
     if wait:
-        cluster.run("wait", "--for=condition=Completed", f"flamestreamsnapshots.flamestream.dev/{taken}", "--timeout=55s")
+        cluster.run(
+            "wait",
+            "--for=condition=Completed",
+            f"flamestreamsnapshots.flamestream.dev/{taken}",
+            "--timeout=55s",
+        )
     found = cluster.get("flamestreamsnapshots.flamestream.dev", taken).get("status") or {}
     size = f", epoch {found['epoch']}, {found['size']:,} bytes" if found.get("epoch") else ""
     answer({"name": taken, "status": found}, f"{taken}: {found.get('phase', 'Pending')}{size}", json)
@@ -132,14 +157,18 @@ app.command("drill")(drill.command)
 @app.command()
 def audit(
     job: JobName,
-    changed: Annotated[bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")] = False,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")
+    ] = False,
     namespace: Namespace = "",
     context: Context = "",
     json: Json = False,
 ) -> None:
-    """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit code 3 for a difference.
+    """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit
+    code 3 for a difference.
 
-    Code that did not begin the job is refused: with --changed the code of now stands for all of it, and a difference may be the edit's.
+    Code that did not begin the job is refused: with --changed the code of now stands for all of it, and a
+    difference may be the edit's.
 
     Example: [bold]kubectl flamestream audit inverted-index[/bold]
     """
@@ -150,12 +179,19 @@ def audit(
     with beside(cluster, job, asked) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
     if not said:
-        raise Retryable(f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events")
+        raise Retryable(
+            f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events"
+        )
     found = reader.loads(said[-1])
     if "error" in found:
         raise UserError(f"the output of {job!r} cannot be audited: {found['error']}")
-    wrong = ", ".join(f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced"))
-    counts = f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due yet"
+    wrong = ", ".join(
+        f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced")
+    )
+    counts = (
+        f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due "
+        "yet"
+    )
     difference = f"first difference: {found['firstDifference']}" if found["firstDifference"] else ""
     answer(found, "\n".join(filter(None, (counts, f"{found['bounds']}\n{found['input']}", difference))), json)
     if not found["clean"]:
@@ -171,7 +207,8 @@ def cat(
     context: Context = "",
     json: Json = False,
 ) -> None:
-    """Print what a sink was given, in the total order, one JSON document a line: payloads, or with --json also their places.
+    """Print what a sink was given, in the total order, one JSON document a line: payloads, or with --json
+    also their places.
 
     Example: [bold]kubectl flamestream cat index inverted-index | tail -1[/bold]
     """
@@ -180,7 +217,16 @@ def cat(
     if sink not in sinks:
         raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
     with beside(
-        cluster, job, ["python3", "-m", "flamestream_operator.tools.cat_main", sink, str(limit), *(["--json"] if json else [])]
+        cluster,
+        job,
+        [
+            "python3",
+            "-m",
+            "flamestream_operator.tools.cat_main",
+            sink,
+            str(limit),
+            *(["--json"] if json else []),
+        ],
     ) as pod:
         before = ""
         for line in cluster.follow("logs", "-f", pod):
@@ -188,7 +234,9 @@ def cat(
                 sys.stdout.write(before + "\n")
             before = line
         if exit_code(cluster, pod):  # then its last line says why
-            raise UserError(before.removeprefix("error: ") or f"reading sink {sink!r} ended without a word: try again")
+            raise UserError(
+                before.removeprefix("error: ") or f"reading sink {sink!r} ended without a word: try again"
+            )
         sys.stdout.write(before + "\n" if before else "")
 
 
@@ -201,7 +249,8 @@ def logs(
     tail: Annotated[int, typer.Option(help="Lines of each pod; -1: all.")] = 200,
     json: Json = False,
 ) -> None:
-    """Lines of the driver and all workers, merged in time. With --json a document a line: pod, time and what it says.
+    """Lines of the driver and all workers, merged in time. With --json a document a line: pod, time and what
+    it says.
 
     Example: [bold]kubectl flamestream logs inverted-index -f[/bold]
     """
@@ -211,7 +260,10 @@ def logs(
         raise UserError(f"job {job!r} has no pods now")
     commands = [["logs", name, "--timestamps", f"--tail={tail}", "--all-containers"] for name in names]
     if not follow:
-        streams = [[(line, name) for line in cluster.run(*command).splitlines()] for name, command in zip(names, commands, strict=True)]
+        streams = [
+            [(line, name) for line in cluster.run(*command).splitlines()]
+            for name, command in zip(names, commands, strict=True)
+        ]
         for line, name in heapq.merge(*streams):
             _show(name, line, json)
         return
@@ -225,7 +277,8 @@ def _show(pod: str, line: str, json: bool) -> None:
 
 def _follow(cluster: Cluster, names: Sequence[str], commands: Sequence[list[str]], json: bool) -> None:
     """Each pod in a thread, until all have ended."""
-    arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)  # bounded: a slow terminal holds the readers back
+    # bounded: a slow terminal holds the readers back
+    arrived: Queue[tuple[str, str] | None] = Queue(maxsize=10_000)
 
     def read(name: str, command: list[str]) -> None:
         for line in cluster.follow(*command, "-f"):

@@ -29,7 +29,8 @@ def row(job: Object) -> dict[str, str]:
 
 
 def table(rows: Sequence[dict[str, str]]) -> Iterator[str]:
-    """All of them, in columns as wide as what is in them, as kubectl's are: a name that is cut is of no use to the next command."""
+    """All of them, in columns as wide as what is in them, as kubectl's are: a name that is cut is of no use
+    to the next command."""
     names = list(rows[0]) if rows else ["job"]
     lines = [[name.upper() for name in names], *([*each.values()] for each in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -41,11 +42,17 @@ def lines(job: Object, pods: Sequence[Object], now: datetime | None = None) -> I
     """A job in `status`."""
     status = job.get("status") or {}
     holds = [word for kind, word in MARKS.items() if condition(job, kind).get("status") == "True"]
-    yield f"{job['metadata']['namespace']}/{job['metadata']['name']}: {status.get('phase', 'Pending')} ({', '.join(holds) or 'not ready'})"
+    yield (
+        f"{job['metadata']['namespace']}/{job['metadata']['name']}: {status.get('phase', 'Pending')} "
+        f"({', '.join(holds) or 'not ready'})"
+    )
     if status.get("message"):
         yield f"  {status['message']}"
     spec = job["spec"]
-    yield f"graph      {spec['application']['file']}:{spec['application']['graph']}, {spec.get('guarantee', '')}"
+    yield (
+        f"graph      {spec['application']['file']}:{spec['application']['graph']}, "
+        f"{spec.get('guarantee', '')}"
+    )
     yield f"sources    {_named(spec['sources'])}"
     yield f"sinks      {_named(spec['sinks'])}"
     yield from _figures(status, now or datetime.now(UTC))
@@ -62,7 +69,9 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
     yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
     if latency := status.get("latency"):
         figures = [latency.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
-        yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(*figures)
+        yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(  # noqa: E501
+            *figures
+        )
     for source, moment in (status.get("eventTimes") or {}).items():
         yield f"event time {source}: {moment}"
     snapshot = status.get("snapshot") or {}
@@ -73,7 +82,10 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
         yield f"recovery   {recovery['cause']}: {recovery['durationMs']:.0f} ms, {when}"
     suspension = status.get("suspension")
     if suspension:
-        yield f"suspended  at epoch {suspension['epoch']}, cut {suspension['cut']}, {suspension['outputs']:,} results delivered"
+        yield (
+            f"suspended  at epoch {suspension['epoch']}, cut {suspension['cut']}, {suspension['outputs']:,} "
+            "results delivered"
+        )
 
 
 def _pod(pod: Object) -> str:
@@ -90,4 +102,10 @@ def _named(parts: dict[str, Any]) -> str:
 
 def _age(text: str, now: datetime) -> str:
     seconds = max(0, int((now - datetime.fromisoformat(text)).total_seconds()))
-    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+    return (
+        f"{seconds} s"
+        if seconds < 120
+        else f"{seconds // 60} min"
+        if seconds < 7200
+        else f"{seconds // 3600} h"
+    )

@@ -1,15 +1,17 @@
-"""A followed place whose files appear whole: objects in S3, Parquet, packed files. Each file is a partition, read once from end to end.
+"""A followed place whose files appear whole: objects in S3, Parquet, packed files. Each file is a partition,
+read once from end to end.
 
-A partition's name is the number of the file in the order of discovery, and its name: `17 day=3/part-0.parquet`. The front journals
-it with the file's first run, so the order is fixed by the journal and not by a listing: a file that appears later comes later, wherever
-its name sorts. A file is begun only when the one before is through, so after a restart all but the one with the highest number are known
-to be through, and none of them is opened again.
+A partition's name is the number of the file in the order of discovery, and its name: `17
+day=3/part-0.parquet`. The front journals it with the file's first run, so the order is fixed by the journal
+and not by a listing: a file that appears later comes later, wherever its name sorts. A file is begun only
+when the one before is through, so after a restart all but the one with the highest number are known to be
+through, and none of them is opened again.
 
-A listing takes a request for every thousand objects; the wait between two grows with what one takes, so looking takes at most a
-twentieth of the time, and never less than `LEAST_IDLE_SECONDS`.
+A listing takes a request for every thousand objects; the wait between two grows with what one takes, so
+looking takes at most a twentieth of the time, and never less than `LEAST_IDLE_SECONDS`.
 
-Keeps: the same partition and offset are the same record; a file that changes or goes before it is through fails the source. Does not:
-notice a file that is replaced after it was read through by another process.
+Keeps: the same partition and offset are the same record; a file that changes or goes before it is through
+fails the source. Does not: notice a file that is replaced after it was read through by another process.
 """
 
 import time
@@ -79,16 +81,21 @@ class ArrivingReader(WatchedFiles):
         """Runs of a file come one after the other, so it stays open."""
         again = self._again
         if again is None or again.partition != entry.partition or again.offset != entry.first:
-            again = self._opened(entry.partition, self._file(name_of(entry.partition), entry.partition), entry.first)
+            again = self._opened(
+                entry.partition, self._file(name_of(entry.partition), entry.partition), entry.first
+            )
         self._again = None  # what raises is opened anew
         found = [record.payload for record in islice(again.records, entry.count)]
         if len(found) < entry.count:
-            raise Corrupt(f"{again.file.path}: it has only {entry.first + len(found)} records, and more of it were read; {RESTORE}")
+            raise Corrupt(
+                f"{again.file.path}: it has only {entry.first + len(found)} records, and more of it were "
+                f"read; {RESTORE}"
+            )
         again.offset += entry.count
         self._again = again
         return found
 
-    # --- files ----------------------------------------------------------------------------------------------------------------------
+    # --- files ----------------------------------------------------------------------------------------------
 
     def _chunk(self, records: int, size: int, may_raise: bool) -> Chunk | None:
         """The next records of the file under way, empty at its end; None if no file is there."""
@@ -133,7 +140,9 @@ class ArrivingReader(WatchedFiles):
     def _gone(self, now: _Open) -> None:
         """Before anything of it was given it never was there."""
         if now.offset:
-            raise Corrupt(f"{now.file.path}: it is gone, and only {now.offset} records of it were read. {CHANGED}")
+            raise Corrupt(
+                f"{now.file.path}: it is gone, and only {now.offset} records of it were read. {CHANGED}"
+            )
         self._open = None
 
     def _look(self) -> None:
@@ -154,7 +163,10 @@ class ArrivingReader(WatchedFiles):
             self._list()
         file = self._found.get(name)
         if file is None:
-            raise Corrupt(f"{name!r} (file {number_of(partition)} in the order of discovery) is gone, and it was read before; {RESTORE}")
+            raise Corrupt(
+                f"{name!r} (file {number_of(partition)} in the order of discovery) is gone, and it was read "
+                f"before; {RESTORE}"
+            )
         return file
 
     def _opened(self, partition: Partition, file: Found, offset: int) -> _Open:
@@ -164,15 +176,21 @@ class ArrivingReader(WatchedFiles):
         mark = Mark()
         self._format.skip(self._place, file, mark, offset)
         if mark.offset < offset:
-            raise Corrupt(f"{file.path}: it has {mark.offset} records, but {offset} of it have been read; {RESTORE}")
+            raise Corrupt(
+                f"{file.path}: it has {mark.offset} records, but {offset} of it have been read; {RESTORE}"
+            )
         yield from self._format.records(self._place, file, mark)
 
 
 def number_of(partition: str) -> int:
-    """A file's number in the order of discovery, from 1, as its partition has it. Raises Corrupt for a partition that has none."""
+    """A file's number in the order of discovery, from 1, as its partition has it. Raises Corrupt for a
+    partition that has none."""
     number, space, _ = partition.partition(" ")
     if not space or not number.isdecimal():
-        raise Corrupt(f"{partition!r} is not a partition of a followed place with whole files: has the source's format changed? Restore it")
+        raise Corrupt(
+            f"{partition!r} is not a partition of a followed place with whole files: has the source's format "
+            "changed? Restore it"
+        )
     return int(number)
 
 

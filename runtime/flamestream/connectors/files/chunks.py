@@ -1,10 +1,10 @@
 """What a files sink holds, cut into chunks that many readers can take at once.
 
-A chunk is a stretch of whole records of one log. Cutting reads heads only: a record says how long it is. Bundles of slots that nobody asked
-for are passed over without decoding an item.
+A chunk is a stretch of whole records of one log. Cutting reads heads only: a record says how long it is.
+Bundles of slots that nobody asked for are passed over without decoding an item.
 
-Keeps: all chunks together are what counts at one moment, each bundle once. Does not: check that sequences have no gap (who reads all of a
-slot can).
+Keeps: all chunks together are what counts at one moment, each bundle once. Does not: check that sequences
+have no gap (who reads all of a slot can).
 """
 
 import os
@@ -40,13 +40,19 @@ class Chunk:
                         if slots is None or bundle[0] in slots:
                             yield Bundle(*bundle)
         except FileNotFoundError:
-            raise Corrupt(f"{self.log} is gone, and {self.end} bytes of it count; restore it from a backup") from None
+            raise Corrupt(
+                f"{self.log} is gone, and {self.end} bytes of it count; restore it from a backup"
+            ) from None
 
 
 def chunks_of(folder: Path, size: int = CHUNK_BYTES) -> list[Chunk]:
     """Everything that counts now. Raises Corrupt if it is not the folder of a files sink."""
     counted = counted_now(FencedFolder(folder))
-    return [chunk for name in ordered_logs(counted.lengths) for chunk in _cut(folder / name, counted.lengths[name], size)]
+    return [
+        chunk
+        for name in ordered_logs(counted.lengths)
+        for chunk in _cut(folder / name, counted.lengths[name], size)
+    ]
 
 
 def _cut(path: Path, length: int, size: int) -> Iterator[Chunk]:
@@ -57,7 +63,10 @@ def _cut(path: Path, length: int, size: int) -> Iterator[Chunk]:
                 head = os.pread(file.fileno(), 4, at)
                 at += HEADER + int.from_bytes(head, "big")
                 if len(head) < 4 or at > length:
-                    raise Corrupt(f"{path}: the record at byte {start} is damaged, and there is more that counts; restore it from a backup")
+                    raise Corrupt(
+                        f"{path}: the record at byte {start} is damaged, and there is more that counts; "
+                        "restore it from a backup"
+                    )
                 if at - start >= size:
                     yield Chunk(str(path), start, at)
                     start = at

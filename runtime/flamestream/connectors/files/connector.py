@@ -1,4 +1,5 @@
-"""The files kinds of a manifest: the sink, and what rows of Parquet were called before. The source is in spec.py.
+"""The files kinds of a manifest: the sink, and what rows of Parquet were called before. The source is in
+spec.py.
 
 Keeps: a sink's folder is claimed when it is opened, and not before. Does not: write (kit/folder.py).
 """
@@ -24,7 +25,8 @@ class ParquetSpec(SourceSettings, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         raise ValueError(
-            f'write files: {{path: {self.path}, pattern: "**/*.parquet", format: parquet, tuples: true}} (and `columns`, if any)'
+            f'write files: {{path: {self.path}, pattern: "**/*.parquet", format: parquet, tuples: true}} '
+            "(and `columns`, if any)"
         )
 
 

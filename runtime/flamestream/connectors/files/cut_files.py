@@ -1,10 +1,11 @@
 """Any bounded files source cut for many tasks: whichever format, packed or not, in a folder or in S3.
 
-A stretch is some records of one file: all of them, rows of a Parquet file, or what lies between two micro-batches. What reads it is made
-anew in each process from the manifest's words, because clients of S3 and the application's classes do not travel.
+A stretch is some records of one file: all of them, rows of a Parquet file, or what lies between two
+micro-batches. What reads it is made anew in each process from the manifest's words, because clients of S3 and
+the application's classes do not travel.
 
-Keeps: record numbers are those of the source read as a whole. Does not: cut one file of lines (pieces.py does, where the lines are plain
-text of a folder), or list.
+Keeps: record numbers are those of the source read as a whole. Does not: cut one file of lines (pieces.py
+does, where the lines are plain text of a folder), or list.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,8 @@ def saved_at(path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The words of a manifest that make what reads a source: its place and its format, in whichever process. Picklable."""
+    """The words of a manifest that make what reads a source: its place and its format, in whichever process.
+    Picklable."""
 
     spec: bytes
     name: str
@@ -77,7 +79,8 @@ def _counting(reading: Reading) -> Format:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """`count` records of a file from record `offset` on, which begins at byte `position` where the format needs it."""
+    """`count` records of a file from record `offset` on, which begins at byte `position` where the format
+    needs it."""
 
     file: Found
     offset: int
@@ -108,8 +111,11 @@ class Records:
                 raise gone(stretch.file) from None
 
 
-def in_pieces(stamps: Stamps, found: Sequence[Found], counts: Sequence[int], reading: Reading, rows: int = PIECE_RECORDS) -> list[Records]:
-    """All records of `found`, about `PIECE_BYTES` or `rows` of them a piece. Only rows of Parquet are cut within a file."""
+def in_pieces(
+    stamps: Stamps, found: Sequence[Found], counts: Sequence[int], reading: Reading, rows: int = PIECE_RECORDS
+) -> list[Records]:
+    """All records of `found`, about `PIECE_BYTES` or `rows` of them a piece. Only rows of Parquet are cut
+    within a file."""
     most = rows if from_json(reading.spec)["format"] == "parquet" else ALL
     pieces, first, group, size = [], 0, list[Stretch](), 0
     for stretch, count in _stretches(found, counts, most):

@@ -34,7 +34,10 @@ class Documents:
             with opened(files, file, growing=growing) as stream:
                 data = stream.read(MAX_RECORD + 1)
         except PermissionError as error:
-            return Record(error_item(self.source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"), 0), b""
+            return Record(
+                error_item(self.source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"),
+                0,
+            ), b""
         except DAMAGED_GZIP as error:
             return Record(damaged(self.source, file, "", error), file.size), b""
         if len(data) > MAX_RECORD:
@@ -47,4 +50,6 @@ class Documents:
             return Document(name, data.decode(self.encoding))
         except UnicodeDecodeError as error:
             where = f"{name}: byte {error.start} (0x{data[error.start]:02x})"
-            return error_item(self.source, "UnicodeDecodeError", f"{where} is not {self.encoding}: {error.reason}")
+            return error_item(
+                self.source, "UnicodeDecodeError", f"{where} is not {self.encoding}: {error.reason}"
+            )

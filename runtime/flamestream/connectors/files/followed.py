@@ -1,14 +1,17 @@
-"""A followed folder on this machine: new files, and the complete lines that existing ones grow by. Every file is a partition.
+"""A followed folder on this machine: new files, and the complete lines that existing ones grow by. Every file
+is a partition.
 
-A followed folder is looked at again and again; the wait grows with what a look costs, so looking takes at most a twentieth of the
-time. What a look finds first is a matter of chance, so the front journals it, and replays read the same records by name and offset.
+A followed folder is looked at again and again; the wait grows with what a look costs, so looking takes at
+most a twentieth of the time. What a look finds first is a matter of chance, so the front journals it, and
+replays read the same records by name and offset.
 
-Records of a followed file never change once given: a document is read once, a log only grows. Its name may not begin with '.' or
-end with '.tmp' until a writer has renamed it into place. A file that shrinks, is replaced, or is gone when a replay needs it, fails the
-source with the file's name. (A rewritten file of the same length is seen only by the process that had read it.)
+Records of a followed file never change once given: a document is read once, a log only grows. Its name may
+not begin with '.' or end with '.tmp' until a writer has renamed it into place. A file that shrinks, is
+replaced, or is gone when a replay needs it, fails the source with the file's name. (A rewritten file of the
+same length is seen only by the process that had read it.)
 
-Keeps: a record is given once per Follow; memory is a few words a file. Does not: decide when to look (reading.py), or follow files that
-appear whole (arriving.py).
+Keeps: a record is given once per Follow; memory is a few words a file. Does not: decide when to look
+(reading.py), or follow files that appear whole (arriving.py).
 """
 
 import hashlib
@@ -28,7 +31,9 @@ from flamestream.model.ids import Offset, Partition
 
 LEAST_IDLE_SECONDS: Final = 0.05
 LOOK_SHARE: Final = 20
-RESTORE: Final = "restore the file as it was; the records of a followed file must not change once they are there"
+RESTORE: Final = (
+    "restore the file as it was; the records of a followed file must not change once they are there"
+)
 
 
 @dataclass(slots=True)
@@ -103,11 +108,15 @@ class FollowedReader(WatchedFiles):
         if file is None:
             raise Corrupt(f"{self._lost(entry)}: the file is gone; {RESTORE}")
         try:
-            return self._document_again(entry, file, self._documents) if self._documents else self._lines_again(entry, file)
+            return (
+                self._document_again(entry, file, self._documents)
+                if self._documents
+                else self._lines_again(entry, file)
+            )
         except FileNotFoundError:
             raise Corrupt(f"{self._lost(entry)}: {file.path} is gone; {RESTORE}") from None
 
-    # --- looking --------------------------------------------------------------------------------------------------------------------
+    # --- looking --------------------------------------------------------------------------------------------
 
     def _look(self) -> None:
         """Remember the files that may have something new, the first one last."""
@@ -122,14 +131,19 @@ class FollowedReader(WatchedFiles):
         if mark is None:
             return file.size > 0
         if file.size < mark.position or mark.inode not in (0, file.inode):
-            raise Corrupt(f"{file.path}: it has shrunk or was replaced after {mark.offset} lines of it were read; {RESTORE}")
+            raise Corrupt(
+                f"{file.path}: it has shrunk or was replaced after {mark.offset} lines of it were read; "
+                f"{RESTORE}"
+            )
         return file.size not in (mark.position, mark.seen)
 
     def _chunk(self, records: int, size: int, may_raise: bool) -> Chunk | None:
         """The next records of the first fresh file; None takes it from the list."""
         file = self._fresh[-1]
         try:
-            chunk = self._document(file, self._documents) if self._documents else self._lines(file, records, size)
+            chunk = (
+                self._document(file, self._documents) if self._documents else self._lines(file, records, size)
+            )
         except FileNotFoundError:  # gone before it was given; a replay of what was given before would notice
             chunk = None
         except OSError:
@@ -140,7 +154,7 @@ class FollowedReader(WatchedFiles):
             self._fresh.pop()
         return chunk
 
-    # --- whole files ----------------------------------------------------------------------------------------------------------------
+    # --- whole files ----------------------------------------------------------------------------------------
 
     def _document(self, file: Found, form: Documents) -> Chunk | None:
         record, data = form.record(self._place, file, growing=True)
@@ -151,10 +165,12 @@ class FollowedReader(WatchedFiles):
         record, data = form.record(self._place, file, growing=True)
         mark = self._marks.setdefault(file.name, Known(offset=1, digest=_digest(data)))
         if mark.digest != _digest(data):
-            raise Corrupt(f"{self._lost(entry)}: {file.path} is not what it was ({len(data)} bytes now); {RESTORE}")
+            raise Corrupt(
+                f"{self._lost(entry)}: {file.path} is not what it was ({len(data)} bytes now); {RESTORE}"
+            )
         return [record.payload]
 
-    # --- lines ----------------------------------------------------------------------------------------------------------------------
+    # --- lines ----------------------------------------------------------------------------------------------
 
     def _lines(self, file: Found, records: int, size: int) -> Chunk | None:
         offset = self._next.get(file.name, 0)
@@ -170,7 +186,9 @@ class FollowedReader(WatchedFiles):
         if not chunk.payloads:
             mark.seen = file.size
             return None
-        self._marks[file.name] = Known(offset + len(chunk.payloads), mark.position + sum(chunk.sizes), inode=file.inode)
+        self._marks[file.name] = Known(
+            offset + len(chunk.payloads), mark.position + sum(chunk.sizes), inode=file.inode
+        )
         return chunk
 
     def _lines_again(self, entry: Entry, file: Found) -> list[object]:
@@ -178,24 +196,34 @@ class FollowedReader(WatchedFiles):
         found = islice(self._format.records(self._place, file, mark, growing=True), entry.count)
         records = [record for record in found if record.complete]
         if len(records) < entry.count:
-            raise Corrupt(f"{self._lost(entry)}: {file.path} has only {entry.first + len(records)} lines left; {RESTORE}")
+            raise Corrupt(
+                f"{self._lost(entry)}: {file.path} has only {entry.first + len(records)} lines left; "
+                f"{RESTORE}"
+            )
         position = mark.position + sum(record.size for record in records)
         self._marks[file.name] = Known(entry.first + entry.count, position, inode=mark.inode)
         return [record.payload for record in records]
 
     def _mark_at(self, file: Found, offset: int) -> Known:
-        """The file's mark, moved to `offset`: from where it is if that is before, else from the file's beginning."""
+        """The file's mark, moved to `offset`: from where it is if that is before, else from the file's
+        beginning."""
         mark = self._marks.get(file.name)
         if mark is None or mark.offset > offset:
             mark = Known(inode=mark.inode if mark else 0)
         self._format.skip(self._place, file, mark, offset, growing=True)
         if mark.offset < offset:
-            raise Corrupt(f"{file.path}: it has {mark.offset} complete lines, but {offset} of it have been read; {RESTORE}")
+            raise Corrupt(
+                f"{file.path}: it has {mark.offset} complete lines, but {offset} of it have been read; "
+                f"{RESTORE}"
+            )
         self._marks[file.name] = mark
         return mark
 
     def _lost(self, entry: Entry) -> str:
-        return f"records {entry.first} to {entry.first + entry.count - 1} of {entry.partition!r} cannot be read again"
+        return (
+            f"records {entry.first} to {entry.first + entry.count - 1} of {entry.partition!r} cannot be read "
+            "again"
+        )
 
 
 def _digest(data: bytes) -> bytes:

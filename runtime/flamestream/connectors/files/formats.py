@@ -8,10 +8,11 @@
 | csv       | a row              | fs.Map of column to text, or the user's class                       |
 | parquet   | a row              | fs.Map of column to value, or the user's class                      |
 
-What cannot be read is a fact of the input: it becomes an ErrorValue at its place, the same at every read, and the job's `onError`
-decides. A file that is gone or changes is not: it raises.
+What cannot be read is a fact of the input: it becomes an ErrorValue at its place, the same at every read, and
+the job's `onError` decides. A file that is gone or changes is not: it raises.
 
-Keeps: the records depend on the file's name and bytes alone; memory is bounded by `MAX_RECORD` and a batch of rows, not by the file.
+Keeps: the records depend on the file's name and bytes alone; memory is bounded by `MAX_RECORD` and a batch of
+rows, not by the file.
 """
 
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ from flamestream.connectors.kit.producer import Chunk
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record, the bytes of input that it occupies, and whether its end was seen (a log's last line may still grow)."""
+    """A record, the bytes of input that it occupies, and whether its end was seen (a log's last line may
+    still grow)."""
 
     payload: object
     size: int
@@ -34,7 +36,8 @@ class Record:
 
 @dataclass(slots=True)
 class Mark:
-    """The place up to which a file is known: record `offset` begins at byte `position`, which only formats of lines use."""
+    """The place up to which a file is known: record `offset` begins at byte `position`, which only formats of
+    lines use."""
 
     offset: int = 0
     position: int = 0
@@ -58,7 +61,8 @@ class Format(Protocol):
     """A file is read as it is and never grows (a footer at its end, a packed file)."""
 
     def records(self, files: Files, file: Found, mark: Mark, *, growing: bool = False) -> Iterator[Record]:
-        """The records from `mark` on, the last one of lines also if it has no newline yet. Raises FileNotFoundError or Corrupt."""
+        """The records from `mark` on, the last one of lines also if it has no newline yet. Raises
+        FileNotFoundError or Corrupt."""
 
     def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
         """Move `mark` to record `upto`, or as far as there are complete records."""

@@ -1,14 +1,16 @@
 """Globs over whole relative paths: which names a files source reads.
 
-`**/` is any number of folders, `**` anything; `*` and `?` stay within one part, and so does a class like `[a-z]` or `[!a]`.
+`**/` is any number of folders, `**` anything; `*` and `?` stay within one part, and so does a class like
+`[a-z]` or `[!a]`.
 
 >>> glob = Glob("**/*.py")
 >>> glob.matches("a/b/c.py"), glob.matches("a/c.txt"), Glob("*.py").matches("a/c.py")
 (True, False, False)
 
-A regular expression of such a pattern tries again from every place where a star could end: `**a**b**c` takes minutes for a name that a
-producer chooses. Here all places in the pattern where a name may have come to are followed at once, so a name costs what it is long;
-each set of places is a number, and what follows it is remembered.
+A regular expression of such a pattern tries again from every place where a star could end: `**a**b**c` takes
+minutes for a name that a producer chooses. Here all places in the pattern where a name may have come to are
+followed at once, so a name costs what it is long; each set of places is a number, and what follows it is
+remembered.
 
 Keeps: linear time. Does not: look at files (listing.py, files/s3.py).
 """

@@ -1,4 +1,5 @@
-"""A history in Parquet that stands in for a source: its rows become the records that the source would have given.
+"""A history in Parquet that stands in for a source: its rows become the records that the source would have
+given.
 
 | the source gives                        | a row of the history becomes                         |
 |-----------------------------------------|------------------------------------------------------|
@@ -7,7 +8,8 @@
 | maps (rows without `type`, JSON, ...)   | an fs.Map of column to value                         |
 | anything else: lines, numbers, tuples   | a tuple of its columns; of a single column its value |
 
-Keeps: the graph takes the history as it takes the stream. Does not: read rows (parquet.py), or change a source.
+Keeps: the graph takes the history as it takes the stream. Does not: read rows (parquet.py), or change a
+source.
 """
 
 from typing import Any, Final
@@ -21,7 +23,8 @@ _FILES: Final = {"pattern": "**/*.parquet", "format": "parquet"}
 
 
 def standing_in(path: str, source: Gives) -> dict[str, Any]:
-    """The spec of a source that reads the history in `path` (a folder or a file) as a source that gives this would. Raises UserError."""
+    """The spec of a source that reads the history in `path` (a folder or a file) as a source that gives this
+    would. Raises UserError."""
     return {"files": _like(source, path)}
 
 
@@ -32,7 +35,10 @@ def _like(source: Gives, path: str) -> dict[str, Any]:
         return {"path": path, **_FILES}
     there = _columns(path)
     if missing := [name for name in source.columns if name not in there]:
-        raise UserError(f"{path}: the source gives the columns {', '.join(source.columns)}; the history has no {', '.join(missing)}")
+        raise UserError(
+            f"{path}: the source gives the columns {', '.join(source.columns)}; the history has no "
+            f"{', '.join(missing)}"
+        )
     columns = list(source.columns) or (there if len(there) == 1 else [])
     return {**saved_at(path), **({"columns": columns} if columns else {})}
 

@@ -1,12 +1,13 @@
 """Formats whose records are lines: text, JSON lines, CSV.
 
-A row's number in messages counts records from 1, as the offsets do; a CSV header is not one. Blank lines of JSON lines and CSV are no
-records: their bytes belong to the record behind them. A quoted value of a CSV with `multiline` may contain newlines; without it, a quote
-that does not end in its line is an error of that line, so a stray quote cannot swallow the rest of a file. CSV is as RFC 4180 has it: a
-row has exactly the columns of its file, else it is an error of that row; types are not guessed.
+A row's number in messages counts records from 1, as the offsets do; a CSV header is not one. Blank lines of
+JSON lines and CSV are no records: their bytes belong to the record behind them. A quoted value of a CSV with
+`multiline` may contain newlines; without it, a quote that does not end in its line is an error of that line,
+so a stray quote cannot swallow the rest of a file. CSV is as RFC 4180 has it: a row has exactly the columns
+of its file, else it is an error of that row; types are not guessed.
 
-Keeps: a record's size is the bytes it occupies, so offset and position move together. Does not: give a packed file's position in packed
-bytes (it is read from its beginning again).
+Keeps: a record's size is the bytes it occupies, so offset and position move together. Does not: give a packed
+file's position in packed bytes (it is read from its beginning again).
 """
 
 import csv
@@ -35,7 +36,8 @@ class Raw(NamedTuple):
 
 
 class Parser:
-    """The part of a format that makes a payload of a line. These are the settings of text; other formats override them."""
+    """The part of a format that makes a payload of a line. These are the settings of text; other formats
+    override them."""
 
     blank_lines = True
     """Whether blank lines are records."""
@@ -74,7 +76,9 @@ class CsvRows(Parser):
 
     blank_lines = False
 
-    def __init__(self, rows: Rows, encoding: str, delimiter: str, multiline: bool, header: bool, columns: list[str]) -> None:
+    def __init__(
+        self, rows: Rows, encoding: str, delimiter: str, multiline: bool, header: bool, columns: list[str]
+    ) -> None:
         self._rows, self._encoding, self._delimiter = rows, encoding, delimiter
         self.multiline, self.header = multiline, header
         self._columns = columns
@@ -85,7 +89,11 @@ class CsvRows(Parser):
         names = self._names(header) if self.header else self._columns
         values = self._values(line)
         if len(values) != len(names):
-            hint = "" if self.multiline or line.count(b'"') % 2 == 0 else " (if values have newlines in quotes, set multiline: true)"
+            hint = (
+                ""
+                if self.multiline or line.count(b'"') % 2 == 0
+                else " (if values have newlines in quotes, set multiline: true)"
+            )
             raise ValueError(f"{len(values)} values where {len(names)} columns are{hint}")
         row = dict(zip(names, values, strict=True))
         if self.header and self._columns:
@@ -134,10 +142,17 @@ class Lines:
                 if not parser.blank_lines and not raw.data.strip():
                     pending += raw.size
                     continue
-                yield Record(self._payload(file, raw, header, offset, position - raw.size), pending + raw.size, raw.complete)
+                yield Record(
+                    self._payload(file, raw, header, offset, position - raw.size),
+                    pending + raw.size,
+                    raw.complete,
+                )
                 offset, pending = offset + 1, 0
         except PermissionError as error:
-            yield Record(error_item(self._source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"), 0)
+            yield Record(
+                error_item(self._source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"),
+                0,
+            )
         except DAMAGED_GZIP as error:
             yield Record(damaged(self._source, file, f" behind row {offset}", error), 0)
 
@@ -154,14 +169,21 @@ class Lines:
                 else:
                     if growing and not raw.complete:
                         return
-                    mark.offset, mark.position, pending = mark.offset + 1, mark.position + pending + raw.size, 0
+                    mark.offset, mark.position, pending = (
+                        mark.offset + 1,
+                        mark.position + pending + raw.size,
+                        0,
+                    )
                     if mark.offset == upto:
                         return
         except (PermissionError, *DAMAGED_GZIP):
             mark.offset += 1  # its error item
 
-    def _raws(self, files: Files, file: Found, mark: Mark, growing: bool) -> Iterator[tuple[Raw | None, bytes]]:
-        """Lines from the mark on, each with the file's header. A header that is passed on the way comes alone."""
+    def _raws(
+        self, files: Files, file: Found, mark: Mark, growing: bool
+    ) -> Iterator[tuple[Raw | None, bytes]]:
+        """Lines from the mark on, each with the file's header. A header that is passed on the way comes
+        alone."""
         header = b""
         if self._parser.header and mark.position:
             with opened(files, file, growing=growing) as stream:
@@ -186,14 +208,22 @@ class Lines:
             return self._parser.parse(line, header)
         except UnicodeDecodeError as error:
             where = f"{file.name}: byte {position + error.start} (0x{line[error.start]:02x})"
-            return error_item(self._source, "UnicodeDecodeError", f"{where} is not {error.encoding}: {error.reason}")
+            return error_item(
+                self._source, "UnicodeDecodeError", f"{where} is not {error.encoding}: {error.reason}"
+            )
         except ValueError as error:
-            return error_item(self._source, "BadRow", f"{file.name}: row {offset + 1} (at byte {position}): {error}")
+            return error_item(
+                self._source, "BadRow", f"{file.name}: row {offset + 1} (at byte {position}): {error}"
+            )
 
 
 def damaged(source: str, file: Found, place: str, error: Exception) -> ErrorValue:
     """A packed file that cannot be unpacked on."""
-    return error_item(source, "DamagedFile", f"{file.name}: it cannot be unpacked{place}: {error}; what follows there is lost")
+    return error_item(
+        source,
+        "DamagedFile",
+        f"{file.name}: it cannot be unpacked{place}: {error}; what follows there is lost",
+    )
 
 
 def _split(stream: IO[bytes], multiline: bool) -> Iterator[Raw]:
@@ -201,7 +231,12 @@ def _split(stream: IO[bytes], multiline: bool) -> Iterator[Raw]:
         size, complete = len(data), data.endswith(b"\n")
         parts = [data]
         quotes = data.count(QUOTE) if multiline else 0
-        while size <= MAX_RECORD and quotes % 2 and complete and (more := stream.readline(MAX_RECORD + 1 - size)):
+        while (
+            size <= MAX_RECORD
+            and quotes % 2
+            and complete
+            and (more := stream.readline(MAX_RECORD + 1 - size))
+        ):
             parts.append(more)
             size, complete, quotes = size + len(more), more.endswith(b"\n"), quotes + more.count(QUOTE)
         while not complete and size > MAX_RECORD and (more := stream.readline(MAX_RECORD)):

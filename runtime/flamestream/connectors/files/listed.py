@@ -1,8 +1,10 @@
-"""A bounded files source: all records of all files in the order of their names, or of a list of names, as one partition.
+"""A bounded files source: all records of all files in the order of their names, or of a list of names, as one
+partition.
 
-The offset counts records over all files, so the files and their contents have to stay as they are while the job exists: the same offset
-must always be the same record. A file that changes or goes between listing and reading, or while it is read, fails the source; a change
-between two runs of a job shows when its regenerated output is compared. Folders that grow are for `follow: true`.
+The offset counts records over all files, so the files and their contents have to stay as they are while the
+job exists: the same offset must always be the same record. A file that changes or goes between listing and
+reading, or while it is read, fails the source; a change between two runs of a job shows when its regenerated
+output is compared. Folders that grow are for `follow: true`.
 
 Keeps: the same offset gives the same record. Does not: journal anything: its front is timed.
 """
@@ -44,7 +46,8 @@ class ListedReader:
                 self._records = self._from(self._offset)
             self.ended = fill(chunk, self._records, records, size)
         except BaseException:
-            self._records = None  # a generator that has raised is at its end: the next call begins a new one where this chunk ends
+            # a generator that has raised is at its end: the next call begins a new one where this chunk ends
+            self._records = None
             if not chunk.payloads:
                 raise
         self._offset += len(chunk.payloads)
@@ -65,7 +68,8 @@ class ListedReader:
                 left = left[1:]
         if skipped < offset:
             raise Corrupt(
-                f"{self._place.where}: {skipped} records are there, but the job has already read {offset}: files are gone or have shrunk. "
+                f"{self._place.where}: {skipped} records are there, but the job has already read {offset}: "
+                "files are gone or have shrunk. "
                 "Restore them; the files of a bounded source must not change while the job exists"
             )
         return self._of(left, mark)

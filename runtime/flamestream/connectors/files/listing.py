@@ -1,11 +1,13 @@
-"""Folders of a files source: their files' names, in the order that is the same on every machine, and their bytes.
+"""Folders of a files source: their files' names, in the order that is the same on every machine, and their
+bytes.
 
-A file's name is its path relative to the folder, parts separated by '/'; names are ordered by their bytes. Only regular files count.
-A link to one counts as one, under the link's name, if it stays in the folder or `followLinks` allows that it leaves it; a link to a folder
-is not entered, so there are no rounds. Whoever may write into a watched folder can thus not have other files read out.
+A file's name is its path relative to the folder, parts separated by '/'; names are ordered by their bytes.
+Only regular files count. A link to one counts as one, under the link's name, if it stays in the folder or
+`followLinks` allows that it leaves it; a link to a folder is not entered, so there are no rounds. Whoever may
+write into a watched folder can thus not have other files read out.
 
-Keeps: a link is resolved once, when it is listed, and what is opened then is no link (files.py). Does not: know what is in a file
-(formats.py).
+Keeps: a link is resolved once, when it is listed, and what is opened then is no link (files.py). Does not:
+know what is in a file (formats.py).
 """
 
 import io
@@ -32,7 +34,8 @@ class Place:
 
 
 def places(path: str | None, paths: list[str]) -> list[Place]:
-    """Names below a lone `path` are relative to it; with several `paths` each name begins with its path as it is written."""
+    """Names below a lone `path` are relative to it; with several `paths` each name begins with its path as it
+    is written."""
     if path is not None:
         return [Place(path, "")]
     return [Place(each, each.rstrip("/")) for each in paths]
@@ -59,7 +62,9 @@ class LocalFiles:
                 if one.path == place.path:  # a file that the manifest names
                     _add(found, place.prefix or one.relative, root)
                     continue
-                wanted = self._pattern.matches(one.relative) and not (settled_only and unsettled(one.relative))
+                wanted = self._pattern.matches(one.relative) and not (
+                    settled_only and unsettled(one.relative)
+                )
                 if wanted and (path := self._resolved(one, root)) is not None:
                     _add(found, f"{place.prefix}/{one.relative}" if place.prefix else one.relative, path)
         return [found[name] for name in sorted(found, key=lambda name: name.encode())]
@@ -74,7 +79,8 @@ class LocalFiles:
         if not self._told:
             self._told = True
             log.warning(
-                f"{one.path} is a link that leaves its folder: it is skipped, and so is every other one; followLinks: true reads them"
+                f"{one.path} is a link that leaves its folder: it is skipped, and so is every other one; "
+                "followLinks: true reads them"
             )
         return None
 
@@ -105,11 +111,14 @@ class _Entry:
 
 
 def _paths(place: Place) -> Iterator[_Entry]:
-    """The files and links that are there. A folder that vanishes meanwhile is left out; one that can't be read is an error."""
+    """The files and links that are there. A folder that vanishes meanwhile is left out; one that can't be
+    read is an error."""
     try:
         mode = os.stat(place.path).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{place.path}: there is no such file or folder on this machine; create it, or correct `path`") from None
+        raise UserError(
+            f"{place.path}: there is no such file or folder on this machine; create it, or correct `path`"
+        ) from None
     if not stat.S_ISDIR(mode):
         yield _Entry(os.path.basename(place.path), place.path, link=False)
         return
@@ -139,5 +148,11 @@ def _add(found: dict[str, Found], raw_name: str, path: str) -> None:
         return
     if stat.S_ISREG(state.st_mode):
         name = os.fsencode(raw_name).decode("utf-8", "backslashreplace")
-        if found.setdefault(name, Found(name, path, state.st_size, version_of(state), state.st_ino)).path != path:
-            raise UserError(f"two files have the name {name!r}: {path} and {found[name].path}; give `paths` that do not overlap")
+        if (
+            found.setdefault(name, Found(name, path, state.st_size, version_of(state), state.st_ino)).path
+            != path
+        ):
+            raise UserError(
+                f"two files have the name {name!r}: {path} and {found[name].path}; give `paths` that do not "
+                "overlap"
+            )

@@ -1,6 +1,8 @@
-"""Files in the order of a list: a text file below the place, a name a line, relative to the place; blank lines and lines with # are none.
+"""Files in the order of a list: a text file below the place, a name a line, relative to the place; blank
+lines and lines with # are none.
 
-The list may grow at its end while it is followed; it has to be replaced as a whole (renamed into place, or put).
+The list may grow at its end while it is followed; it has to be replaced as a whole (renamed into place, or
+put).
 
 Keeps: the order is the list's. Does not: read names that the place does not have (an error that says which).
 """
@@ -26,11 +28,17 @@ class NamedFiles:
     def listing(self, settled_only: bool) -> list[Found]:
         there = {file.name: file for file in self._files.listing(settled_only=False)}
         if self._manifest not in there:
-            raise UserError(f"{self._files.where}: the list {self._manifest!r} is not there; create it, or correct `manifest`")
+            raise UserError(
+                f"{self._files.where}: the list {self._manifest!r} is not there; create it, or correct "
+                "`manifest`"
+            )
         with self._files.open(there[self._manifest]) as stream:
             names = self._names(stream)
         if missing := [name for name in names if name not in there]:
-            raise UserError(f"{self._manifest} of {self._files.where} lists {missing[0]!r}, which is not there (missing: {len(missing)})")
+            raise UserError(
+                f"{self._manifest} of {self._files.where} lists {missing[0]!r}, which is not there (missing: "
+                f"{len(missing)})"
+            )
         return [there[name] for name in names]
 
     def expect(self, files: Sequence[Found]) -> None:
@@ -45,11 +53,16 @@ class NamedFiles:
     def _names(self, stream: IO[bytes]) -> list[str]:
         data = stream.read(MAX_LIST + 1)
         if len(data) > MAX_LIST:
-            raise UserError(f"{self._manifest} of {self._files.where} has more than {MAX_LIST} bytes; split it into several sources")
+            raise UserError(
+                f"{self._manifest} of {self._files.where} has more than {MAX_LIST} bytes; split it into "
+                "several sources"
+            )
         try:
             lines = [line.strip() for line in data.decode().splitlines()]
         except UnicodeDecodeError as error:
-            raise UserError(f"{self._manifest} of {self._files.where} is not UTF-8 at byte {error.start}") from error
+            raise UserError(
+                f"{self._manifest} of {self._files.where} is not UTF-8 at byte {error.start}"
+            ) from error
         names = [line for line in lines if line and not line.startswith("#")]
         if len(set(names)) < len(names):
             raise UserError(f"{self._manifest} of {self._files.where} lists a name twice")

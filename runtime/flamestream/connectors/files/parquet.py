@@ -1,14 +1,16 @@
-"""Parquet: rows, a batch at a time, so memory is bounded by a batch and the pages it touches, not by the file or a row group.
+"""Parquet: rows, a batch at a time, so memory is bounded by a batch and the pages it touches, not by the file
+or a row group.
 
-A file of 14 kB can stand for gigabytes: pages that unpack to a multiple, one text that a thousand rows point at, a row with a list of a
-hundred million zeros. So a row group says what it unpacks to before it is read (its rows are error items if that is too much); texts that
-rows point at stay what they are, once, until a few rows at a time become payloads; and a row has at most `MAX_RECORD` bytes.
+A file of 14 kB can stand for gigabytes: pages that unpack to a multiple, one text that a thousand rows point
+at, a row with a list of a hundred million zeros. So a row group says what it unpacks to before it is read
+(its rows are error items if that is too much); texts that rows point at stay what they are, once, until a few
+rows at a time become payloads; and a row has at most `MAX_RECORD` bytes.
 
-A file that is not Parquet is an error item; of a row group that is damaged, each row that cannot be read is one, and the next group is
-read.
+A file that is not Parquet is an error item; of a row group that is damaged, each row that cannot be read is
+one, and the next group is read.
 
-Keeps: row `n` of a file is the same at every read. Does not: follow (a Parquet file is whole or not there), or scan folders as tables
-(columns that a path's parts name are not columns here).
+Keeps: row `n` of a file is the same at every read. Does not: follow (a Parquet file is whole or not there),
+or scan folders as tables (columns that a path's parts name are not columns here).
 """
 
 from collections.abc import Iterator
@@ -26,9 +28,11 @@ BUFFER: Final = 1 << 20
 """Bytes that one column reads at once."""
 MAX_UNPACKED: Final = 256 << 20
 MAX_RATIO: Final = 1000
-"""A column of a row group unpacks to at most `MAX_UNPACKED` bytes, or `MAX_RATIO` times what it has in the file."""
+"""A column of a row group unpacks to at most `MAX_UNPACKED` bytes, or `MAX_RATIO` times what it has in the
+file."""
 SMALL_TEXTS: Final = MAX_RECORD // BATCH_ROWS
-"""A column that unpacks to fewer bytes has no text which, in each row of a batch, would make more than `MAX_RECORD`."""
+"""A column that unpacks to fewer bytes has no text which, in each row of a batch, would make more than
+`MAX_RECORD`."""
 
 
 class Payloads(Protocol):
@@ -61,8 +65,8 @@ class Mapped:
 class Tuples:
     """Rows as tuples (`tuples: true`): the columns in their order, or the value of the one that is chosen.
 
-    Lists and structs are tuples, maps are fs.Map. What no payload can hold (a date, a decimal) is refused by its column's name before
-    anything is read: cast it where the file is written."""
+    Lists and structs are tuples, maps are fs.Map. What no payload can hold (a date, a decimal) is refused by
+    its column's name before anything is read: cast it where the file is written."""
 
     def __init__(self, source: str, columns: list[str]) -> None:
         self._source, self._columns = source, columns
@@ -71,7 +75,8 @@ class Tuples:
         for field in schema:
             if (not self._columns or field.name in self._columns) and not _fits(field.type):
                 raise UserError(
-                    f"source {self._source!r}: column {field.name!r} of {file.path} is {field.type}, which no payload can hold: cast it to "
+                    f"source {self._source!r}: column {field.name!r} of {file.path} is {field.type}, which "
+                    "no payload can hold: cast it to "
                     "bigint, double or string where the file is written, or leave it out by `columns`"
                 )
 
@@ -100,9 +105,17 @@ class ParquetRows:
                 yield from self._rows_from(file, opened, mark.offset)
         except pa.ArrowInvalid as error:
             if mark.offset == 0:
-                yield Record(error_item(self._source, "DamagedFile", f"{file.name}: it is not a whole Parquet file: {error}"), file.size)
+                yield Record(
+                    error_item(
+                        self._source, "DamagedFile", f"{file.name}: it is not a whole Parquet file: {error}"
+                    ),
+                    file.size,
+                )
         except PermissionError as error:
-            yield Record(error_item(self._source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"), 0)
+            yield Record(
+                error_item(self._source, "PermissionError", f"{file.name}: cannot be read: {error.strerror}"),
+                0,
+            )
 
     def skip(self, files: Files, file: Found, mark: Mark, upto: int, *, growing: bool = False) -> None:
         """Count by the footer alone."""
@@ -126,12 +139,17 @@ class ParquetRows:
         shared = shared_texts(known.metadata)
         if not shared:
             return known
-        return pq.ParquetFile(stream, metadata=known.metadata, read_dictionary=shared, buffer_size=BUFFER, pre_buffer=False)
+        return pq.ParquetFile(
+            stream, metadata=known.metadata, read_dictionary=shared, buffer_size=BUFFER, pre_buffer=False
+        )
 
     def _check_columns(self, file: Found, opened: Any) -> None:
         there = opened.schema_arrow.names
         if missing := [name for name in self._columns or () if name not in there]:
-            raise UserError(f"{file.path}: it has no column {', '.join(missing)}; it has {', '.join(there)}. Correct `columns`")
+            raise UserError(
+                f"{file.path}: it has no column {', '.join(missing)}; it has {', '.join(there)}. Correct "
+                "`columns`"
+            )
         self._rows.check(file, opened.schema_arrow)
 
     def _rows_from(self, file: Found, opened: Any, offset: int) -> Iterator[Record]:
@@ -146,7 +164,9 @@ class ParquetRows:
             elif offset < end:
                 row = first
                 try:
-                    for batch in opened.iter_batches(BATCH_ROWS, row_groups=[group], columns=self._columns, use_threads=False):
+                    for batch in opened.iter_batches(
+                        BATCH_ROWS, row_groups=[group], columns=self._columns, use_threads=False
+                    ):
                         if row + batch.num_rows > offset:
                             skipped = max(0, offset - row)
                             yield from self._records(file, batch.slice(skipped), row + skipped)
@@ -160,33 +180,55 @@ class ParquetRows:
     def _lost(self, file: Found, row: int, end: int, error: Exception | str) -> Iterator[Record]:
         """An item for each row that cannot be read: offsets must stay what they are."""
         for lost in range(row, end):
-            yield Record(error_item(self._source, "DamagedFile", f"{file.name}: row {lost + 1} cannot be read: {error}"), 1)
+            yield Record(
+                error_item(
+                    self._source, "DamagedFile", f"{file.name}: row {lost + 1} cannot be read: {error}"
+                ),
+                1,
+            )
 
     def _records(self, file: Found, batch: Any, row: int) -> Iterator[Record]:
         for part in _in_bounds(batch):
             size = max(1, _bytes_of(part) // part.num_rows)
             if size > MAX_RECORD:  # it is a row alone
                 row += 1
-                yield Record(error_item(self._source, "RecordTooLong", f"{file.name}: row {row} has more than {MAX_RECORD} bytes"), size)
+                yield Record(
+                    error_item(
+                        self._source,
+                        "RecordTooLong",
+                        f"{file.name}: row {row} has more than {MAX_RECORD} bytes",
+                    ),
+                    size,
+                )
                 continue
             for made in self._rows.of(part):
                 row += 1
                 bad = type(made) is BadRow
-                yield Record(error_item(self._source, "BadRow", f"{file.name}: row {row}: {made}") if bad else made, size)
+                yield Record(
+                    error_item(self._source, "BadRow", f"{file.name}: row {row}: {made}") if bad else made,
+                    size,
+                )
 
 
 def too_much(group: Any, columns: list[str] | None) -> str:
-    """Why a row group is not read; "" if it may be. In a list each value counts 8 bytes, whatever it takes packed."""
+    """Why a row group is not read; "" if it may be. In a list each value counts 8 bytes, whatever it takes
+    packed."""
     for number in range(group.num_columns):
         column = group.column(number)
         if columns and not any(f"{column.path_in_schema}.".startswith(f"{name}.") for name in columns):
             continue
         values = column.num_values if column.num_values > group.num_rows else 0
-        unpacked, limit = max(column.total_uncompressed_size, 8 * values), max(MAX_UNPACKED, MAX_RATIO * column.total_compressed_size)
+        unpacked, limit = (
+            max(column.total_uncompressed_size, 8 * values),
+            max(MAX_UNPACKED, MAX_RATIO * column.total_compressed_size),
+        )
         if unpacked > limit:
             name, packed = column.path_in_schema, column.total_compressed_size
             way_out = "write smaller row groups, or leave it out by `columns`"
-            return f"column {name} of its row group unpacks from {packed} to {unpacked} bytes, more than {limit}: {way_out}"
+            return (
+                f"column {name} of its row group unpacks from {packed} to {unpacked} bytes, more than "
+                f"{limit}: {way_out}"
+            )
     return ""
 
 
@@ -196,13 +238,18 @@ def shared_texts(metadata: Any) -> list[str]:
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number in range(group.num_columns):
             column = group.column(number)
-            if column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page and column.total_uncompressed_size > SMALL_TEXTS:
+            if (
+                column.physical_type == "BYTE_ARRAY"
+                and column.has_dictionary_page
+                and column.total_uncompressed_size > SMALL_TEXTS
+            ):
                 found.add(column.path_in_schema)
     return sorted(found)
 
 
 def _in_bounds(batch: Any) -> Iterator[Any]:
-    """The batch in parts of at most `MAX_RECORD` bytes, a greater row alone; texts are written out a part at a time."""
+    """The batch in parts of at most `MAX_RECORD` bytes, a greater row alone; texts are written out a part at
+    a time."""
     most = max(1, sum(_most_bytes(column) for column in batch.columns))
     step = max(1, MAX_RECORD // most)
     for first in range(0, batch.num_rows, step):
@@ -214,7 +261,8 @@ def _in_bounds(batch: Any) -> Iterator[Any]:
 
 
 def _most_bytes(column: Any) -> int:
-    """The bytes that one row of the column may take, where rows point at texts; 0 where they have their own, which take what they take."""
+    """The bytes that one row of the column may take, where rows point at texts; 0 where they have their own,
+    which take what they take."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -261,7 +309,9 @@ def _points_at_texts(kind: Any) -> bool:
     from pyarrow import types
 
     of = kind.value_type if types.is_dictionary(kind) else None
-    return of is not None and (types.is_string(of) or types.is_binary(of) or types.is_large_string(of) or types.is_large_binary(of))
+    return of is not None and (
+        types.is_string(of) or types.is_binary(of) or types.is_large_string(of) or types.is_large_binary(of)
+    )
 
 
 def _written_out(batch: Any) -> Any:
@@ -270,7 +320,10 @@ def _written_out(batch: Any) -> Any:
     shared = [_points_at_texts(column.type) for column in batch.columns]
     if not any(shared):
         return batch
-    columns = [column.dictionary_decode() if one else column for column, one in zip(batch.columns, shared, strict=True)]
+    columns = [
+        column.dictionary_decode() if one else column
+        for column, one in zip(batch.columns, shared, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -295,7 +348,15 @@ def _fits(kind: Any) -> bool:
         return all(_fits(kind.field(number).type) for number in range(kind.num_fields))
     if types.is_map(kind):
         return _fits(kind.key_type) and _fits(kind.item_type)
-    plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_large_string, types.is_binary, types.is_null)
+    plain = (
+        types.is_boolean,
+        types.is_integer,
+        types.is_floating,
+        types.is_string,
+        types.is_large_string,
+        types.is_binary,
+        types.is_null,
+    )
     return any(test(kind) for test in plain) or types.is_large_binary(kind)
 
 

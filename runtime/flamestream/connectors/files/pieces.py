@@ -1,7 +1,9 @@
-"""Pieces: a bounded input, cut so that many tasks can read it at once, each record with the time that its front stamps.
+"""Pieces: a bounded input, cut so that many tasks can read it at once, each record with the time that its
+front stamps.
 
-A timed front stamps run i of `run_length` records at its i-th time, so a record's number in the source says its run and place. Folders
-are cut at files (cut_files.py), files of lines at bytes, generators at numbers. A source that is known only by its producer is one piece.
+A timed front stamps run i of `run_length` records at its i-th time, so a record's number in the source says
+its run and place. Folders are cut at files (cut_files.py), files of lines at bytes, generators at numbers. A
+source that is known only by its producer is one piece.
 
 >>> [(time, list(records)) for time, _, records in Numbers(Stamps(FrontId(0), 2), 0, 3, None).runs()]
 [(4096, [0, 1]), (8192, [2])]
@@ -87,7 +89,8 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class WholeRuns:
-    """A piece of a source that is cut anywhere, as whole runs: without the run that began before it, with all of the one that it begins.
+    """A piece of a source that is cut anywhere, as whole runs: without the run that began before it, with all
+    of the one that it begins.
 
     A run of a source with event time tells its progress, so it must be read in one place.
     """
@@ -153,7 +156,9 @@ class Numbers:
     function: Callable[[int], Any] | None
 
     def runs(self) -> Runs:
-        return self.stamps.cut(self.first, (payload_of_number(self.function, number) for number in range(self.first, self.end)))
+        return self.stamps.cut(
+            self.first, (payload_of_number(self.function, number) for number in range(self.first, self.end))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,8 @@ class Part:
             return 1 if self.start == 0 else 0
         with open_plain(self.file) as file:
             file.seek(max(0, self.start - 1))
-            left = min(self.end, self.file.size) - 1 - max(0, self.start - 1)  # a newline at the last byte begins nothing in here
+            # a newline at the last byte begins nothing in here
+            left = min(self.end, self.file.size) - 1 - max(0, self.start - 1)
             count = 1 if self.start == 0 and self.file.size else 0
             while left > 0 and (data := file.read(min(left, 1 << 20))):
                 count += data.count(b"\n")
@@ -216,7 +222,9 @@ class Lines:
     form: LinesFormat
 
     def runs(self) -> Runs:
-        return self.stamps.cut(self.first, (line for part in self.parts for line in part.lines(self.place, self.form)))
+        return self.stamps.cut(
+            self.first, (line for part in self.parts for line in part.lines(self.place, self.form))
+        )
 
 
 def parts_of(files: Iterable[Found], size: int = PIECE_BYTES) -> list[list[Part]]:
@@ -234,7 +242,9 @@ def parts_of(files: Iterable[Found], size: int = PIECE_BYTES) -> list[list[Part]
     return [group for group in groups if group]
 
 
-def numbers_in_pieces(stamps: Stamps, count: int | None, function: Callable[[int], Any] | None, size: int = PIECE_RECORDS) -> list[Numbers]:
+def numbers_in_pieces(
+    stamps: Stamps, count: int | None, function: Callable[[int], Any] | None, size: int = PIECE_RECORDS
+) -> list[Numbers]:
     """A generator's numbers. Raises UserError if there is no end to them."""
     if count is None:
         raise UserError("a generator without `count` has no end: give it one, or use the streaming runner")

@@ -1,8 +1,10 @@
-"""Places with files: what is there, and its bytes. A folder here, S3 in files/s3.py; formats and readers know neither.
+"""Places with files: what is there, and its bytes. A folder here, S3 in files/s3.py; formats and readers know
+neither.
 
-Keeps: bytes that are read from a `Found` are those of the version that was listed; a file that changes or goes meanwhile is an error
-that names it, before a record that was cut in two is given. (`growing=True` is for logs: what lies behind the listed end may be read.)
-Does not: know what is in a file (formats.py), or when to look (listed.py, followed.py, arriving.py).
+Keeps: bytes that are read from a `Found` are those of the version that was listed; a file that changes or
+goes meanwhile is an error that names it, before a record that was cut in two is given. (`growing=True` is for
+logs: what lies behind the listed end may be read.) Does not: know what is in a file (formats.py), or when to
+look (listed.py, followed.py, arriving.py).
 """
 
 import errno
@@ -17,7 +19,10 @@ from typing import IO, Final, Protocol
 from flamestream.model.errors import Corrupt
 
 SKIPPED_AT_ONCE: Final = 1 << 20
-CHANGED: Final = "Restore it; a file must not change once it is there (`follow: true` reads what a folder's lines files grow by)"
+CHANGED: Final = (
+    "Restore it; a file must not change once it is there (`follow: true` reads what a folder's lines files "
+    "grow by)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +47,15 @@ class Files(Protocol):
     """A file appears whole and never grows."""
 
     def listing(self, settled_only: bool) -> list[Found]:
-        """All files in their order. `settled_only` leaves out names that begin with '.' or end with '.tmp'."""
+        """All files in their order. `settled_only` leaves out names that begin with '.' or end with
+        '.tmp'."""
 
     def expect(self, files: Sequence[Found]) -> None:
         """Announce files that will be opened in this order, so that what is far away may be fetched ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
-        """Its bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is not what was listed."""
+        """Its bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is not
+        what was listed."""
 
     def open_seekable(self, file: Found) -> IO[bytes]:
         """The file's bytes for reading here and there. Raises as `open`."""
@@ -60,7 +67,8 @@ def is_gzip(file: Found) -> bool:
 
 @contextmanager
 def opened(files: Files, file: Found, position: int = 0, *, growing: bool = False) -> Iterator[IO[bytes]]:
-    """Its content from byte `position` on: unpacked if its name ends with .gz, and then the position is one of the unpacked bytes."""
+    """Its content from byte `position` on: unpacked if its name ends with .gz, and then the position is one
+    of the unpacked bytes."""
     if not is_gzip(file):
         with files.open(file, position, growing=growing) as plain:
             yield plain
@@ -97,9 +105,14 @@ class CheckedFile(io.FileIO):
         try:
             now = version_of(os.stat(file.path))
         except FileNotFoundError:
-            raise Corrupt(f"{file.path}: it is gone since it was listed, so its records are lost. {CHANGED}") from None
+            raise Corrupt(
+                f"{file.path}: it is gone since it was listed, so its records are lost. {CHANGED}"
+            ) from None
         if now != file.version:
-            raise Corrupt(f"{file.path}: it has changed since it was listed (size {file.size}, now {now.split()[0]}). {CHANGED}")
+            raise Corrupt(
+                f"{file.path}: it has changed since it was listed (size {file.size}, now {now.split()[0]}). "
+                f"{CHANGED}"
+            )
 
 
 def open_plain(file: Found) -> IO[bytes]:
@@ -119,7 +132,9 @@ def _no_link(file: Found) -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise Corrupt(f"{file.path}: it is a link now, and was a file when it was listed. {CHANGED}") from None
+        raise Corrupt(
+            f"{file.path}: it is a link now, and was a file when it was listed. {CHANGED}"
+        ) from None
 
 
 def version_of(state: os.stat_result) -> str:

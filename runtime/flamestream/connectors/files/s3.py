@@ -1,10 +1,11 @@
 """Files in S3, or in anything that speaks S3: objects below a prefix, in the byte order of their names.
 
-Every read asks for the version that was listed (`If-Match`), so an object that is replaced while it is read is an error and never a
-mixture. A connection that breaks is taken up again at the byte where it broke, a bounded number of times (s3_answers.py). Objects appear
-whole and never grow.
+Every read asks for the version that was listed (`If-Match`), so an object that is replaced while it is read
+is an error and never a mixture. A connection that breaks is taken up again at the byte where it broke, a
+bounded number of times (s3_answers.py). Objects appear whole and never grow.
 
-Keeps: an outage is retryable, a refusal (bucket missing, access denied) is the user's to mend. Does not: write.
+Keeps: an outage is retryable, a refusal (bucket missing, access denied) is the user's to mend. Does not:
+write.
 """
 
 import io
@@ -47,7 +48,8 @@ class S3Place:
         return self._calls
 
     def asked(self, verb: str, name: str, call: Callable[[], T]) -> T:
-        """The result of `call`, tried. A refusal is an error of the manifest or of the rights behind it: UserError."""
+        """The result of `call`, tried. A refusal is an error of the manifest or of the rights behind it:
+        UserError."""
         try:
             return self.calls.tried(verb, name, call)
         except StoreRefused as error:
@@ -101,11 +103,24 @@ class S3Files:
         for place in self._places:
             for name, entry in place.objects():
                 alone = entry["Key"] == place.prefix
-                if alone or (name and not name.endswith("/") and self._pattern.matches(name) and not (settled_only and unsettled(name))):
-                    full = place.front if alone and place.front else f"{place.front}/{name}" if place.front else name
+                if alone or (
+                    name
+                    and not name.endswith("/")
+                    and self._pattern.matches(name)
+                    and not (settled_only and unsettled(name))
+                ):
+                    full = (
+                        place.front
+                        if alone and place.front
+                        else f"{place.front}/{name}"
+                        if place.front
+                        else name
+                    )
                     one = Found(full, place.root + entry["Key"], int(entry["Size"]), str(entry["ETag"]))
                     if found.setdefault(full, one).path != one.path:
-                        raise UserError(f"two objects have the name {full!r}: {one.path} and {found[full].path}")
+                        raise UserError(
+                            f"two objects have the name {full!r}: {one.path} and {found[full].path}"
+                        )
         return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
@@ -138,14 +153,18 @@ class _S3Object(io.RawIOBase):
     def _get(self, first: int, last: int | None) -> Any:
         """The body from byte `first` on. Raises FileNotFoundError or Corrupt."""
         span = f"bytes={first}-{'' if last is None else last}"
-        answer = self._place.calls.call("get_object", accept=MISSING | EXISTS, Key=self._key, Range=span, IfMatch=self._file.version)
+        answer = self._place.calls.call(
+            "get_object", accept=MISSING | EXISTS, Key=self._key, Range=span, IfMatch=self._file.version
+        )
         if answer is not None:
             self._begun = True
             return answer["Body"]
         there = self._place.calls.call("head_object", accept=MISSING, Key=self._key)
         if there is None and not self._begun:
             raise FileNotFoundError(f"{self._file.path} is gone since it was listed")
-        what = "gone" if there is None else f"another now (size {self._file.size}, now {there['ContentLength']})"
+        what = (
+            "gone" if there is None else f"another now (size {self._file.size}, now {there['ContentLength']})"
+        )
         raise Corrupt(f"{self._file.path}: it was listed, and at byte {first} it is {what}. {CHANGED}")
 
 

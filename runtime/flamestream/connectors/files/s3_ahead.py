@@ -1,7 +1,9 @@
-"""Small objects fetched before they are asked for, so that many of them are not bound by the latency of a request each.
+"""Small objects fetched before they are asked for, so that many of them are not bound by the latency of a
+request each.
 
-Whoever reads says in which order (`Files.expect`); while one object is read the next ones come, at most `OBJECTS` and `BYTES` at once. Big
-objects are streamed as before. A request that fails here is made again when its object is opened, and says there what is wrong.
+Whoever reads says in which order (`Files.expect`); while one object is read the next ones come, at most
+`OBJECTS` and `BYTES` at once. Big objects are streamed as before. A request that fails here is made again
+when its object is opened, and says there what is wrong.
 
 Keeps: what is given is the listed version, whole. Does not: retry, or fetch what nobody said would be read.
 """

@@ -1,5 +1,5 @@
-"""The files source of a manifest: where (`path`: a folder or s3://...), what is in it (`format`), and how it is found (listing, a list of
-names, or followed). The three are independent.
+"""The files source of a manifest: where (`path`: a folder or s3://...), what is in it (`format`), and how it
+is found (listing, a list of names, or followed). The three are independent.
 
 Keeps: a setting that means nothing with the others is an error. Does not: open anything.
 """
@@ -82,13 +82,17 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
     def traits(self, where: str) -> SourceTraits:
         if self.follow:
             return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
-        return SourceTraits(timed=True, run_length=MAX_RUN_LENGTH if self.by_line else 1, replayable=True, bounded=True)
+        return SourceTraits(
+            timed=True, run_length=MAX_RUN_LENGTH if self.by_line else 1, replayable=True, bounded=True
+        )
 
     def check_application(self, where: str) -> None:
         row_class(self.type, f"{where}.files.type")
 
     def producer(self, context: SourceContext) -> Producer:
-        return ReadingProducer(reader(self, context.name, context.where), context.front, context.post, context.reactor)
+        return ReadingProducer(
+            reader(self, context.name, context.where), context.front, context.post, context.reactor
+        )
 
     def gives(self) -> Gives:
         if self.format == "text":
@@ -100,7 +104,9 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
             return None
         for path in self.paths or [self.path or ""]:
             if not Path(path).exists():
-                message = f"{path}: there is no such file or folder on this machine; create it, or correct the path"
+                message = (
+                    f"{path}: there is no such file or folder on this machine; create it, or correct the path"
+                )
                 raise ManifestError(f"{where}.files.{'path' if self.path else 'paths'}: {message}")
         try:
             place_of(self, where).listing(settled_only=True)
@@ -120,7 +126,10 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
         every = self.paths or [self.path or ""]
         for path in every:
             if "://" in path and not path.startswith(S3):
-                raise ValueError(f"`path`: {path!r} has an unknown scheme; write a folder or s3://bucket/prefix?endpoint=...")
+                raise ValueError(
+                    f"`path`: {path!r} has an unknown scheme; write a folder or "
+                    "s3://bucket/prefix?endpoint=..."
+                )
             if path.startswith(S3) != self.in_s3:
                 raise ValueError("`paths`: folders and S3 cannot be mixed in one source; make it two sources")
         Glob(self.pattern)
@@ -131,13 +140,18 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
 
     def _check_encoding(self) -> None:
         if self.format == "parquet" and self.encoding != "utf-8":
-            raise ValueError("`encoding` is of text, jsonl and csv: Parquet says itself how its text is encoded")
+            raise ValueError(
+                "`encoding` is of text, jsonl and csv: Parquet says itself how its text is encoded"
+            )
         try:
             newline = "\n".encode(self.encoding)
         except LookupError:
             raise ValueError(f"`encoding`: Python has no text encoding {self.encoding!r}") from None
         if self.by_line and newline != b"\n":
-            raise ValueError(f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; use records: files")
+            raise ValueError(
+                f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; use records: "
+                "files"
+            )
 
     def _check_format(self) -> None:
         if self.records is not None and self.format != "text":
@@ -162,7 +176,11 @@ def reader(spec: FilesSpec, name: str, where: str) -> Reader:
     if not spec.follow:
         return ListedReader(files, form)
     packed = spec.pattern.endswith(".gz")
-    return ArrivingReader(files, form) if files.whole or (form.whole and spec.by_line) or packed else FollowedReader(files, form)
+    return (
+        ArrivingReader(files, form)
+        if files.whole or (form.whole and spec.by_line) or packed
+        else FollowedReader(files, form)
+    )
 
 
 def place_of(spec: FilesSpec, where: str) -> Files:
@@ -173,7 +191,10 @@ def place_of(spec: FilesSpec, where: str) -> Files:
 
         setting = f"{where}.files.{'paths' if spec.paths else 'path'}"
         fronts = {path: "/".join(filter(None, parsed_s3(path, setting)[:2])) for path in spec.paths}
-        files = S3Files([S3Place(path, fronts.get(path, ""), setting) for path in spec.paths or [spec.path or ""]], spec.pattern)
+        files = S3Files(
+            [S3Place(path, fronts.get(path, ""), setting) for path in spec.paths or [spec.path or ""]],
+            spec.pattern,
+        )
     else:
         files = LocalFiles(places(spec.path, spec.paths), spec.pattern, follow_links=spec.follow_links)
     return NamedFiles(files, spec.manifest) if spec.manifest is not None else files
@@ -188,9 +209,13 @@ def format_of(spec: FilesSpec, name: str, where: str) -> Format:
             return Lines(name, JsonRows(spec.encoding, _rows(spec, where)))
         case "csv":
             rows = _rows(spec, where)
-            return Lines(name, CsvRows(rows, spec.encoding, spec.delimiter, spec.multiline, spec.header, spec.columns))
+            return Lines(
+                name, CsvRows(rows, spec.encoding, spec.delimiter, spec.multiline, spec.header, spec.columns)
+            )
         case "parquet":
-            return ParquetRows(name, Tuples(name, spec.columns) if spec.tuples else Mapped(_rows(spec, where)), spec.columns)
+            return ParquetRows(
+                name, Tuples(name, spec.columns) if spec.tuples else Mapped(_rows(spec, where)), spec.columns
+            )
 
 
 def _rows(spec: FilesSpec, where: str) -> Rows:

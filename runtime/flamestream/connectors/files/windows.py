@@ -1,13 +1,14 @@
 """Windows: a timed source cut by global time, for batches that follow each other.
 
-    planner = windows_of(...)      where each source stands at a cut; what there is up to a later one; the next cut
+    planner = windows_of(...)      where each source stands at a cut; what there is up to a later one; the
+                                   next cut
 
-A cut is a global time, the same for all sources: so the items of earlier batches come before those of later ones, whichever source they
-are from. Where a source stands is a number of records and, for
-files, which one of which file: a planner that starts anew goes on from there.
+A cut is a global time, the same for all sources: so the items of earlier batches come before those of later
+ones, whichever source they are from. Where a source stands is a number of records and, for files, which one
+of which file: a planner that starts anew goes on from there.
 
-Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take journalled sources: their times are not
-known before they are stamped.
+Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take journalled
+sources: their times are not known before they are stamped.
 """
 
 import time
@@ -72,12 +73,15 @@ class NumberWindow:
     def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
         end = runs * self.stamps.run_length
         end = end if self.count is None else min(end, self.count)
-        return Numbers(self.stamps, position[0], max(position[0], end), self.function), (max(position[0], end),)
+        return Numbers(self.stamps, position[0], max(position[0], end), self.function), (
+            max(position[0], end),
+        )
 
 
 @dataclass(slots=True)
 class RecordWindow:
-    """Files of any format. The records of a window are counted by the format's own skipping: a footer for Parquet, else by reading."""
+    """Files of any format. The records of a window are counted by the format's own skipping: a footer for
+    Parquet, else by reading."""
 
     stamps: Stamps
     files: Sequence[Found]
@@ -106,7 +110,12 @@ class RecordWindow:
             if left > 0:
                 number, mark = number + 1, Mark()
         behind = first + sum(stretch.count for stretch in stretches)
-        return Records(self.stamps, first, tuple(stretches), self.reading), (behind, number, mark.offset, mark.position)
+        return Records(self.stamps, first, tuple(stretches), self.reading), (
+            behind,
+            number,
+            mark.offset,
+            mark.position,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,9 @@ class Cut:
 class Planner:
     """All sources of a job."""
 
-    def __init__(self, windows: Mapping[FrontId, Window], most_runs: int, tell_time: Collection[FrontId] = ()) -> None:
+    def __init__(
+        self, windows: Mapping[FrontId, Window], most_runs: int, tell_time: Collection[FrontId] = ()
+    ) -> None:
         """`tell_time`: fronts whose end is a run of its own."""
         self._windows, self._most, self._tell_time = windows, most_runs, tell_time
 
@@ -133,7 +144,11 @@ class Planner:
         totals = [(front, window, window.total()) for front, window in self._windows.items()]
         if any(total is None for _, _, total in totals):
             return None
-        runs = [(window.stamps, total + (front in self._tell_time)) for front, window, total in totals if total is not None]
+        runs = [
+            (window.stamps, total + (front in self._tell_time))
+            for front, window, total in totals
+            if total is not None
+        ]
         return max(_behind(stamps.time(max(count - 1, 0))) for stamps, count in runs)
 
     def next(self, before: Cut) -> Cut:

@@ -1,4 +1,5 @@
-"""The kinds of a manifest that speak HTTP: a port to POST to, a server that is POSTed to, and events for browsers (docs/reference/http.md).
+"""The kinds of a manifest that speak HTTP: a port to POST to, a server that is POSTed to, and events for
+browsers (docs/reference/http.md).
 
 Does not: import h11 or urllib3 before they are used: h11 is an extra, and urllib3 takes a while.
 """
@@ -15,7 +16,8 @@ from flamestream.ports import Consumer, Producer
 
 _BATCH: Final = 100
 _IDEMPOTENT: Final = (
-    "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. Let it keep the contract "
+    "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. "
+    "Let it keep the contract "
     "`fenced` (docs/reference/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
@@ -51,7 +53,9 @@ class HttpSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True
         if not self.path.startswith("/"):
             raise ValueError("`path` begins with /")
         if min(self.remember, self.max_body, self.max_waiting - self.max_body + 1) < 1:
-            raise ValueError("`remember` and `max_body` have to be at least 1, and `max_waiting` at least `max_body`")
+            raise ValueError(
+                "`remember` and `max_body` have to be at least 1, and `max_waiting` at least `max_body`"
+            )
         need("h11", "http")
 
     def traits(self, where: str) -> kit.SourceTraits:
@@ -60,7 +64,11 @@ class HttpSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True
     def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.http.source import HttpProducer
 
-        token = None if self.token_file is None else secret_of(self.token_file, f"{context.where}.http.token_file")
+        token = (
+            None
+            if self.token_file is None
+            else secret_of(self.token_file, f"{context.where}.http.token_file")
+        )
         return HttpProducer(self, token, context)
 
 
@@ -85,17 +93,25 @@ class HttpSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw
         if min(self.timeout_ms, self.batch) < 1:
             raise ValueError("`timeout_ms` and `batch` have to be at least 1")
         if self.contract == "fenced" and self.batch != _BATCH:
-            raise ValueError("`batch` is of `contract: idempotent`: under `fenced` a request is a delivery, whole")
+            raise ValueError(
+                "`batch` is of `contract: idempotent`: under `fenced` a request is a delivery, whole"
+            )
 
     def traits(self, where: str) -> kit.SinkTraits:
-        return kit.SinkTraits(False, f"{where}: {_IDEMPOTENT}") if self.contract == "idempotent" else kit.SinkTraits(True)
+        return (
+            kit.SinkTraits(False, f"{where}: {_IDEMPOTENT}")
+            if self.contract == "idempotent"
+            else kit.SinkTraits(True)
+        )
 
     def consumer(self, context: kit.SinkContext) -> Consumer:
         from flamestream.connectors.http.sink import HttpPlace, HttpWriting
 
         headers = {}
         if self.token_file is not None:
-            headers["authorization"] = f"Bearer {secret_of(self.token_file, f'{context.where}.http.token_file')}"
+            headers["authorization"] = (
+                f"Bearer {secret_of(self.token_file, f'{context.where}.http.token_file')}"
+            )
         place = HttpPlace(self.url, self.contract, self.timeout_ms / 1000, self.batch, headers)
         writing = HttpWriting(place, context.job, context.name, context.writer)
         return BlockingConsumer(writing, context.name, context.post, context.reactor)
@@ -109,7 +125,8 @@ class EventsSpec(FolderSink, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     url: str = "/events"
     """The path that browsers ask for, on that port."""
     allow_origin: str | None = None
-    """The origin, other than this port's own, whose pages may read the events: e.g. https://example.org or *."""
+    """The origin, other than this port's own, whose pages may read the events: e.g. https://example.org or
+    *."""
     poll_ms: int = 20
     """Milliseconds between two looks of a client's stream for what is new."""
 

@@ -1,17 +1,21 @@
 """A sink for browsers: server-sent events over a files sink, exactly once through Last-Event-ID.
 
     GET /events                     from the first item on; ?from=now: from here on
-    Last-Event-ID: 3.1/w5-0@1234    (a browser's EventSource sends it by itself when it reconnects) from behind that event on
+    Last-Event-ID: 3.1/w5-0@1234    (a browser's EventSource sends it by itself when it reconnects) from
+                                    behind that event on
 
-What was delivered is in the folder of a files sink, fenced and durable, and an event's id is its cursor there (tail.py). So whoever was
-disconnected in the middle, by whatever died, gets exactly what follows the last event it has seen. Every worker listens on the same port
-(SO_REUSEPORT) and sees the whole folder, so a client whose worker died is served by another at once.
+What was delivered is in the folder of a files sink, fenced and durable, and an event's id is its cursor there
+(tail.py). So whoever was disconnected in the middle, by whatever died, gets exactly what follows the last
+event it has seen. Every worker listens on the same port (SO_REUSEPORT) and sees the whole folder, so a client
+whose worker died is served by another at once.
 
-A client that does not read holds up nobody: it is read for again when it has taken what it was sent, and is closed if it takes nothing
-for half a minute. Idle cost is bounded: looking takes at most a twentieth of one core.
+A client that does not read holds up nobody: it is read for again when it has taken what it was sent, and is
+closed if it takes nothing for half a minute. Idle cost is bounded: looking takes at most a twentieth of one
+core.
 
-Keeps: per slot, items in their order; nothing twice, nothing left out, for a client that keeps the last id. Does not: TLS or
-logins (put a proxy before it); forget (the folder grows); work across machines without a shared folder.
+Keeps: per slot, items in their order; nothing twice, nothing left out, for a client that keeps the last id.
+Does not: TLS or logins (put a proxy before it); forget (the folder grows); work across machines without a
+shared folder.
 """
 
 import time
@@ -39,7 +43,11 @@ BYTES_A_TURN: Final = 256 << 10
 LOOK_SHARE: Final = 20
 BEAT_SECONDS: Final = 5.0
 """Between comments to a client that gets nothing else, so that dead ones are noticed."""
-_HEADERS: Final = [("content-type", "text/event-stream"), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
+_HEADERS: Final = [
+    ("content-type", "text/event-stream"),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),
+]
 Look = tuple[bytes, float]
 """Text for a client, and the seconds that it took to find it."""
 _json: Final = msgspec.json.Encoder().encode
@@ -97,14 +105,15 @@ class EventsConsumer:
             from_now = not last and query.get("from") == ["now"]
             self._clients.add(_Client(self, Tail(self._root, cursor), exchange, from_now))
 
-    # --- for clients ----------------------------------------------------------------------------------------------------------------
+    # --- for clients ----------------------------------------------------------------------------------------
 
     def background(self, call: Callable[[], Look], done: Callable[[Look | Exception], None]) -> None:
         """Run a blocking call in this sink's thread."""
         self._thread.background(call, done)
 
     def tail_of_now(self) -> Tail:
-        """Behind everything that is there. In the thread; each call looks at what is new since the last one, whoever it was for."""
+        """Behind everything that is there. In the thread; each call looks at what is new since the last one,
+        whoever it was for."""
         Tail(self._root, self._end).to_the_end()
         return Tail(self._root, self._end.copy())
 
@@ -161,7 +170,8 @@ class _Client:
             self._exchange.send(b"event: problem\ndata: " + _json(str(result)) + b"\n\n")
             self.end()
             return
-        if isinstance(result, Exception):  # of a cursor that the client made up, for all we know: not worth more than its connection
+        # of a cursor that the client made up, for all we know: not worth more than its connection
+        if isinstance(result, Exception):
             self._exchange.failed(result)
             return
         data, cost = result
@@ -188,4 +198,6 @@ class _Client:
 
 def text_of(given: Sequence[Given]) -> bytes:
     """The events of a stream."""
-    return b"".join(b"id: %b\ndata: %b\n\n" % (item.cursor.encode(), _json(plain(item.payload))) for item in given)
+    return b"".join(
+        b"id: %b\ndata: %b\n\n" % (item.cursor.encode(), _json(plain(item.payload))) for item in given
+    )

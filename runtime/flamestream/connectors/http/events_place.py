@@ -42,14 +42,18 @@ class EventsPlace:
         """The events that a client is given now, each time it comes."""
         given = list(self._given(""))
         findings = Findings(f"events of {self.root}")
-        findings.unknown.append("what clients received: they alone know; this is what one is given that comes, or comes back")
+        findings.unknown.append(
+            "what clients received: they alone know; this is what one is given that comes, or comes back"
+        )
         for number in range(0, len(given), max(1, len(given) // RETURNS)):
             self._come_back(findings, given[number].id, given[number + 1 :])
         return GivenEvents(findings, given)
 
     def _come_back(self, findings: Findings, last: str, wanted: Sequence[Event]) -> None:
         again = list(self._given(last))
-        differs = next((number for number, event in enumerate(wanted) if again[number : number + 1] != [event]), None)
+        differs = next(
+            (number for number, event in enumerate(wanted) if again[number : number + 1] != [event]), None
+        )
         if differs is not None:
             told = short(wanted[differs])
             findings.add("lost", f"a client that comes back with {last} is not given {told} in its turn")
@@ -75,9 +79,15 @@ class GivenEvents:
 
 
 def received(findings: Findings, wanted: Sequence[Wanted], events: Iterable[Event]) -> Findings:
-    """The difference between a client's events and the reference's: each event once, those of a slot in their order."""
-    lines = [Line(item.slot, form(plain(item.payload, HEX)), f"event {short(item.payload)}", item.due) for item in wanted]
-    return in_order(findings, lines, ((_form(event), f"event {event.id} with {short(event.data)}") for event in events))
+    """The difference between a client's events and the reference's: each event once, those of a slot in their
+    order."""
+    lines = [
+        Line(item.slot, form(plain(item.payload, HEX)), f"event {short(item.payload)}", item.due)
+        for item in wanted
+    ]
+    return in_order(
+        findings, lines, ((_form(event), f"event {event.id} with {short(event.data)}") for event in events)
+    )
 
 
 def parsed(text: str) -> Iterator[Event]:

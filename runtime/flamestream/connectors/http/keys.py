@@ -1,17 +1,20 @@
-"""Which requests have entered, by their idempotency keys: a small log beside the journal, so that a client's retry is not counted twice.
+"""Which requests have entered, by their idempotency keys: a small log beside the journal, so that a client's
+retry is not counted twice.
 
-A request gets its offsets and is noted here, durably, before its records enter. Whether they entered the journal decides: after a
-recovery the front says from which offset it goes on, and what is noted from there on never happened.
+A request gets its offsets and is noted here, durably, before its records enter. Whether they entered the
+journal decides: after a recovery the front says from which offset it goes on, and what is noted from there on
+never happened.
 
-    0000000003-0000000001-000000.keys       {"start": 1200}                                     offsets from 1200 on are noted here
+    0000000003-0000000001-000000.keys       {"start": 1200}                                     offsets from
+    1200 on are noted here
                                             [1200, 2, "order-17", "0a1b..."]                    first offset, records, key, body's hash
 
-A file's lines count up to the start of the next file (by attempt, layout, part): so what a zombie adds to its own file counts for
-nothing, and after a failed write the next part begins. A line without its end is torn and counts for nothing. A part holds `remember` keys;
-the two newest parts are kept.
+A file's lines count up to the start of the next file (by attempt, layout, part): so what a zombie adds to its
+own file counts for nothing, and after a failed write the next part begins. A line without its end is torn and
+counts for nothing. A part holds `remember` keys; the two newest parts are kept.
 
 Keeps: the last `remember` keys, at least. Does not: fence (the journal does), or know records.
-"""
+"""  # noqa: E501
 
 import os
 from collections.abc import Sequence
@@ -65,7 +68,8 @@ class KeyLog:
         self._fd = -1
 
     def open(self, fence: Fence, following: int) -> list[Note]:
-        """The notes of what entered before offset `following`, oldest first. Later ones are of `fence`. Raises Corrupt, OSError."""
+        """The notes of what entered before offset `following`, oldest first. Later ones are of `fence`.
+        Raises Corrupt, OSError."""
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True)
         mine = f"{fence.attempt:010}-{fence.layout:010}"
@@ -79,7 +83,8 @@ class KeyLog:
             limit = limit_of_older
         notes = [found[first] for first in sorted(found)][-self._remember :]
         self._fence, self._part = mine, 0
-        self._begin(following)  # older files still count below that, so a crash before their end loses nothing
+        # older files still count below that, so a crash before their end loses nothing
+        self._begin(following)
         self._write(notes)
         self._next_part(following)
         for file in files:
@@ -142,7 +147,10 @@ def _read(path: Path) -> _File | None:
     try:
         file = _File(path, _head(lines[0]).start, [_note(line) for line in lines[1:]])
     except msgspec.DecodeError as error:
-        raise Corrupt(f"{path} is damaged ({error}): restore it, or delete it and accept that a retry may be counted twice") from None
+        raise Corrupt(
+            f"{path} is damaged ({error}): restore it, or delete it and accept that a retry may be counted "
+            "twice"
+        ) from None
     if any(later.first < note.first for note, later in pairwise(file.notes)):
         raise Corrupt(f"{path} is damaged: its offsets go back")
     return file

@@ -1,19 +1,22 @@
-"""A sink that POSTs to a server of the user's. What it can promise depends on what the server does, so the manifest says which it is:
+"""A sink that POSTs to a server of the user's. What it can promise depends on what the server does, so the
+manifest says which it is:
 
-| `contract`   | the server keeps                  | guarantee     | why                                                        |
+| `contract`   | the server keeps                  | guarantee     | why |
 |--------------|-----------------------------------|---------------|------------------------------------------------------------|
-| `fenced`     | each slot's fence and last bundle | exactly-once  | it refuses an older attempt, and says what it has          |
-| `idempotent` | the ids of items it has taken     | at-least-once | a repeated item has the same id and bytes, so the server   |
-|              |                                   |               | can drop it; but nobody keeps out a replaced worker        |
+| `fenced`     | each slot's fence and last bundle | exactly-once  | it refuses an older attempt, and says what it has |
+| `idempotent` | the ids of items it has taken     | at-least-once | a repeated item has the same id and bytes, so the server |
+|              |                                   |               | can drop it; but nobody keeps out a replaced worker |
 
-`fenced` begins with a question that only such a server answers (docs/reference/http.md), so a server that is none is found out before
-the first item. An id is made of job, sink and the item's place in the total order, which is the same whenever it is computed again.
+`fenced` begins with a question that only such a server answers (docs/reference/http.md), so a server that is
+none is found out before the first item. An id is made of job, sink and the item's place in the total order,
+which is the same whenever it is computed again.
 
-Answers: 2xx taken, 409 a newer attempt has the slot, other 4xx the job ends and says so; everything else (5xx, 408, 425, 429, no answer) is
-tried again, with the same bytes, until it is taken.
+Answers: 2xx taken, 409 a newer attempt has the slot, other 4xx the job ends and says so; everything else
+(5xx, 408, 425, 429, no answer) is tried again, with the same bytes, until it is taken.
 
-Keeps: one call in flight; what is acknowledged was answered with 2xx. Does not: follow redirects, or know logins other than a token.
-"""
+Keeps: one call in flight; what is acknowledged was answered with 2xx. Does not: follow redirects, or know
+logins other than a token.
+"""  # noqa: E501
 
 import base64
 from collections.abc import Sequence
@@ -72,7 +75,9 @@ class HttpWriting:
         self._place, self._job, self._sink, self._writer = place, job, sink, writer
         self._fenced = place.contract == "fenced"
         self._pool = urllib3.PoolManager(
-            maxsize=1, retries=False, timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=place.timeout_seconds)
+            maxsize=1,
+            retries=False,
+            timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=place.timeout_seconds),
         )
         self._fence: Fence = NO_FENCE
         self._ledger = Ledger()
@@ -85,16 +90,23 @@ class HttpWriting:
         if not self._fenced:
             self._ledger = Ledger()
             return {}
-        question = {"flamestream": PROTOCOL, "open": {**self._who(), "writer": self._writer, "slots": list(action.slots)}}
+        question = {
+            "flamestream": PROTOCOL,
+            "open": {**self._who(), "writer": self._writer, "slots": list(action.slots)},
+        }
         body = self._post(_json(question))
         try:
             opened = from_json(body, _Opened)
             last = {bundle.slot: _last_bundle(bundle) for bundle in opened.last}
         except ValueError as error:
             what = (
-                f"{self._place.url} does not keep the contract `fenced`: it answered {body[:200]!r} to the question what it has ({error})"
+                f"{self._place.url} does not keep the contract `fenced`: it answered {body[:200]!r} to the "
+                f"question what it has ({error})"
             )
-            raise UserError(f"{what}; see docs/reference/http.md, or choose `contract: idempotent` with guarantee: at-least-once") from None
+            raise UserError(
+                f"{what}; see docs/reference/http.md, or choose `contract: idempotent` with guarantee: "
+                "at-least-once"
+            ) from None
         self._ledger = Ledger(last)
         return last
 
@@ -109,16 +121,24 @@ class HttpWriting:
     def close(self) -> None:
         self._pool.clear()
 
-    # --- the two contracts ----------------------------------------------------------------------------------------------------------
+    # --- the two contracts ----------------------------------------------------------------------------------
 
     def _deliver_fenced(self, action: Deliver) -> None:
         fresh = self._ledger.check(action.bundles)
         if fresh:
-            self._post(_json({"flamestream": PROTOCOL, "deliver": {**self._who(), "bundles": [self._bundle(bundle) for bundle in fresh]}}))
+            self._post(
+                _json(
+                    {
+                        "flamestream": PROTOCOL,
+                        "deliver": {**self._who(), "bundles": [self._bundle(bundle) for bundle in fresh]},
+                    }
+                )
+            )
             self._ledger.take(fresh)
 
     def _deliver_items(self, action: Deliver) -> None:
-        """Items that were answered before a failure are not sent again by this worker; another one may do so, with the same ids."""
+        """Items that were answered before a failure are not sent again by this worker; another one may do so,
+        with the same ids."""
         if action.number != self._number:
             self._number, self._taken = action.number, 0
         items = self._items(action.bundles)
@@ -145,9 +165,14 @@ class HttpWriting:
         }
 
     def _who(self) -> dict[str, Any]:
-        return {"job": self._job, "sink": self._sink, "attempt": self._fence.attempt, "layout": self._fence.layout}
+        return {
+            "job": self._job,
+            "sink": self._sink,
+            "attempt": self._fence.attempt,
+            "layout": self._fence.layout,
+        }
 
-    # --- one request ----------------------------------------------------------------------------------------------------------------
+    # --- one request ----------------------------------------------------------------------------------------
 
     def _post(self, body: bytes, more: dict[str, str] | None = None) -> bytes:
         headers = {"content-type": "application/json", **self._place.headers, **(more or {})}

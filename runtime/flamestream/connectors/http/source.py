@@ -1,17 +1,19 @@
-"""A source that clients POST to: the answer comes when the record is in the journal, and a retry is not counted twice.
+"""A source that clients POST to: the answer comes when the record is in the journal, and a retry is not
+counted twice.
 
-    POST / HTTP/1.1                     200 {"first": 1200, "count": 2, "repeated": false}      durable: it will be processed exactly once
-    Idempotency-Key: order-17           422 this key came with another body
+    POST / HTTP/1.1                     200 {"first": 1200, "count": 2, "repeated": false}      durable: it
+    will be processed exactly once Idempotency-Key: order-17           422 this key came with another body
                                         503 Retry-After: 1: no room, or no front here now: send it again
 
-A request is one run: its records enter together or not at all. It waits while the front has no credit; when too much waits, new ones
-get 503. A key that is known gets the answer of the first time, at once if that is durable, else with it (http/keys.py).
+A request is one run: its records enter together or not at all. It waits while the front has no credit; when
+too much waits, new ones get 503. A key that is known gets the answer of the first time, at once if that is
+durable, else with it (http/keys.py).
 
-The front's worker listens. When the front moves, its next worker takes the port over as soon as it is free; clients see a refused
-connection or a 503 and try again with the same key.
+The front's worker listens. When the front moves, its next worker takes the port over as soon as it is free;
+clients see a refused connection or a 503 and try again with the same key.
 
-Keeps: offsets without gap; a key's records enter once, for the last `remember` keys. Does not: TLS (put a proxy before it); replay
-(payloads are in the journal).
+Keeps: offsets without gap; a key's records enter once, for the last `remember` keys. Does not: TLS (put a
+proxy before it); replay (payloads are in the journal).
 """
 
 import hashlib
@@ -62,9 +64,15 @@ class HttpProducer(CreditProducer):
     def __init__(self, spec: HttpSourceSpec, token: str | None, context: SourceContext) -> None:
         super().__init__(context.front, context.post, context.reactor)
         reactor, self._source = context.reactor, context.name
-        self._path, self._as_bytes, self._by_line = spec.path, spec.payload == "bytes", spec.records == "lines"
+        self._path, self._as_bytes, self._by_line = (
+            spec.path,
+            spec.payload == "bytes",
+            spec.records == "lines",
+        )
         self._remember, self._most_waiting_bytes = spec.remember, spec.max_waiting
-        self._server = HttpServer(reactor, address_of(spec.listen), self._asked, body=spec.max_body, token=token)
+        self._server = HttpServer(
+            reactor, address_of(spec.listen), self._asked, body=spec.max_body, token=token
+        )
         self._thread = Threads(1, reactor.soon)
         self._calls = Queue(self._thread, reactor)
         self._keys = KeyLog(Path(spec.keys), spec.remember, spec.fsync)
@@ -88,7 +96,9 @@ class HttpProducer(CreditProducer):
         return self._server.problem or self._calls.problem
 
     def read(self, action: ReadRun) -> None:
-        raise Bug(f"source {self._source} cannot be read again; the journal has the payloads of {action.entry}")
+        raise Bug(
+            f"source {self._source} cannot be read again; the journal has the payloads of {action.entry}"
+        )
 
     def follow(self, action: Follow) -> None:
         if not self._adopt(action.fence):
@@ -133,10 +143,13 @@ class HttpProducer(CreditProducer):
         elif isinstance(notes, Exception):
             raise notes
         else:
-            self._known = {note.key: _Posted(note.key, note.digest, (), 0, note.first, note.count, durable=True) for note in notes}
+            self._known = {
+                note.key: _Posted(note.key, note.digest, (), 0, note.first, note.count, durable=True)
+                for note in notes
+            }
             self._following = True
 
-    # --- requests -------------------------------------------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------------------
 
     def _asked(self, request: Request, exchange: Exchange) -> None:
         if request.path != self._path:
@@ -145,7 +158,11 @@ class HttpProducer(CreditProducer):
             exchange.answer(405, {"error": "only POST"}, [("allow", "POST")])
         elif not 0 < len(key := request.headers.get("idempotency-key", "")) <= MOST_KEY:
             exchange.answer(
-                400, {"error": f"send a header Idempotency-Key of 1 to {MOST_KEY} bytes: the same for a retry, another for each request"}
+                400,
+                {
+                    "error": f"send a header Idempotency-Key of 1 to {MOST_KEY} bytes: the same for a retry, "
+                    "another for each request"
+                },
             )
         elif not self._following:
             _again(exchange, "the source is not being read now")
@@ -171,7 +188,10 @@ class HttpProducer(CreditProducer):
             exchange.answer(400, {"error": f"byte {error.start} of the body is not UTF-8"})
             return
         if not 0 < len(records) <= MOST_RECORDS:
-            exchange.answer(400 if not records else 413, {"error": f"a request has 1 to {MOST_RECORDS} records, not {len(records)}"})
+            exchange.answer(
+                400 if not records else 413,
+                {"error": f"a request has 1 to {MOST_RECORDS} records, not {len(records)}"},
+            )
             return
         if (
             len(self._arrived) + len(self._noting) + len(self._noted) >= MOST_WAITING
@@ -179,7 +199,9 @@ class HttpProducer(CreditProducer):
         ):
             _again(exchange, "the job is behind: too much waits to enter")
             return
-        posted = _Posted(key, digest, records, len(body), self._next, len(records), waiting=[(exchange, True)])
+        posted = _Posted(
+            key, digest, records, len(body), self._next, len(records), waiting=[(exchange, True)]
+        )
         self._next += len(records)
         self._waiting_bytes += len(body)
         self._known[key] = posted
@@ -195,7 +217,7 @@ class HttpProducer(CreditProducer):
             parts.pop()
         return list(parts) if self._as_bytes else [part.decode() for part in parts]
 
-    # --- noting and giving ----------------------------------------------------------------------------------------------------------
+    # --- noting and giving ----------------------------------------------------------------------------------
 
     def _note(self) -> None:
         """Write all that have arrived meanwhile, at once."""
@@ -205,7 +227,9 @@ class HttpProducer(CreditProducer):
         self._noting = batch
         self._arrived.clear()
         notes = [Note(posted.first, posted.count, posted.key, posted.digest) for posted in batch]
-        self._calls.run(lambda: self._keys.append(notes), lambda result: self._was_noted(fence, batch, result))
+        self._calls.run(
+            lambda: self._keys.append(notes), lambda result: self._was_noted(fence, batch, result)
+        )
 
     def _was_noted(self, fence: Fence, batch: Sequence[_Posted], result: object) -> None:
         if isinstance(result, Exception):

@@ -1,11 +1,15 @@
-"""Avro values: with one schema from a file, or framed with the id of a schema in a registry (Confluent's format).
+"""Avro values: with one schema from a file, or framed with the id of a schema in a registry (Confluent's
+format).
 
-Framed: a zero byte, the schema's id in four bytes, the datum. A schema is asked for once and never changes under its id. A sink writes with
-the one schema of its file; if it also names a registry, the schema must be registered under `subject` and its id is looked up.
+Framed: a zero byte, the schema's id in four bytes, the datum. A schema is asked for once and never changes
+under its id. A sink writes with the one schema of its file; if it also names a registry, the schema must be
+registered under `subject` and its id is looked up.
 
-Logical types are read as what they are stored as (a date is an int), so that a payload depends on the bytes alone.
+Logical types are read as what they are stored as (a date is an int), so that a payload depends on the bytes
+alone.
 
-Keeps: the same bytes and schema give the same payload. Does not: register schemas, or resolve references between them.
+Keeps: the same bytes and schema give the same payload. Does not: register schemas, or resolve references
+between them.
 """
 
 import base64
@@ -66,7 +70,8 @@ class Avro(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class AvroDecoder:
-    """The way from bytes to payloads. `decode` raises ValueError for bytes that are none, BrokersAway, UserError."""
+    """The way from bytes to payloads. `decode` raises ValueError for bytes that are none, BrokersAway,
+    UserError."""
 
     def __init__(self, spec: Avro) -> None:
         self._plain = None if spec.registry is not None else _file(spec)
@@ -77,12 +82,15 @@ class AvroDecoder:
             return _read(data, self._plain)
         assert self._registry is not None, "one of both is there"
         if len(data) < _HEAD or data[:1] != _MAGIC:
-            raise ValueError("it is not framed with a schema's id: give `schema` instead of `registry` if it has none")
+            raise ValueError(
+                "it is not framed with a schema's id: give `schema` instead of `registry` if it has none"
+            )
         return _read(data[_HEAD:], self._registry.schema(int.from_bytes(data[1:_HEAD], "big")))
 
 
 class AvroEncoder:
-    """The way from payloads to bytes. `encode` raises ValueError for a payload that does not fit, BrokersAway, UserError."""
+    """The way from payloads to bytes. `encode` raises ValueError for a payload that does not fit,
+    BrokersAway, UserError."""
 
     def __init__(self, spec: Avro) -> None:
         if spec.schema is None:
@@ -121,29 +129,47 @@ class Registry:
         if found is None:
             answer = self._ask(f"/schemas/ids/{number}", None, _Registered)
             if answer.references:
-                raise UserError(f"{self._url}: schema {number} refers to others, which is not supported: register it in one piece")
-            found = self._known[number] = _parsed(_from_text(answer.schema, f"schema {number} of {self._url}"))
+                raise UserError(
+                    f"{self._url}: schema {number} refers to others, which is not supported: register it in "
+                    "one piece"
+                )
+            found = self._known[number] = _parsed(
+                _from_text(answer.schema, f"schema {number} of {self._url}")
+            )
         return found
 
     def id_of(self, spec: Avro) -> int:
-        """The id under which the schema in the sink's file is registered. Raises BrokersAway, or UserError if it is not."""
+        """The id under which the schema in the sink's file is registered. Raises BrokersAway, or UserError if
+        it is not."""
         if spec.subject is None or spec.schema is None:
-            raise UserError("avro: a sink with a registry needs `subject`, the name under which `schema` is registered")
+            raise UserError(
+                "avro: a sink with a registry needs `subject`, the name under which `schema` is registered"
+            )
         body = json.dumps({"schema": json.dumps(_read_file(spec.schema))}).encode()
         try:
             return self._ask(f"/subjects/{quote(spec.subject, safe='')}", body, _Known).id
         except ValueError as error:
-            raise UserError(f"avro: {spec.schema} is not registered under {spec.subject}: register it ({error})") from None
+            raise UserError(
+                f"avro: {spec.schema} is not registered under {spec.subject}: register it ({error})"
+            ) from None
 
     def _ask(self, path: str, body: bytes | None, kind: type[T]) -> T:
-        """Raises ValueError if there is nothing at `path`. What is no answer (of a proxy before it, say) is asked for again."""
-        request = urllib.request.Request(self._url + path, data=body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
+        """Raises ValueError if there is nothing at `path`. What is no answer (of a proxy before it, say) is
+        asked for again."""
+        request = urllib.request.Request(
+            self._url + path, data=body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        )
         if self._user is not None:
             from os import environ
 
             if self._user not in environ:
-                raise UserError(f"avro: the workers' environment has no variable {self._user} (USER:PASSWORD of the registry)")
-            request.add_header("Authorization", "Basic " + base64.b64encode(environ[self._user].encode()).decode())
+                raise UserError(
+                    f"avro: the workers' environment has no variable {self._user} (USER:PASSWORD of the "
+                    "registry)"
+                )
+            request.add_header(
+                "Authorization", "Basic " + base64.b64encode(environ[self._user].encode()).decode()
+            )
         try:
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
                 return from_json(answer.read(MAX_ANSWER), kind)
@@ -185,7 +211,16 @@ def _parsed(schema: object) -> Schema:
 
     try:
         return checked(parse_schema(_without_logical_types(schema)))
-    except (SchemaParseException, UnknownType, KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+    except (
+        SchemaParseException,
+        UnknownType,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         raise UserError(f"avro: the schema is wrong: {error!r}") from error
 
 
@@ -199,7 +234,17 @@ def _read(data: bytes, schema: Schema) -> Any:
     source = io.BytesIO(data)
     try:
         value = schema.read(source)
-    except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError, RecursionError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        EOFError,
+        StopIteration,
+        OverflowError,
+        MemoryError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"it does not fit the Avro schema: {error!r}") from None
     if source.read(1):
         raise ValueError("it does not fit the Avro schema: bytes are left over")

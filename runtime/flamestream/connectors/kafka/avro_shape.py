@@ -1,8 +1,9 @@
-"""The shape of an Avro schema: whether a type in it holds itself, and whether elements of a list may take no bytes.
+"""The shape of an Avro schema: whether a type in it holds itself, and whether elements of a list may take no
+bytes.
 
-Ten bytes can say "a list of 2**60 nulls"; such a schema is refused. A megabyte can say "a list in a list in a list ...", of a type that
-holds itself; fastavro's native reader calls itself for each, and ends the process at some ten thousand. Such data is read by its Python
-reader, which gives up with an error.
+Ten bytes can say "a list of 2**60 nulls"; such a schema is refused. A megabyte can say "a list in a list in a
+list ...", of a type that holds itself; fastavro's native reader calls itself for each, and ends the process
+at some ten thousand. Such data is read by its Python reader, which gives up with an error.
 
 >>> refers_to_itself({"type": "record", "name": "L", "fields": [{"name": "next", "type": ["null", "L"]}]})
 True
@@ -37,8 +38,8 @@ def checked(parsed: Any) -> Schema:
 
 
 def refers_to_itself(schema: Any) -> bool:
-    """Whether a type in the schema holds itself; the schema is fastavro's, with whole names. Raises UserError if elements of a list in it
-    may take no bytes."""
+    """Whether a type in the schema holds itself; the schema is fastavro's, with whole names. Raises UserError
+    if elements of a list in it may take no bytes."""
     walk = _Walk()
     walk.takes_bytes(schema)
     return walk.refers_to_itself
@@ -66,7 +67,9 @@ class _Walk:
             case "array":
                 if not self.takes_bytes(kind["items"]):
                     what = "elements of an array in the schema take no bytes"
-                    raise UserError(f"avro: {what}, so a few bytes may stand for any number of them: give them a field")
+                    raise UserError(
+                        f"avro: {what}, so a few bytes may stand for any number of them: give them a field"
+                    )
                 return True
             case "map":
                 self.takes_bytes(kind["values"])
@@ -77,7 +80,8 @@ class _Walk:
                 self._known[name] = True
             case "record" | "error":
                 self._open.add(name)
-                fields = [self.takes_bytes(field["type"]) for field in kind["fields"]]  # all of them are looked at
+                # all of them are looked at
+                fields = [self.takes_bytes(field["type"]) for field in kind["fields"]]
                 self._known[name] = any(fields)
                 self._open.discard(name)
             case _:

@@ -21,7 +21,15 @@ from flamestream.model.records import KafkaRecord
 from flamestream.net.kafka.clients import KafkaAccess, require_package, with_absolute_files
 from flamestream.ports import Consumer, Producer
 
-PARTITIONERS: Final = ("consistent_random", "consistent", "murmur2_random", "murmur2", "fnv1a_random", "fnv1a", "random")
+PARTITIONERS: Final = (
+    "consistent_random",
+    "consistent",
+    "murmur2_random",
+    "murmur2",
+    "fnv1a_random",
+    "fnv1a",
+    "random",
+)
 _COMMIT_SECONDS: Final = 0.5
 
 
@@ -37,7 +45,8 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
     key: Format = "text"
     """Only used with `record: full`."""
     record: Literal["value", "full"] = "value"
-    """A record is the value, or an fs.KafkaRecord with topic, partition, offset, time, key, value and headers."""
+    """A record is the value, or an fs.KafkaRecord with topic, partition, offset, time, key, value and
+    headers."""
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     """Whether records of open and aborted transactions are read."""
     readers: int = 1
@@ -55,8 +64,14 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
         if self.key != "text" and self.record != "full":
             raise ValueError("`key` is of `record: full`: with `record: value` no key is read")
         for name, form in (("value", self.value), ("key", self.key)):
-            if isinstance(form, AvroFormat) and form.avro.registry is not None and (form.avro.schema or form.avro.subject):
-                raise ValueError(f"`{name}`: a source takes each schema from the registry: remove `schema` and `subject`")
+            if (
+                isinstance(form, AvroFormat)
+                and form.avro.registry is not None
+                and (form.avro.schema or form.avro.subject)
+            ):
+                raise ValueError(
+                    f"`{name}`: a source takes each schema from the registry: remove `schema` and `subject`"
+                )
 
     def start_offset(self) -> int:
         """EARLIEST, LATEST or milliseconds since 1970. Raises ValueError."""
@@ -65,7 +80,9 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
         try:
             at = datetime.fromisoformat(self.start)
         except ValueError:
-            raise ValueError(f"`start` is earliest, latest or a time like 2026-01-31T12:00:00+00:00, not {self.start!r}") from None
+            raise ValueError(
+                f"`start` is earliest, latest or a time like 2026-01-31T12:00:00+00:00, not {self.start!r}"
+            ) from None
         if at.tzinfo is None:
             raise ValueError(f"`start` needs the offset of its time zone, like {self.start}+00:00")
         return int(at.timestamp() * 1000)
@@ -76,7 +93,9 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
 
     def traits(self, where: str) -> kit.SourceTraits:
         require_package(where)
-        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, fronts=self.readers)
+        return kit.SourceTraits(
+            timed=False, run_length=0, replayable=True, bounded=False, fronts=self.readers
+        )
 
     def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.kafka.source import KafkaReader
@@ -103,7 +122,8 @@ class KafkaSinkSpec(KafkaAccess, kit.SinkSettings, frozen=True, forbid_unknown_f
     key: str | None = None
     """A field of the payload, or a function `module:name` of it."""
     partitioner: str = "murmur2_random"
-    """A partitioner of librdkafka's, `slot`, or a function `module:name` of key, payload and number of partitions."""
+    """A partitioner of librdkafka's, `slot`, or a function `module:name` of key, payload and number of
+    partitions."""
     control: str | None = None
     """The control topic; None: flamestream.JOB.SINK. Created if it is not there."""
     commit_seconds: float = msgspec.field(default=_COMMIT_SECONDS, name="commitSeconds")
@@ -112,11 +132,16 @@ class KafkaSinkSpec(KafkaAccess, kit.SinkSettings, frozen=True, forbid_unknown_f
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.partitioner not in (*PARTITIONERS, "slot") and ":" not in self.partitioner:
-            raise ValueError(f"`partitioner` is one of {', '.join(PARTITIONERS)}, slot, or module:function, not {self.partitioner!r}")
+            raise ValueError(
+                f"`partitioner` is one of {', '.join(PARTITIONERS)}, slot, or module:function, not "
+                f"{self.partitioner!r}"
+            )
         if not 0 < self.commit_seconds <= 10:
             raise ValueError("`commitSeconds` is above 0 and at most 10")
         if self.form == "transactional" and self.commit_seconds != _COMMIT_SECONDS:
-            raise ValueError("`commitSeconds` is of `form: low-latency`: a transactional sink commits with every delivery")
+            raise ValueError(
+                "`commitSeconds` is of `form: low-latency`: a transactional sink commits with every delivery"
+            )
 
     @classmethod
     def placed(cls, settings: dict[str, Any], folder: Path) -> Any:

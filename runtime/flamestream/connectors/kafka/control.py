@@ -1,7 +1,10 @@
-"""The control topic of a Kafka sink: who writes under which fence, and what each writer has delivered. Compacted, two partitions, ours.
+"""The control topic of a Kafka sink: who writes under which fence, and what each writer has delivered.
+Compacted, two partitions, ours.
 
-    partition 0   announcements: "this transactional id writes under this fence", never in a transaction, so that everybody sees them
-    partition 1   states: what a writer's slots have delivered, always in the transaction of the output that they tell of
+    partition 0   announcements: "this transactional id writes under this fence", never in a transaction, so
+                  that everybody sees them
+    partition 1   states: what a writer's slots have delivered, always in the transaction of the output that
+                  they tell of
 
 The order of the announcements is what fencing rests on (kafka/writing.py): one partition has one order.
 
@@ -31,7 +34,8 @@ STATES: Final = 1
 
 
 class Announcement(msgspec.Struct, frozen=True, array_like=True):
-    """`writer`, a transactional id, writes under `fence`. Its open transaction has nothing below `offsets`, if they are given."""
+    """`writer`, a transactional id, writes under `fence`. Its open transaction has nothing below `offsets`,
+    if they are given."""
 
     version: int
     fence: Fence
@@ -40,7 +44,8 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SlotState(msgspec.Struct, frozen=True, array_like=True):
-    """A slot's last bundle. `last` is its last item as `payload.encode_items` gives it; b"" if that is long, or not known."""
+    """A slot's last bundle. `last` is its last item as `payload.encode_items` gives it; b"" if that is long,
+    or not known."""
 
     slot: int
     sequence: int
@@ -50,7 +55,8 @@ class SlotState(msgspec.Struct, frozen=True, array_like=True):
 
 
 class WriterState(msgspec.Struct, frozen=True, array_like=True):
-    """A writer's deliveries up to the moment it was written. What it writes next lies at or above `offsets` of the output's partitions."""
+    """A writer's deliveries up to the moment it was written. What it writes next lies at or above `offsets`
+    of the output's partitions."""
 
     version: int
     fence: Fence
@@ -85,7 +91,8 @@ class ControlTopic:
         self._id = ""
 
     def ensure(self) -> None:
-        """Create it if it is not there. Raises UserError if it cannot be what it must be, Corrupt if it was there before."""
+        """Create it if it is not there. Raises UserError if it cannot be what it must be, Corrupt if it was
+        there before."""
         try:
             found = self._identity.now()
         except NoSuchTopic as error:
@@ -99,7 +106,10 @@ class ControlTopic:
         self._id = found.id
 
     def _create(self) -> None:
-        where = f"{self._where}: creating control topic {self.name!r} (or create it with 2 partitions and {COMPACTED})"
+        where = (
+            f"{self._where}: creating control topic {self.name!r} (or create it with 2 partitions and "
+            f"{COMPACTED})"
+        )
         create(self._clients.admin(), self.name, 2, AS_THE_CLUSTER_HAS, COMPACTED, where)
 
     def look(self) -> None:
@@ -119,20 +129,23 @@ class ControlTopic:
     def _refuse_another(self, found: str, error: Exception | None = None) -> None:
         if self._id and found != self._id:
             raise Corrupt(
-                f"{self.where} was deleted{' and created again' if found else ''} while it was in use: what was delivered is not known any "
+                f"{self.where} was deleted{' and created again' if found else ''} while it was in use: what "
+                "was delivered is not known any "
                 "more; start the job anew, with another store, control topic and output topic"
             ) from error
 
     def refuse_compacted(self, topic: str) -> None:
-        """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as delivered."""
+        """Raises UserError if compaction could remove from `topic` what a low-latency sink counts as
+        delivered."""
         where = f"{self._where}: reading the settings of topic {topic!r}, which a low-latency sink must know"
         if "compact" in settings_of(self._clients.admin(), topic, where)["cleanup.policy"]:
             raise UserError(
-                f"{self._where}: topic {topic!r} is compacted, and compaction removes the records of aborted transactions, which count as "
+                f"{self._where}: topic {topic!r} is compacted, and compaction removes the records of aborted "
+                "transactions, which count as "
                 "delivered in this form. Use form: transactional, or a topic with cleanup.policy=delete"
             )
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     def announce(self, announcement: Announcement) -> None:
         """Durable and seen by every later reader when it returns."""
@@ -146,10 +159,18 @@ class ControlTopic:
 
     def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
         # Without idempotence: a record that is there twice says the same.
-        producer = self._producer = self._producer or self._clients.producer(**{"message.timeout.ms": 10_000, "enable.idempotence": False})
+        producer = self._producer = self._producer or self._clients.producer(
+            **{"message.timeout.ms": 10_000, "enable.idempotence": False}
+        )
         errors: list[Any] = []
         with failure_of(self.where):
-            producer.produce(self.name, value, self._key(writer), partition, on_delivery=lambda error, _: errors.append(error))
+            producer.produce(
+                self.name,
+                value,
+                self._key(writer),
+                partition,
+                on_delivery=lambda error, _: errors.append(error),
+            )
             producer.flush(20)
         if not errors:
             raise BrokersAway(f"{self.where} does not answer")
@@ -157,26 +178,32 @@ class ControlTopic:
             self._producer = None
             raise judged(errors[0], self.where)
 
-    def store(self, producer: "Producer", state: WriterState, told: "Callable[[KafkaError | None, Message], None]") -> None:
+    def store(
+        self, producer: "Producer", state: WriterState, told: "Callable[[KafkaError | None, Message], None]"
+    ) -> None:
         """Into the transaction that `producer` has open. `told` gets the delivery report."""
         producer.produce(self.name, _encode(state), self._key(state.writer), STATES, on_delivery=told)
 
     def _key(self, writer: str) -> bytes:
         return (self._prefix + writer).encode()
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def announcements(self, uncommitted: "Consumer") -> list[Announcement]:
         """The newest of each writer."""
         return self._newest(uncommitted, uncommitted, ANNOUNCEMENTS, _decode_announcement)
 
     def states(self, uncommitted: "Consumer") -> list[WriterState]:
-        """The newest of each writer, of transactions that are committed. Waits until all that are under way are decided."""
+        """The newest of each writer, of transactions that are committed. Waits until all that are under way
+        are decided."""
         self._committed = self._committed or self._clients.reader("read_committed")
         return self._newest(uncommitted, self._committed, STATES, _decode_state)
 
-    def _newest(self, uncommitted: "Consumer", reader: "Consumer", partition: int, decode: Callable[[bytes], Told]) -> list[Told]:
-        """The records of this sink that `reader` sees below the end of now, which only a reader of uncommitted records knows."""
+    def _newest(
+        self, uncommitted: "Consumer", reader: "Consumer", partition: int, decode: Callable[[bytes], Told]
+    ) -> list[Told]:
+        """The records of this sink that `reader` sees below the end of now, which only a reader of
+        uncommitted records knows."""
         low, high = bounds_of(uncommitted, self.name, [partition], self._where)[partition]
         found: dict[bytes, bytes | None] = {}
         for message in read_to(reader, self.name, {partition: low}, {partition: high}, self._where):
@@ -212,10 +239,14 @@ def newest_states(states: Iterable[WriterState]) -> tuple[dict[int, SlotState], 
                 slots[slot.slot] = slot
         for number, metas in state.present.items():
             present.setdefault(number, set()).update(metas)
-    return slots, {slot: above for slot, metas in present.items() if (above := _above(metas, slots.get(slot)))}
+    return slots, {
+        slot: above for slot, metas in present.items() if (above := _above(metas, slots.get(slot)))
+    }
 
 
-def obsolete(announcements: Iterable[Announcement], states: Mapping[str, WriterState], fence: Fence) -> list[str]:
+def obsolete(
+    announcements: Iterable[Announcement], states: Mapping[str, WriterState], fence: Fence
+) -> list[str]:
     """Writers of older fences of which nothing is needed: every slot of theirs has a newer state."""
     newest: dict[int, Fence] = {}
     for state in states.values():
@@ -226,7 +257,11 @@ def obsolete(announcements: Iterable[Announcement], states: Mapping[str, WriterS
         state = states.get(writer)
         return state is not None and any(newest[slot.slot] <= state.fence for slot in state.slots)
 
-    return [announced.writer for announced in announcements if announced.fence < fence and not needed(announced.writer)]
+    return [
+        announced.writer
+        for announced in announcements
+        if announced.fence < fence and not needed(announced.writer)
+    ]
 
 
 def _above(metas: set[bytes], state: SlotState | None) -> set[bytes]:

@@ -15,7 +15,8 @@ Map({'n': (1, 2)})
 >>> encoder_of("text")("word")
 b'word'
 
-Keeps: the same bytes give the same payload and the same payload the same bytes. Does not: say which record it was (the caller does).
+Keeps: the same bytes give the same payload and the same payload the same bytes. Does not: say which record it
+was (the caller does).
 """
 
 from collections.abc import Callable
@@ -62,7 +63,12 @@ def encoder_of(form: Format) -> Encode:
     """The function that writes a payload in this format."""
     if isinstance(form, AvroFormat):
         return AvroEncoder(form.avro).encode
-    encoders: dict[str, Encode] = {"text": _as_text, "bytes": _as_bytes, "json": _to_json, "payload": codec.encode}
+    encoders: dict[str, Encode] = {
+        "text": _as_text,
+        "bytes": _as_bytes,
+        "json": _to_json,
+        "payload": codec.encode,
+    }
     return encoders[form]
 
 
@@ -70,7 +76,9 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: {error.reason}") from None
+        raise ValueError(
+            f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: {error.reason}"
+        ) from None
 
 
 def _json(data: bytes) -> Any:
@@ -90,11 +98,15 @@ def _payload(data: bytes) -> Any:
 
 def _as_text(value: Any) -> bytes:
     if not isinstance(value, str):
-        raise ValueError(f"a {type(value).__name__} is not text: give the sink str payloads, or use value: json")
+        raise ValueError(
+            f"a {type(value).__name__} is not text: give the sink str payloads, or use value: json"
+        )
     return value.encode()
 
 
 def _as_bytes(value: Any) -> bytes:
     if not isinstance(value, bytes):
-        raise ValueError(f"a {type(value).__name__} is not bytes: give the sink bytes payloads, or use value: json")
+        raise ValueError(
+            f"a {type(value).__name__} is not bytes: give the sink bytes payloads, or use value: json"
+        )
     return value

@@ -1,17 +1,21 @@
-"""The records of a Kafka sink: an item's key, value and partition, and the header that says which item of which bundle it is.
+"""The records of a Kafka sink: an item's key, value and partition, and the header that says which item of
+which bundle it is.
 
-The header `flamestream` is a MessagePack array: tag (job and sink), attempt, layout, slot, sequence and size of the bundle, the item's
-meta, and a hash of the bundle. Metas sort in the total order of items, so a consumer of several partitions can restore it.
+The header `flamestream` is a MessagePack array: tag (job and sink), attempt, layout, slot, sequence and size
+of the bundle, the item's meta, and a hash of the bundle. Metas sort in the total order of items, so a
+consumer of several partitions can restore it.
 
 >>> place = Place(tag_of("job", "out"), 1, 1, 7, 3, 2, b"meta", b"hash")
 >>> before, after = Places(place.tag, 1, 1).around(7, 3, 2, b"hash")
 >>> place_in([(HEADER, before + pack(b"meta") + after)]) == place
 True
 
-Where chance would choose the partition, for want of a key, the meta does: a recovery that writes the rest of a delivery writes each item
-where it would have been, so that no partition has the items of a slot out of order.
+Where chance would choose the partition, for want of a key, the meta does: a recovery that writes the rest of
+a delivery writes each item where it would have been, so that no partition has the items of a slot out of
+order.
 
-Keeps: the same item always gives the same key, value and (while the topic has as many) partition. Does not: write (kafka/writing.py).
+Keeps: the same item always gives the same key, value and (while the topic has as many) partition. Does not:
+write (kafka/writing.py).
 """
 
 import hashlib
@@ -103,7 +107,8 @@ class Records:
         self._by_chance = KEYLESS_BY_CHANCE.get(partitioner, ())
 
     def of(self, items: Iterable[tuple[bytes, Any]], slot: int, partitions: int) -> list[Record]:
-        """A record for each item; partition -1: librdkafka's partitioner chooses. Raises UserError for a payload that can be none."""
+        """A record for each item; partition -1: librdkafka's partitioner chooses. Raises UserError for a
+        payload that can be none."""
         made: list[Record] = []
         payload: Any = None
         try:
@@ -116,7 +121,9 @@ class Records:
                 value = None if payload is None else self._value(payload)
                 made.append((meta, key, value, self._partition_of(meta, key, payload, slot, partitions)))
         except (ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-            raise UserError(f"{self._where}: {quoted(f'{payload!r:.200}')} cannot be written: {quoted(str(error))}") from error
+            raise UserError(
+                f"{self._where}: {quoted(f'{payload!r:.200}')} cannot be written: {quoted(str(error))}"
+            ) from error
         return made
 
     def _partition_of(self, meta: bytes, key: bytes | None, payload: Any, slot: int, partitions: int) -> int:
@@ -129,7 +136,10 @@ class Records:
     def _chosen(self, function: Callable[..., Any], key: bytes | None, payload: Any, partitions: int) -> int:
         chosen = function(key, payload, partitions)
         if not isinstance(chosen, int) or not 0 <= chosen < partitions:
-            raise UserError(f"{self._where}: the partitioner gave {chosen!r}: it must give a number from 0 to {partitions - 1}")
+            raise UserError(
+                f"{self._where}: the partitioner gave {chosen!r}: it must give a number from 0 to "
+                f"{partitions - 1}"
+            )
         return chosen
 
 
@@ -139,7 +149,9 @@ def _key_bytes(key: Any) -> bytes:
         case bytes() | str():
             return key if isinstance(key, bytes) else key.encode()
         case bool() | float() | tuple():
-            raise ValueError(f"its key {key!r} is a {type(key).__name__}: a key is text, bytes, a whole number or None")
+            raise ValueError(
+                f"its key {key!r} is a {type(key).__name__}: a key is text, bytes, a whole number or None"
+            )
         case int():
             return b"%d" % key
     raise ValueError(f"its key is a {type(key).__name__}: a key is text, bytes, a whole number or None")
@@ -152,5 +164,6 @@ def _key_of(key: str | None, where: str) -> Callable[[Any], Any] | None:
     if ":" in key:
         return function_of(key, f"{where}.key")
     field = attrgetter(key)
-    # Not isinstance, which costs as much as the JSON (Map is an abstract base's): payloads have the very type.
+    # Not isinstance, which costs as much as the JSON (Map is an abstract base's): payloads have the very
+    # type.
     return lambda payload: payload[key] if type(payload) is Map else field(payload)

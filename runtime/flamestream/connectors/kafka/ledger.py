@@ -1,4 +1,5 @@
-"""What a Kafka sink knows of each slot: its last bundle by hash, and the metas that are in the output above it.
+"""What a Kafka sink knows of each slot: its last bundle by hash, and the metas that are in the output above
+it.
 
 >>> ledger = KafkaLedger({}, {})
 >>> first = Bundle(Slot(7), SequenceNumber(1), b"t", codec.encode_items([(b"t", "item")]))
@@ -8,7 +9,7 @@
 The rule of what may follow is the ledger's (ledger.py); a repeated bundle is compared by its hash.
 
 Keeps: each slot's bundles are taken once, in the order of their numbers. Does not: fence.
-"""
+"""  # noqa: E501
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -35,7 +36,8 @@ class KafkaLedger:
     def __init__(self, states: Mapping[int, SlotState], present: Mapping[int, set[bytes]]) -> None:
         self._states = dict(states)
         self._lasts: dict[int, tuple[bytes, Items]] = {}
-        """The last item of states that lack it, encoded if that is at hand. Most are replaced before anybody asks."""
+        """The last item of states that lack it, encoded if that is at hand. Most are replaced before anybody
+        asks."""
         self.present = {slot: set(metas) for slot, metas in present.items()}
 
     @property
@@ -54,10 +56,15 @@ class KafkaLedger:
         """The last bundle of each of `slots` that has one."""
         self._complete()
         found = ((slot, self._states.get(slot)) for slot in slots)
-        return {slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS) for slot, s in found if s is not None}
+        return {
+            slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS)
+            for slot, s in found
+            if s is not None
+        }
 
     def fresh(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
+        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be
+        taken."""
         fresh: list[Bundle] = []
         ahead: dict[Slot, int] = {}
         for bundle in bundles:
@@ -66,7 +73,12 @@ class KafkaLedger:
             if bundle.sequence == had + 1:
                 fresh.append(bundle)
                 ahead[bundle.slot] = bundle.sequence
-            elif bundle.slot in ahead or state is None or bundle.sequence != had or digest_of(bundle.items) != state.digest:
+            elif (
+                bundle.slot in ahead
+                or state is None
+                or bundle.sequence != had
+                or digest_of(bundle.items) != state.digest
+            ):
                 raise Bug(refusal(bundle, had))
         return fresh
 
@@ -83,5 +95,7 @@ class KafkaLedger:
     def _complete(self) -> None:
         """Every state has the last item that it keeps."""
         for slot, (encoded, items) in self._lasts.items():
-            self._states[slot] = msgspec.structs.replace(self._states[slot], last=kept_item(encoded or codec.encode_items(items)))
+            self._states[slot] = msgspec.structs.replace(
+                self._states[slot], last=kept_item(encoded or codec.encode_items(items))
+            )
         self._lasts.clear()

@@ -8,9 +8,9 @@ Every record without our header, or with that of another job or sink, is foreign
 the topic is told of them.
 
 Keeps: what consumers see (committed records of a transactional topic, all of a low-latency one) up to the
-ends at the start. Does not: use what the sink writes with (connectors/kafka/items.py, kafka/formats.py); know of
-partitions that were added later, so a key that moved for that is misplaced. Memory: metas and payloads of all
-expected items.
+ends at the start. Does not: use what the sink writes with (connectors/kafka/items.py, kafka/formats.py); know
+of partitions that were added later, so a key that moved for that is misplaced. Memory: metas and payloads of
+all expected items.
 """
 
 import hashlib
@@ -57,7 +57,9 @@ class TopicPlace:
         """Raises UserError if the topic cannot be read."""
         clients = Clients(self.spec, f"{self.job}-{self.sink}")
         try:
-            starts, messages = visible(clients, self.spec.topic, self.spec.form == "transactional", f"spec.sinks.{self.sink}")
+            starts, messages = visible(
+                clients, self.spec.topic, self.spec.form == "transactional", f"spec.sinks.{self.sink}"
+            )
             return Topic(self, list(map(Record.of, messages)), starts)
         except BrokersAway as error:
             raise UserError(str(error)) from error
@@ -72,11 +74,14 @@ class Record:
     key: bytes | None
     value: bytes | None
     item: list[Any] | None
-    """The array in our header: tag, attempt, layout, slot, sequence, count, meta, digest; None: it has none."""
+    """The array in our header: tag, attempt, layout, slot, sequence, count, meta, digest; None: it has
+    none."""
 
     @classmethod
     def of(cls, message: "Message") -> "Record":
-        return cls(message.partition() or 0, message.offset() or 0, message.key(), message.value(), _item_of(message))
+        return cls(
+            message.partition() or 0, message.offset() or 0, message.key(), message.value(), _item_of(message)
+        )
 
     def __str__(self) -> str:
         return f"partition {self.partition}, offset {self.offset}"
@@ -95,14 +100,18 @@ class Topic:
     def newest(self) -> Meta:
         """The greatest meta among the sink's own records."""
         tag = self.place.tag
-        return max((Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST)
+        return max(
+            (Meta(each.item[6]) for each in self.records if each.item and each.item[0] == tag), default=LEAST
+        )
 
     def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
         """Raises UserError if the reference's results cannot be records."""
         findings = Findings(f"topic {self.place.spec.topic}", len(self.records))
         for number, first in self.starts.items():
             if first:
-                findings.unknown.append(f"partition {number} before offset {first}: it has expired or was deleted")
+                findings.unknown.append(
+                    f"partition {number} before offset {first}: it has expired or was deleted"
+                )
         comparison = _Comparison(findings, self.place, wanted, len(self.starts))
         for record in self.records:
             if not (record.item and record.item[0] == self.place.tag and record.item[6] not in span):
@@ -121,7 +130,9 @@ class _Comparison:
         self._newest: dict[tuple[int, Slot], bytes] = {}
         where, spec, key = f"spec.sinks.{place.sink}.kafka", place.spec, place.spec.key or ""
         self._value = agrees_as(spec.value)
-        self._function = function_of(spec.partitioner, f"{where}.partitioner") if ":" in spec.partitioner else None
+        self._function = (
+            function_of(spec.partitioner, f"{where}.partitioner") if ":" in spec.partitioner else None
+        )
         self._key: Callable[[Any], Any] | None = function_of(key, f"{where}.key") if ":" in key else None
 
     def add(self, record: Record) -> None:
@@ -151,7 +162,10 @@ class _Comparison:
         elif slot != item.slot:
             add("misplaced", f"{record} says that it is of slot {slot}; {shown} is of {item.slot}")
         elif right not in (None, record.partition):
-            add("misplaced", f"{record} with the key {short(key)} belongs to partition {right} of {self._count}")
+            add(
+                "misplaced",
+                f"{record} with the key {short(key)} belongs to partition {right} of {self._count}",
+            )
         newest = self._newest.get((record.partition, item.slot), b"")
         if item.meta < newest:
             add("reordered", f"{record} is behind a later one of its slot, {self._there[newest]}: {shown}")
@@ -179,7 +193,11 @@ class _Comparison:
     def _key_of(self, item: Wanted) -> bytes | None:
         if self._place.spec.key is None:
             return None
-        found = value_of(self._place.spec.key, item, self._place.sink) if self._key is None else self._key(item.payload)
+        found = (
+            value_of(self._place.spec.key, item, self._place.sink)
+            if self._key is None
+            else self._key(item.payload)
+        )
         return found if found is None or isinstance(found, bytes) else str(found).encode()
 
     def _partition_of(self, item: Wanted, key: bytes | None) -> int | None:
@@ -197,6 +215,11 @@ def _item_of(message: "Message") -> list[Any] | None:
                 found = from_msgpack(data)
             except (msgspec.DecodeError, TypeError):
                 return None
-            whole = isinstance(found, list) and len(found) == 8 and isinstance(found[3], int) and isinstance(found[6], bytes)
+            whole = (
+                isinstance(found, list)
+                and len(found) == 8
+                and isinstance(found[3], int)
+                and isinstance(found[6], bytes)
+            )
             return found if whole else None
     return None

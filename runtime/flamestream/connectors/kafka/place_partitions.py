@@ -1,13 +1,13 @@
 """Which partition a record belongs to, by the manifest's partitioner: written from what the clients of Kafka
 document, in plain Python.
 
-| partitioner          | a key's partition                   | without a key                                    |
+| partitioner          | a key's partition                   | without a key |
 |----------------------|-------------------------------------|--------------------------------------------------|
-| murmur2, _random     | as Java's producers choose          | that of the empty key; _random: any (None)       |
+| murmur2, _random     | as Java's producers choose          | that of the empty key; _random: any (None) |
 | consistent, _random  | CRC-32                              | that of the empty key; _random: any (also empty) |
-| fnv1a, _random       | FNV-1a, as Sarama's clients choose  | that of the empty key; _random: any (None)       |
-| random               | any                                 | any                                              |
-| slot                 | the slot's number                   | the same                                         |
+| fnv1a, _random       | FNV-1a, as Sarama's clients choose  | that of the empty key; _random: any (None) |
+| random               | any                                 | any |
+| slot                 | the slot's number                   | the same |
 
 >>> murmur2(b"21"), murmur2(b"foobar")
 (-973932308, -790332482)
@@ -30,7 +30,11 @@ def partition_of(partitioner: str, key: bytes | None, slot: int, count: int) -> 
         return slot % count
     if partitioner == "random" or key in _ANY_FOR.get(partitioner, ()):
         return None
-    hashed: dict[str, Callable[[bytes], int]] = {"murmur2": _positive_murmur2, "consistent": zlib.crc32, "fnv1a": _fnv1a}
+    hashed: dict[str, Callable[[bytes], int]] = {
+        "murmur2": _positive_murmur2,
+        "consistent": zlib.crc32,
+        "fnv1a": _fnv1a,
+    }
     return hashed[partitioner.removesuffix("_random")](key or b"") % count
 
 

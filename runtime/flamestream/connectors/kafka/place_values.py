@@ -80,7 +80,17 @@ class _AsAvro:
         read = io.BytesIO(data)
         try:
             found = schema.read(read)
-        except (ValueError, TypeError, KeyError, IndexError, EOFError, StopIteration, OverflowError, MemoryError, RecursionError):
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            EOFError,
+            StopIteration,
+            OverflowError,
+            MemoryError,
+            RecursionError,
+        ):
             return False
         return not read.read(1) and form(found) == form(self._schema.read(made))
 

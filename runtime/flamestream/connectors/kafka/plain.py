@@ -5,9 +5,11 @@ Map({'a': (1, None)})
 >>> plain_of(payload_of({"a": [1, None]}))
 {'a': [1, None]}
 
-Objects become fs.Map, arrays tuples; the way back takes every payload: classes become objects, fs.Set an array.
+Objects become fs.Map, arrays tuples; the way back takes every payload: classes become objects, fs.Set an
+array.
 
-Keeps: the same payload always gives the same plain value, in the same order. Does not: know any format (formats.py).
+Keeps: the same payload always gives the same plain value, in the same order. Does not: know any format
+(formats.py).
 """
 
 from enum import Enum
@@ -37,7 +39,9 @@ def plain_of(value: Any) -> Any:
     """A plain value with the same contents. Raises ValueError if there is none."""
     if isinstance(value, Map):
         if not all(isinstance(name, str) for name in value):
-            raise ValueError("an fs.Map with keys that are not text has no JSON or Avro form: use text as keys")
+            raise ValueError(
+                "an fs.Map with keys that are not text has no JSON or Avro form: use text as keys"
+            )
         return {name: plain_of(part) for name, part in value.items()}
     if isinstance(value, tuple | Vector | Set):
         return [plain_of(part) for part in value]

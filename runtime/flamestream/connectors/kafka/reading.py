@@ -1,12 +1,13 @@
 """What a Kafka sink has written: all items in the total order, for people and audits.
 
-A topic has the items of each slot in order, but in several partitions, and with other slots between: so they are gathered and sorted.
-A record that is not of this job and sink (its header says so) is passed over. Values are read in the sink's own format: JSON and Avro do
-not say of which class a payload was. An audit reads the topic by itself (connectors/kafka/place.py), and does not ask the sink's encoder.
+A topic has the items of each slot in order, but in several partitions, and with other slots between: so they
+are gathered and sorted. A record that is not of this job and sink (its header says so) is passed over. Values
+are read in the sink's own format: JSON and Avro do not say of which class a payload was. An audit reads the
+topic by itself (connectors/kafka/place.py), and does not ask the sink's encoder.
 
-Keeps: what its consumers see, so committed records of a transactional topic, all of a low-latency one, up to the ends at the start.
-Does not: bring back what retention or compaction has removed: the first bundle of a slot is then a later one, which is an error.
-Memory: all items.
+Keeps: what its consumers see, so committed records of a transactional topic, all of a low-latency one, up to
+the ends at the start. Does not: bring back what retention or compaction has removed: the first bundle of a
+slot is then a later one, which is an error. Memory: all items.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,9 @@ def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
     """All items of the sink at `where` in the manifest. Raises UserError if it cannot be read."""
     sink = where.removeprefix("spec.sinks.")
     try:
-        found = sorted(_items(spec, tag_of(job, sink), Clients(spec, f"{job}-{sink}"), where), key=lambda item: item[0])
+        found = sorted(
+            _items(spec, tag_of(job, sink), Clients(spec, f"{job}-{sink}"), where), key=lambda item: item[0]
+        )
     except BrokersAway as error:
         raise UserError(str(error)) from error
     _check_from_the_first(found, f"{where}: topic {spec.topic!r}")
@@ -43,7 +46,12 @@ def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Ite
         place = place_in(headers)
         if place is not None and place.tag == tag:
             at = f"{where}: topic {spec.topic!r}, partition {message.partition()}, {message.offset()}"
-            yield Meta(place.meta), Slot(place.slot), SequenceNumber(place.sequence), _payload(message.value(), decode, at)
+            yield (
+                Meta(place.meta),
+                Slot(place.slot),
+                SequenceNumber(place.sequence),
+                _payload(message.value(), decode, at),
+            )
 
 
 def _payload(value: bytes | None, decode: Decode, where: str) -> Any:
@@ -58,7 +66,8 @@ def _check_from_the_first(found: list[Item], where: str) -> None:
     for _, slot, sequence, _ in found:
         if sequence not in (had.get(slot, 0), had.get(slot, 0) + 1):
             raise Corrupt(
-                f"{where}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: what was between has expired or was compacted, "
+                f"{where}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: what was between has "
+                "expired or was compacted, "
                 "so it cannot be read back"
             )
         had[slot] = sequence

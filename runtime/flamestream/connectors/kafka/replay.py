@@ -1,7 +1,7 @@
 """Reads journalled runs of a topic again: the same records, or an error that says what is missing.
 
-Runs are asked for in the order of their times, which hops between partitions; so each partition has a short queue of what was fetched
-ahead, and is paused while that is long.
+Runs are asked for in the order of their times, which hops between partitions; so each partition has a short
+queue of what was fetched ahead, and is paused while that is long.
 
 Keeps: a run is given exactly as it entered, or not at all. Does not: read anything new (kafka/source.py).
 """
@@ -59,10 +59,17 @@ class KafkaReplay:
                 if offset >= entry.first:
                     found.append(message)
                 ahead.messages.popleft()
-            if len(found) < entry.count and not ahead.messages and not self._fetch(number) and time.monotonic() > deadline:
+            if (
+                len(found) < entry.count
+                and not ahead.messages
+                and not self._fetch(number)
+                and time.monotonic() > deadline
+            ):
                 self._ahead.pop(number, None)
                 self._check_offsets(number, entry)
-                raise BrokersAway(f"{self._where}, partition {number}: no answer to reading offset {entry.first} again")
+                raise BrokersAway(
+                    f"{self._where}, partition {number}: no answer to reading offset {entry.first} again"
+                )
         ahead.next = entry.next
         return found
 
@@ -124,8 +131,10 @@ class KafkaReplay:
 
     def _missing(self, number: int, entry: Entry, found: int) -> Corrupt:
         return Corrupt(
-            f"{self._where}, partition {number}: the run of {entry.count} records from offset {entry.first} to before {entry.next} has "
-            f"only {found} now: compaction has removed some before they were in a snapshot. Raise min.compaction.lag.ms of the topic"
+            f"{self._where}, partition {number}: the run of {entry.count} records from offset {entry.first} "
+            f"to before {entry.next} has "
+            f"only {found} now: compaction has removed some before they were in a snapshot. Raise "
+            "min.compaction.lag.ms of the topic"
         )
 
     def _place(self, number: int, offset: int = -1001) -> "TopicPartition":

@@ -1,14 +1,15 @@
 """A sink that is a Kafka topic, in two forms.
 
-| form          | acknowledged when            | consumers read              | between two commits                 |
+| form          | acknowledged when            | consumers read              | between two commits |
 |---------------|------------------------------|-----------------------------|-------------------------------------|
-| transactional | its transaction is committed | `isolation.level` committed | nothing                             |
-| low-latency   | its records are in the log   | uncommitted                 | records that they see at once       |
+| transactional | its transaction is committed | `isolation.level` committed | nothing |
+| low-latency   | its records are in the log   | uncommitted                 | records that they see at once |
 
-In both, every item is in the topic once for consumers that read so, and a replaced worker can write nothing more (kafka/writing.py says
-why).
+In both, every item is in the topic once for consumers that read so, and a replaced worker can write nothing
+more (kafka/writing.py says why).
 
-Keeps: one delivery is under way, by a thread of the sink's own. Does not: create the topic, or know what items are.
+Keeps: one delivery is under way, by a thread of the sink's own. Does not: create the topic, or know what
+items are.
 """
 
 from flamestream.connectors.kafka.connector import KafkaSinkSpec
@@ -25,10 +26,16 @@ from flamestream.ports import Post, Reactor, Timer
 class KafkaConsumer(BlockingConsumer):
     """`ports.Consumer`: beside deliveries it commits what a low-latency one has left open."""
 
-    def __init__(self, spec: KafkaSinkSpec, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> None:
+    def __init__(
+        self, spec: KafkaSinkSpec, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor
+    ) -> None:
         output = KafkaOutput(spec, job, sink)
-        control = ControlTopic(output.clients, spec.control or f"flamestream.{job}.{sink}", job, sink, f"sink {sink}")
-        self._writing = KafkaWriting(output, control, WrittenTopics(output.clients, spec.topic, control, output.where), writer)
+        control = ControlTopic(
+            output.clients, spec.control or f"flamestream.{job}.{sink}", job, sink, f"sink {sink}"
+        )
+        self._writing = KafkaWriting(
+            output, control, WrittenTopics(output.clients, spec.topic, control, output.where), writer
+        )
         super().__init__(self._writing, sink, post, reactor)
         self._reactor = reactor
         self._commit_seconds = spec.commit_seconds

@@ -1,9 +1,10 @@
 """The topics of a sink as one writer opened them: whether they are those still.
 
-An output topic that was deleted and created again has lost what was acknowledged, and a control topic the knowledge of it. Both go on
-taking records, so nothing else would say so.
+An output topic that was deleted and created again has lost what was acknowledged, and a control topic the
+knowledge of it. Both go on taking records, so nothing else would say so.
 
-Keeps: it is noticed at the next opening, or within `LOOK_SECONDS` of writing; asking holds up no delivery. Does not: write.
+Keeps: it is noticed at the next opening, or within `LOOK_SECONDS` of writing; asking holds up no delivery.
+Does not: write.
 """
 
 import time
@@ -33,12 +34,14 @@ class WrittenTopics:
         return f"{self._topic} {self._id}"
 
     def open(self) -> None:
-        """Learn who they are; the control topic is created if it is not there. Raises UserError if the output is not."""
+        """Learn who they are; the control topic is created if it is not there. Raises UserError if the output
+        is not."""
         self._control.ensure()
         self._id = self._identity.now().id
 
     def check_written(self, states: Iterable[WriterState]) -> None:
-        """Raises Corrupt if what these say was written is not in this output topic. Another name is the user's decision."""
+        """Raises Corrupt if what these say was written is not in this output topic. Another name is the
+        user's decision."""
         for state in states:
             name, _, known = state.topic.rpartition(" ")
             if name == self._topic and known != self._id:
@@ -56,6 +59,7 @@ class WrittenTopics:
 
     def _created_again(self, known: str, now: str) -> str:
         return (
-            f"{self._where} was deleted and created again (its id was {known}, now {now}): what was delivered is gone with the old one. "
+            f"{self._where} was deleted and created again (its id was {known}, now {now}): what was "
+            "delivered is gone with the old one. "
             "Restore it, or start the job anew, with another store and control topic"
         )

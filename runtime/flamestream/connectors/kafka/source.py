@@ -1,13 +1,16 @@
-"""A source that is a Kafka topic: its partitions are those of a journalled front, or of several that share them.
+"""A source that is a Kafka topic: its partitions are those of a journalled front, or of several that share
+them.
 
-In which order the partitions' records enter is a matter of chance, so each run's place is journalled, and a replay reads the same offsets
-again. The broker's timestamp is a hint and no more: one that goes back, or lies far ahead, moves no time of ours.
+In which order the partitions' records enter is a matter of chance, so each run's place is journalled, and a
+replay reads the same offsets again. The broker's timestamp is a hint and no more: one that goes back, or lies
+far ahead, moves no time of ours.
 
-A record that is not of its format becomes an error value at its place, and the job's `onError` decides. Records are polled by a thread of
-the front's own, because waiting for the next one is all it does.
+A record that is not of its format becomes an error value at its place, and the job's `onError` decides.
+Records are polled by a thread of the front's own, because waiting for the next one is all it does.
 
-Keeps: every record that the isolation level shows is given once, in the order of its partition. Does not: use consumer groups (positions
-are in the journal and in the job's snapshots), or decide where a partition begins (kafka/source_topic.py).
+Keeps: every record that the isolation level shows is given once, in the order of its partition. Does not: use
+consumer groups (positions are in the journal and in the job's snapshots), or decide where a partition begins
+(kafka/source_topic.py).
 """
 
 import time
@@ -45,7 +48,9 @@ class KafkaReader:
         self._where = f"source {source}"
         self._spec = spec
         self._clients = Clients(spec, f"{job}-{source}")
-        self._topic = KafkaTopic(self._clients, spec.topic, spec.start_offset(), share, spec.readers, self._where)
+        self._topic = KafkaTopic(
+            self._clients, spec.topic, spec.start_offset(), share, spec.readers, self._where
+        )
         self._replay = KafkaReplay(self._clients, spec.topic, spec.isolation, self._where)
         self._payload = _Payloads(spec, source)
         self._consumer: Consumer | None = None
@@ -60,7 +65,8 @@ class KafkaReader:
         return self._clients.problem
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
-        """Assign the partitions. Raises Corrupt if the next record of one is gone, BrokersAway to be called again."""
+        """Assign the partitions. Raises Corrupt if the next record of one is gone, BrokersAway to be called
+        again."""
         self._replay.close()
         self.close()
         self._consumer = self._clients.consumer(**{"isolation.level": self._spec.isolation})
@@ -88,7 +94,10 @@ class KafkaReader:
         """A journalled run, again."""
         if not entry.count:
             return []
-        return [self._payload.of(message) for message in self._replay.read(self._topic.number(entry.partition), entry)]
+        return [
+            self._payload.of(message)
+            for message in self._replay.read(self._topic.number(entry.partition), entry)
+        ]
 
     def close(self) -> None:
         """Let go of the brokers; `seek` begins anew."""
@@ -102,7 +111,9 @@ class KafkaReader:
         from confluent_kafka import TopicPartition  # an extra
 
         assert self._consumer is not None
-        self._consumer.incremental_assign([TopicPartition(self._spec.topic, number, offset) for number, offset in begins.items()])
+        self._consumer.incremental_assign(
+            [TopicPartition(self._spec.topic, number, offset) for number, offset in begins.items()]
+        )
 
     def _discover(self) -> None:
         if time.monotonic() >= self._look_at:
@@ -114,7 +125,8 @@ class KafkaReader:
             self._assign(dict.fromkeys(appeared, 0))
 
     def _chunks(self, may_raise: bool) -> list[Chunk]:
-        """A chunk for each partition, of what was polled. What raises stays polled, so that nothing is lost by a call that fails."""
+        """A chunk for each partition, of what was polled. What raises stays polled, so that nothing is lost
+        by a call that fails."""
         chunks: dict[int, Chunk] = {}
         while self._polled:
             message = self._polled[0]
@@ -138,7 +150,9 @@ class KafkaReader:
         chunk = chunks.get(number)
         if chunk is None:
             hint = Timestamp(max(0, message.timestamp()[1]) * 1000)
-            chunk = chunks[number] = Chunk(self._topic.partition(number), Offset(self._next[number]), [], [], [], hint)
+            chunk = chunks[number] = Chunk(
+                self._topic.partition(number), Offset(self._next[number]), [], [], [], hint
+            )
         assert chunk.ends is not None, "offsets of Kafka have gaps"
         chunk.payloads.append(payload)
         chunk.sizes.append(len(message) + 1)
@@ -146,7 +160,8 @@ class KafkaReader:
         self._next[number] = offset + 1
 
     def _judged(self, error: Any, number: int | None) -> Exception:
-        """Offsets that are gone: say which. Everything else is as it is; seeking anew finds the place again."""
+        """Offsets that are gone: say which. Everything else is as it is; seeking anew finds the place
+        again."""
         failure = judged(error, f"{self._where}: topic {self._spec.topic!r}, partition {number}")
         if isinstance(failure, Corrupt) and self._consumer is not None:
             offsets = {self._topic.partition(each): Offset(offset) for each, offset in self._next.items()}
@@ -163,7 +178,8 @@ class _Payloads:
         self._source = source
 
     def of(self, message: "Message") -> object:
-        """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be asked for now."""
+        """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be
+        asked for now."""
         part = "value"
         try:
             value = self._decoded(message.value(), self._value)
@@ -172,7 +188,10 @@ class _Payloads:
             part = "key"
             return self._record(message, self._decoded(message.key(), self._key), value)
         except ValueError as error:
-            place = f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: the {part}: {error}"
+            place = (
+                f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: the "
+                f"{part}: {error}"
+            )
             return error_item(self._source, "BadRecord", place)
 
     @staticmethod
@@ -183,4 +202,12 @@ class _Payloads:
         headers: Any = message.headers() or ()
         number, offset = message.partition(), message.offset()
         assert number is not None and offset is not None, "a message has a place"
-        return KafkaRecord(self._topic, number, offset, message.timestamp()[1], key, value, tuple((name, given) for name, given in headers))
+        return KafkaRecord(
+            self._topic,
+            number,
+            offset,
+            message.timestamp()[1],
+            key,
+            value,
+            tuple((name, given) for name, given in headers),
+        )

@@ -1,16 +1,19 @@
 """A topic as a source sees it: its identity, its partitions, and where reading begins.
 
-Where a partition begins is decided once, at the job's first start, and journalled (as runs without records) before anything of it is
-read; so a crash in between, a later start and a new partition all find what was decided:
+Where a partition begins is decided once, at the job's first start, and journalled (as runs without records)
+before anything of it is read; so a crash in between, a later start and a new partition all find what was
+decided:
 
 - a partition with an offset goes on there;
-- one without an offset begins as `start` says, until the topic's mark is in the journal behind the beginnings of all partitions;
+- one without an offset begins as `start` says, until the topic's mark is in the journal behind the beginnings
+  of all partitions;
 - one that appears later begins at its first record.
 
-The mark is a partition of its own, named after the topic's id. A topic that was deleted and created again has another id, and offsets
-that mean other records: that is an error, never a silent jump.
+The mark is a partition of its own, named after the topic's id. A topic that was deleted and created again has
+another id, and offsets that mean other records: that is an error, never a silent jump.
 
-Keeps: no record between what was read and what is read next is passed over in silence. Does not: read records (kafka/source.py).
+Keeps: no record between what was read and what is read next is passed over in silence. Does not: read records
+(kafka/source.py).
 """
 
 from collections.abc import Mapping
@@ -32,7 +35,8 @@ LATEST: Final = -1
 
 
 class KafkaTopic:
-    """`share` of `shares`: the front has the partitions whose number leaves `share` when divided by `shares`."""
+    """`share` of `shares`: the front has the partitions whose number leaves `share` when divided by
+    `shares`."""
 
     def __init__(self, clients: Clients, topic: str, start: int, share: int, shares: int, where: str) -> None:
         self.name = topic
@@ -51,10 +55,13 @@ class KafkaTopic:
         """The number of a partition that `partition` has named."""
         return int(partition.rpartition("/")[2])
 
-    # --- at a start -----------------------------------------------------------------------------------------------------------------
+    # --- at a start -----------------------------------------------------------------------------------------
 
-    def beginnings(self, consumer: "Consumer", offsets: Mapping[Partition, Offset]) -> tuple[dict[int, int], list[Chunk]]:
-        """The offset to read each partition from, and the decisions that are new. Raises Corrupt if what comes next is not there."""
+    def beginnings(
+        self, consumer: "Consumer", offsets: Mapping[Partition, Offset]
+    ) -> tuple[dict[int, int], list[Chunk]]:
+        """The offset to read each partition from, and the decisions that are new. Raises Corrupt if what
+        comes next is not there."""
         described = self._identity.now()
         self._id, numbers = described.id, self._own(described)
         self._check_identity(offsets, numbers)
@@ -63,7 +70,9 @@ class KafkaTopic:
         for number in numbers:
             given = offsets.get(self.partition(number))
             if given is None:
-                begins[number] = self._first(consumer, number, EARLIEST if self._mark in offsets else self._start)
+                begins[number] = self._first(
+                    consumer, number, EARLIEST if self._mark in offsets else self._start
+                )
                 decided.append(_beginning(self.partition(number), begins[number]))
             else:
                 begins[number] = self._still_there(consumer, number, given)
@@ -80,12 +89,15 @@ class KafkaTopic:
         for known in offsets:
             if known.startswith(_MARK) and known != self._mark:
                 raise Corrupt(
-                    f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, now {self._id}): the offsets "
-                    "read so far mean nothing in it. Restore the old topic, or begin anew (`flamestream reset`)"
+                    f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, "
+                    f"now {self._id}): the offsets "
+                    "read so far mean nothing in it. Restore the old topic, or begin anew (`flamestream "
+                    "reset`)"
                 )
             if not known.startswith(_MARK) and self.number(known) not in numbers:
                 raise Corrupt(
-                    f"{self._where}: partition {self.number(known)}, read up to offset {offsets[known]}, is gone; restore the topic"
+                    f"{self._where}: partition {self.number(known)}, read up to offset {offsets[known]}, is "
+                    "gone; restore the topic"
                 )
 
     def _first(self, consumer: "Consumer", number: int, start: int) -> int:
@@ -107,19 +119,25 @@ class KafkaTopic:
             low, high = consumer.get_watermark_offsets(TopicPartition(self.name, number), ANSWER_SECONDS)
         return checked_offset(self._where, number, offset, low, high)
 
-    # --- while it runs --------------------------------------------------------------------------------------------------------------
+    # --- while it runs --------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Ask for new partitions; `appeared` has the answer later."""
         self._identity.look()
 
     def appeared(self, known: Mapping[int, int]) -> dict[int, Chunk]:
-        """Partitions that are new since, and the decision where each begins. An answer that does not come is asked for again."""
+        """Partitions that are new since, and the decision where each begins. An answer that does not come is
+        asked for again."""
         if (seen := self._identity.seen()) is None:
             return {}
         if seen.id != self._id:
-            raise Corrupt(f"{self._where} was deleted and created again while it was read; begin anew (`flamestream reset`)")
-        return {number: _beginning(self.partition(number), 0) for number in self._own(seen) if number not in known}
+            raise Corrupt(
+                f"{self._where} was deleted and created again while it was read; begin anew (`flamestream "
+                "reset`)"
+            )
+        return {
+            number: _beginning(self.partition(number), 0) for number in self._own(seen) if number not in known
+        }
 
     def _own(self, described: Described) -> list[int]:
         return [number for number in described.partitions if number % self._shares == self._share]
@@ -129,13 +147,17 @@ def checked_offset(where: str, number: int, offset: int, low: int, high: int) ->
     """`offset`, if the partition still goes on there. Raises Corrupt that says what is lost."""
     if offset < low:
         raise Corrupt(
-            f"{where}, partition {number}: the next record is at offset {offset}, but the broker has deleted everything below {low}: "
-            f"{low - offset} offsets are lost to retention. Restore them, or begin anew (`flamestream reset`); and raise retention.ms"
+            f"{where}, partition {number}: the next record is at offset {offset}, but the broker has deleted "
+            f"everything below {low}: "
+            f"{low - offset} offsets are lost to retention. Restore them, or begin anew (`flamestream "
+            "reset`); and raise retention.ms"
         )
     if offset > high:
         raise Corrupt(
-            f"{where}, partition {number}: the next record is at offset {offset}, but the partition ends at {high}: it has lost "
-            f"{offset - high} offsets that were read already (an unclean election, or a topic created again). Restore the topic"
+            f"{where}, partition {number}: the next record is at offset {offset}, but the partition ends at "
+            f"{high}: it has lost "
+            f"{offset - high} offsets that were read already (an unclean election, or a topic created "
+            "again). Restore the topic"
         )
     return offset
 

@@ -1,13 +1,16 @@
-"""The tail of an output topic: what was delivered after the newest state, and may be in no committed transaction.
+"""The tail of an output topic: what was delivered after the newest state, and may be in no committed
+transaction.
 
-In the low-latency form an item counts once it is in the log. So a recovery reads, uncommitted, everything behind the offsets that the
-writers' states name, and finds for each slot its last complete bundle. Of a delivery that was cut off some items are there and some are
-not (they go to several partitions); those that are there are remembered by meta and never written again.
+In the low-latency form an item counts once it is in the log. So a recovery reads, uncommitted, everything
+behind the offsets that the writers' states name, and finds for each slot its last complete bundle. Of a
+delivery that was cut off some items are there and some are not (they go to several partitions); those that
+are there are remembered by meta and never written again.
 
-Only the newest bundle of a slot can be incomplete, because the next one is sent after it is acknowledged; and each record says of how
-many its bundle consists.
+Only the newest bundle of a slot can be incomplete, because the next one is sent after it is acknowledged; and
+each record says of how many its bundle consists.
 
-Keeps: an item that is in the log is never written twice, one that is not is never left out. Does not: read (kafka/writing.py).
+Keeps: an item that is in the log is never written twice, one that is not is never left out. Does not: read
+(kafka/writing.py).
 """
 
 from collections.abc import Iterable
@@ -29,7 +32,9 @@ LONGEST_LAST: Final = 256
 class Tail:
     """The records of the slots in `states`, from there on. `add` them in any order, then ask."""
 
-    def __init__(self, tag: bytes, slots: Iterable[int], states: dict[int, SlotState], canonical: bool) -> None:
+    def __init__(
+        self, tag: bytes, slots: Iterable[int], states: dict[int, SlotState], canonical: bool
+    ) -> None:
         """`canonical`: values are encoded payloads, so that the last item can be kept for comparison."""
         self._tag = tag
         self._states = states

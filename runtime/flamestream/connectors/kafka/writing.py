@@ -2,26 +2,31 @@
 
 **Who may write.** A transactional id names job, sink, worker and fence. Opening under a fence F:
 
-1. initialise the own id; 2. announce it with F, outside of any transaction; 3. read all announcements: if one has a fence above F, give up;
+1. initialise the own id; 2. announce it with F, outside of any transaction; 3. read all announcements: if one
+   has a fence above F, give up;
 4. initialise every id that was announced with a lower fence; 5. only now look at what was delivered.
 
-Initialising an id makes the broker raise its epoch, abort what that id has open, and refuse every later request of the older epoch: the
-coordinator refuses to add partitions or to commit, and the leaders of partitions in the open transaction refuse records, because the abort
-marker carries the new epoch. All output is written in transactions, so after step 4 nothing of an older fence can be appended. A zombie
-that only now opens under an older fence announces itself behind us, so it reads our announcement in its step 3 and writes nothing; one
-whose announcement we did read is initialised by us after its own step 1, so our epoch is the newer. It cannot initialise again without
-reading the announcements again.
+Initialising an id makes the broker raise its epoch, abort what that id has open, and refuse every later
+request of the older epoch: the coordinator refuses to add partitions or to commit, and the leaders of
+partitions in the open transaction refuse records, because the abort marker carries the new epoch. All output
+is written in transactions, so after step 4 nothing of an older fence can be appended. A zombie that only now
+opens under an older fence announces itself behind us, so it reads our announcement in its step 3 and writes
+nothing; one whose announcement we did read is initialised by us after its own step 1, so our epoch is the
+newer. It cannot initialise again without reading the announcements again.
 
-**What was delivered.** `transactional`: each delivery is one transaction, with the writer's state in it; consumers read committed records.
-`low-latency`: a delivery counts when its records are in the log, though their transaction is open, and consumers read uncommitted records.
-Transactions are committed now and then, each with the writer's state; behind the state the tail is read (kafka/tail.py). What a recovery
-aborts was seen by those consumers and stays in the log, so it counts as delivered.
+**What was delivered.** `transactional`: each delivery is one transaction, with the writer's state in it;
+consumers read committed records. `low-latency`: a delivery counts when its records are in the log, though
+their transaction is open, and consumers read uncommitted records. Transactions are committed now and then,
+each with the writer's state; behind the state the tail is read (kafka/tail.py). What a recovery aborts was
+seen by those consumers and stays in the log, so it counts as delivered.
 
-The tail begins at the offsets of a writer's state, or of its last announcement: a writer that was silent announces new offsets before it
-writes again, so that a tail is never much longer than what is written within `FRESH_SECONDS`.
+The tail begins at the offsets of a writer's state, or of its last announcement: a writer that was silent
+announces new offsets before it writes again, so that a tail is never much longer than what is written within
+`FRESH_SECONDS`.
 
-Keeps: what is acknowledged is in the output once; a failure that leaves it open what was written is answered by opening anew under the
-same fence, never by writing again. Does not: retry (loop/background.py calls again after a BrokersAway).
+Keeps: what is acknowledged is in the output once; a failure that leaves it open what was written is answered
+by opening anew under the same fence, never by writing again. Does not: retry (loop/background.py calls again
+after a BrokersAway).
 """
 
 import threading
@@ -32,7 +37,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.connectors.kafka.connector import PARTITIONERS, KafkaSinkSpec
-from flamestream.connectors.kafka.control import FORMAT, Announcement, ControlTopic, WriterState, newest_states, obsolete
+from flamestream.connectors.kafka.control import (
+    FORMAT,
+    Announcement,
+    ControlTopic,
+    WriterState,
+    newest_states,
+    obsolete,
+)
 from flamestream.connectors.kafka.items import HEADER, Places, Record, Records, digest_of, pack, tag_of
 from flamestream.connectors.kafka.ledger import Items, KafkaLedger
 from flamestream.connectors.kafka.sink_topics import WrittenTopics
@@ -76,7 +88,9 @@ class KafkaOutput:
 class KafkaWriting:
     """A writer of the sink's output. Calls block, one at a time, but `close`."""
 
-    def __init__(self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str) -> None:
+    def __init__(
+        self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str
+    ) -> None:
         self._output, self._control, self._topics, self._name = output, control, topics, writer
         self._lock = threading.Lock()
         self._closed = False
@@ -97,7 +111,7 @@ class KafkaWriting:
         self.open_transaction = False
         self.trouble = ""
 
-    # --- opening --------------------------------------------------------------------------------------------------------------------
+    # --- opening --------------------------------------------------------------------------------------------
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         """Fence; the last bundle of each slot. Raises Fenced, or BrokersAway to be called again."""
@@ -117,7 +131,8 @@ class KafkaWriting:
         self._topics.open()
         if self._output.low_latency:
             self._control.refuse_compacted(self._output.topic)
-        # (!) The five steps of the docstring, in this order: each later one relies on what the earlier ones keep out.
+        # (!) The five steps of the docstring, in this order: each later one relies on what the earlier ones
+        # keep out.
         self._producer = self._initialised(me)
         self._places = Places(self._output.tag, *self._fence)
         self.open_transaction = False
@@ -131,13 +146,18 @@ class KafkaWriting:
         self._learn(me, announced, states)
         self._broken, self._failed = False, None
         stored = self._store(me)
-        self._control.withdraw(obsolete(announced, {state.writer: state for state in [*states, stored]}, self._fence))
+        self._control.withdraw(
+            obsolete(announced, {state.writer: state for state in [*states, stored]}, self._fence)
+        )
         self.trouble = ""
 
     def _give_up_if_replaced(self, announced: Sequence[Announcement]) -> None:
         newest = max((other.fence for other in announced), default=NO_FENCE)
         if newest > self._fence:
-            taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {self._fence.attempt} ({self._fence.layout})"
+            taken = (
+                f"attempt {newest.attempt} (layout {newest.layout}) has taken over from "
+                f"{self._fence.attempt} ({self._fence.layout})"
+            )
             raise Fenced(f"{self._output.where}: {taken}")
 
     def _fence_off(self, writers: Sequence[str]) -> None:
@@ -147,7 +167,9 @@ class KafkaWriting:
                 list(fencers.map(self._initialised, writers))
 
     def _initialised(self, writer: str) -> "Producer":
-        producer = self._output.clients.producer(**self._output.more, **{"transactional.id": writer, "on_delivery": self._delivered})
+        producer = self._output.clients.producer(
+            **self._output.more, **{"transactional.id": writer, "on_delivery": self._delivered}
+        )
         self._patiently(producer.init_transactions, INIT_SECONDS)
         return producer
 
@@ -160,15 +182,27 @@ class KafkaWriting:
         bounds = self._bounds()
         if output.low_latency:
             tail = Tail(output.tag, mine, known, output.canonical)
-            begins = _tail_begins(bounds, [other for other in announced if other.fence < self._fence or other.writer == me], states)
-            for message in read_to(reader, output.topic, begins, {number: end for number, (_, end) in bounds.items()}, output.where):
+            begins = _tail_begins(
+                bounds,
+                [other for other in announced if other.fence < self._fence or other.writer == me],
+                states,
+            )
+            for message in read_to(
+                reader,
+                output.topic,
+                begins,
+                {number: end for number, (_, end) in bounds.items()},
+                output.where,
+            ):
                 tail.add(message)
             known |= tail.states()
             for slot, metas in tail.metas().items():
                 present.setdefault(slot, set()).update(metas)
         own = {slot: state for slot, state in known.items() if slot in mine}
         above = {
-            slot: {meta for meta in metas if slot not in own or meta > own[slot].t_last} for slot, metas in present.items() if slot in mine
+            slot: {meta for meta in metas if slot not in own or meta > own[slot].t_last}
+            for slot, metas in present.items()
+            if slot in mine
         }
         self._ledger = KafkaLedger(own, {slot: metas for slot, metas in above.items() if metas})
         self._offsets = {number: end for number, (_, end) in bounds.items()}
@@ -182,16 +216,24 @@ class KafkaWriting:
         self._partitions = len(topic.partitions)
         return bounds_of(self._reader, self._output.topic, range(self._partitions), self._output.where)
 
-    # --- delivering -----------------------------------------------------------------------------------------------------------------
+    # --- delivering -----------------------------------------------------------------------------------------
 
     def deliver(self, action: Deliver) -> None:
         """Its bundles are in the output when it returns. Raises Fenced, or BrokersAway to be called again."""
         with self._lock:
             if action.fence != self._fence:
-                raise Fenced(f"{self._output.where}: delivery {action.number} is of {action.fence}, the writer of {self._fence}")
+                raise Fenced(
+                    f"{self._output.where}: delivery {action.number} is of {action.fence}, the writer of "
+                    f"{self._fence}"
+                )
             self._sound()
             if bundles := self._ledger.fresh(action.bundles):
-                self._write([(bundle, codec.decode_items(bundle.items), digest_of(bundle.items)) for bundle in bundles])
+                self._write(
+                    [
+                        (bundle, codec.decode_items(bundle.items), digest_of(bundle.items))
+                        for bundle in bundles
+                    ]
+                )
 
     def _write(self, fresh: Sequence[tuple[Bundle, Items, bytes]]) -> None:
         made = [(bundle, digest, self._made(bundle, items)) for bundle, items, digest in fresh]
@@ -220,7 +262,9 @@ class KafkaWriting:
         self._topics.check()
         if self._output.low_latency and time.monotonic() - self._offsets_at > FRESH_SECONDS:
             self._offsets |= {number: end for number, (_, end) in self._bounds().items()}
-            self._control.announce(Announcement(FORMAT, self._fence, self._id(self._fence), dict(self._offsets)))
+            self._control.announce(
+                Announcement(FORMAT, self._fence, self._id(self._fence), dict(self._offsets))
+            )
             self._offsets_at = time.monotonic()
         self._own.begin_transaction()
         self.open_transaction = True
@@ -251,14 +295,15 @@ class KafkaWriting:
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
         if error is not None:
             self._failed = self._failed or (error, self._output.where)
-        elif (offset := message.offset()) is not None:  # a record that was there already when it was sent again has no offset
+        # a record that was there already when it was sent again has no offset
+        elif (offset := message.offset()) is not None:
             self._offsets[message.partition()] = offset + 1  # type: ignore[index]  # what is in the log has a partition
 
     def _stored(self, error: "KafkaError | None", _: "Message") -> None:
         if error is not None:
             self._failed = self._failed or (error, self._control.where)
 
-    # --- committing -----------------------------------------------------------------------------------------------------------------
+    # --- committing -----------------------------------------------------------------------------------------
 
     def commit(self) -> None:
         """End the open transaction, if there is one. Raises as `deliver`."""
@@ -280,7 +325,9 @@ class KafkaWriting:
                 self.open_transaction = True
             present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
             offsets = dict(self._offsets) if self._output.low_latency else {}
-            state = WriterState(FORMAT, self._fence, me, offsets, self._ledger.states, present, self._topics.identity)
+            state = WriterState(
+                FORMAT, self._fence, me, offsets, self._ledger.states, present, self._topics.identity
+            )
             self._control.store(self._own, state, self._stored)
             self._patiently(self._own.commit_transaction, meanwhile=self._topics.check)
             self.open_transaction = False
@@ -288,7 +335,7 @@ class KafkaWriting:
             self._works()
         return state
 
-    # --- failures -------------------------------------------------------------------------------------------------------------------
+    # --- failures -------------------------------------------------------------------------------------------
 
     def _sound(self) -> None:
         """After a failure: open anew under the same fence, which says what was written."""
@@ -306,7 +353,8 @@ class KafkaWriting:
             raise
 
     def _broke(self, error: BaseException) -> FlameStreamError | BrokersAway | None:
-        """Whatever failed, the transaction at hand is not to be gone on with. What to raise instead of a Kafka error."""
+        """Whatever failed, the transaction at hand is not to be gone on with. What to raise instead of a
+        Kafka error."""
         from confluent_kafka import KafkaException  # an extra
 
         self._broken, self.open_transaction = True, False
@@ -316,7 +364,10 @@ class KafkaWriting:
         return judged(error.args[0], self._output.where) if isinstance(error, KafkaException) else None
 
     def _patiently(
-        self, call: Callable[[float], None], seconds: float = PATIENCE_SECONDS, meanwhile: Callable[[], None] = lambda: None
+        self,
+        call: Callable[[float], None],
+        seconds: float = PATIENCE_SECONDS,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         """A call of librdkafka's that may time out and be called again, while its broker is away."""
         from confluent_kafka import KafkaException  # an extra
@@ -347,7 +398,9 @@ class KafkaWriting:
         return self._producer
 
     def _id(self, fence: Fence) -> str:
-        return f"flamestream.{self._output.job}.{self._output.sink}.{self._name}.{fence.attempt}-{fence.layout}"
+        return (
+            f"flamestream.{self._output.job}.{self._output.sink}.{self._name}.{fence.attempt}-{fence.layout}"
+        )
 
     def close(self) -> None:
         """Commit what is open, so that those who read committed records see it, and let go of the brokers."""
@@ -369,8 +422,11 @@ class KafkaWriting:
             self._lock.release()
 
 
-def _tail_begins(bounds: dict[int, tuple[int, int]], announced: Sequence[Announcement], states: Sequence[WriterState]) -> dict[int, int]:
-    """The offsets at which the tails of these writers' open transactions begin at the latest; unknown partitions, at their beginning."""
+def _tail_begins(
+    bounds: dict[int, tuple[int, int]], announced: Sequence[Announcement], states: Sequence[WriterState]
+) -> dict[int, int]:
+    """The offsets at which the tails of these writers' open transactions begin at the latest; unknown
+    partitions, at their beginning."""
     stored = {state.writer: state.offsets for state in states}
     begins = {number: end for number, (_, end) in bounds.items()}
     for writer in announced:

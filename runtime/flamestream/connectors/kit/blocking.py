@@ -1,7 +1,7 @@
 """A consumer whose outside is reached by blocking calls, in a thread of its own.
 
-`Blocking` does the work; this queues its calls, retries them while the outside is away, and turns what they give into events
-(`Answers`, for every sink with calls in threads).
+`Blocking` does the work; this queues its calls, retries them while the outside is away, and turns what they
+give into events (`Answers`, for every sink with calls in threads).
 
 Keeps: answers to an older fence are dropped; a close waits for nobody. Does not: know what is written where.
 """
@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from flamestream.core.protocol.actions import Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    Event,
+    LastBundle,
+    SinkFailed,
+    SinkFenced,
+    SinkOpened,
+)
 from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
@@ -20,10 +27,12 @@ T = TypeVar("T")
 
 
 class Blocking(Protocol):
-    """The blocking half. Each raises Fenced, another FlameStreamError, or OSError after which the same call may be made again."""
+    """The blocking half. Each raises Fenced, another FlameStreamError, or OSError after which the same call
+    may be made again."""
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
-        """Refuse everything older than the action's fence for these slots; the last bundle of each that has one."""
+        """Refuse everything older than the action's fence for these slots; the last bundle of each that has
+        one."""
 
     def deliver(self, action: Deliver) -> None:
         """Durable when it returns."""
@@ -42,7 +51,8 @@ class Answers:
         self.failed = False
 
     def tell(self, fence: Fence, result: object, success: Callable[[], Event | None]) -> None:
-        """Post `success()` for a result, SinkFenced or SinkFailed for an error of ours. Raises every other exception: it is a bug."""
+        """Post `success()` for a result, SinkFenced or SinkFailed for an error of ours. Raises every other
+        exception: it is a bug."""
         event: Event | None
         if fence < self.fence:
             return
@@ -76,7 +86,9 @@ class BlockingConsumer:
 
     def open(self, action: OpenSink) -> None:
         self._answers.fence = max(self._answers.fence, action.fence)
-        self._run(action.fence, lambda: self._blocking.open(action), lambda last: self._opened(action.fence, last))
+        self._run(
+            action.fence, lambda: self._blocking.open(action), lambda last: self._opened(action.fence, last)
+        )
 
     def deliver(self, action: Deliver) -> None:
         self._run(action.fence, lambda: self._blocking.deliver(action), lambda _: self._delivered(action))
@@ -93,9 +105,12 @@ class BlockingConsumer:
 
     def _run(self, fence: Fence, call: Callable[[], T], success: Callable[[T], Event | None]) -> None:
         def unless_outdated() -> T:
-            # What is tried again while the outside is away need not be tried once a newer fence waits behind it.
+            # What is tried again while the outside is away need not be tried once a newer fence waits behind
+            # it.
             if fence < self._answers.fence:
                 raise Fenced(f"{fence} is older than {self._answers.fence}")
             return call()
 
-        self._calls.run(unless_outdated, lambda result: self._answers.tell(fence, result, lambda: success(result)))
+        self._calls.run(
+            unless_outdated, lambda result: self._answers.tell(fence, result, lambda: success(result))
+        )

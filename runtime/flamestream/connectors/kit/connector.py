@@ -1,14 +1,17 @@
-"""A connector: one object in one folder, with all that the engine, the command line and the operator ask of a kind of source or sink.
+"""A connector: one object in one folder, with all that the engine, the command line and the operator ask of a
+kind of source or sink.
 
     SHELF = Connector("shelf", source=ShelfSource, sink=ShelfSink)
 
-The class of its settings answers for it: fields are what a manifest may say (their docstrings are the CRD's), methods are what the engine
-asks. `flamestream.connectors.installed` has the connectors of this package; another package adds its own by an entry point of the group
-`flamestream.connectors` (docs/reference/connectors.md). `where` is the place of a source or sink in the manifest, like spec.sources.docs:
-an error begins with the wrong field's place below it.
+The class of its settings answers for it: fields are what a manifest may say (their docstrings are the CRD's),
+methods are what the engine asks. `flamestream.connectors.installed` has the connectors of this package;
+another package adds its own by an entry point of the group `flamestream.connectors`
+(docs/reference/connectors.md). `where` is the place of a source or sink in the manifest, like
+spec.sources.docs: an error begins with the wrong field's place below it.
 
-Keeps: what a kind does not say is what is safe: nothing is tried, removed, or read back. Does not: know any kind, but in the advice that
-people get. Import a client library: a kind does so when a producer or consumer is made.
+Keeps: what a kind does not say is what is safe: nothing is tried, removed, or read back. Does not: know any
+kind, but in the advice that people get. Import a client library: a kind does so when a producer or consumer
+is made.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,11 +31,14 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Post, Producer, Reactor
 
 CANNOT_FENCE: Final = (
-    "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get items twice. "
-    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, or `guarantee: at-least-once`"
+    "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get "
+    "items twice. "
+    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, or `guarantee: "
+    "at-least-once`"
 )
 _CANNOT_READ: Final = (
-    "only a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`, can be read back; what others got is with "
+    "only a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`, can be read "
+    "back; what others got is with "
     "whom they delivered to"
 )
 Ours = TypeVar("Ours", bound="Settings")
@@ -44,7 +50,8 @@ class SourceTraits:
 
     timed: bool
     run_length: int
-    """TIMED: a run has exactly this many records (the last one fewer), so that the same input has the same times."""
+    """TIMED: a run has exactly this many records (the last one fewer), so that the same input has the same
+    times."""
     replayable: bool
     """False: the payloads are journalled, and ReadRun is never asked."""
     bounded: bool
@@ -53,7 +60,8 @@ class SourceTraits:
     fronts: int = 1
     """The number of fronts that share what the source has, so that several workers read it."""
     skips: bool = False
-    """Offsets have gaps that are not written down: an entry of no records, read again, is refused if its gap holds any."""
+    """Offsets have gaps that are not written down: an entry of no records, read again, is refused if its gap
+    holds any."""
     start: int = 0
     """The first offset of a partition, unless its first run says another."""
 
@@ -118,26 +126,33 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     file_settings: ClassVar[Sequence[str]] = ()
     """Settings that are places in the file system: what they say is relative to the manifest."""
     dials: ClassVar[str] = ""
-    """The setting with the address (host:port) that a worker will dial, so that a standby can look it up before it is needed."""
+    """The setting with the address (host:port) that a worker will dial, so that a standby can look it up
+    before it is needed."""
 
     @classmethod
     def placed(cls, settings: dict[str, Any], folder: Path) -> dict[str, Any]:
         """The settings as written, of a manifest in `folder`, with absolute paths."""
-        return {name: _placed(value, folder) if name in cls.file_settings else value for name, value in settings.items()}
+        return {
+            name: _placed(value, folder) if name in cls.file_settings else value
+            for name, value in settings.items()
+        }
 
     def check_application(self, where: str) -> None:
-        """Whether the classes that it names are there, and fit; the application is loaded. Raises ManifestError."""
+        """Whether the classes that it names are there, and fit; the application is loaded. Raises
+        ManifestError."""
 
 
 class SourceSettings(Settings, frozen=True, kw_only=True):
     """A kind of source."""
 
     own_files: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Settings that name a folder with files of this source's own making, and their patterns: `reset` removes them."""
+    """Settings that name a folder with files of this source's own making, and their patterns: `reset` removes
+    them."""
     of_application: ClassVar[bool] = False
     """Only its class says what it is, and that belongs to the application."""
     grows: ClassVar[bool] = False
-    """It ends, and what came later can be counted, where somebody asks whether a completed job has all there is."""
+    """It ends, and what came later can be counted, where somebody asks whether a completed job has all there
+    is."""
 
     def traits(self, where: str) -> SourceTraits:
         """The properties that the engine has to know. Raises ManifestError."""
@@ -160,7 +175,8 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
         return self
 
     def sample(self, records: int, where: str) -> "SourceSettings | None":
-        """A source of its first `records`, which ends; None if a server would have to be asked. Raises ManifestError without input."""
+        """A source of its first `records`, which ends; None if a server would have to be asked. Raises
+        ManifestError without input."""
         return None
 
 
@@ -168,7 +184,8 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
     """A kind of sink."""
 
     holder: ClassVar[Literal["place", "server", "nobody"]] = "server"
-    """Who has the output: a place that `owned` looks into and `remove` clears, a server or another that keeps it, or nobody."""
+    """Who has the output: a place that `owned` looks into and `remove` clears, a server or another that keeps
+    it, or nobody."""
     reads_back: ClassVar[bool] = False
     """Whether `read` ever gives what was delivered."""
     log: ClassVar[str] = ""
@@ -183,15 +200,18 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
-        """All items that it holds, in the total order. Raises UserError if they are not of `job`, where one is named."""
+        """All items that it holds, in the total order. Raises UserError if they are not of `job`, where one
+        is named."""
         raise UserError(f"{where}: {_CANNOT_READ}")
 
     def in_order(self) -> bool:
-        """Whether `read` gives what was delivered in the order in which it was, and not only what stands somewhere now."""
+        """Whether `read` gives what was delivered in the order in which it was, and not only what stands
+        somewhere now."""
         return True
 
     def place(self, job: str, sink: str) -> Place | None:
-        """The place where the users of the output look; None if nobody looks anywhere but where `read` does."""
+        """The place where the users of the output look; None if nobody looks anywhere but where `read`
+        does."""
         return None
 
     def owned(self) -> Owned | None:
@@ -199,7 +219,8 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         return None
 
     def remove(self) -> None:
-        """Delete what it has made in its place; other files there stay, and so does a folder that has some."""
+        """Delete what it has made in its place; other files there stay, and so does a folder that has
+        some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,18 +238,21 @@ def cannot_fence(where: str, kind: str) -> SinkTraits:
 
 
 class Kinds(Generic[Ours]):
-    """The kinds that a source, or a sink, may be; and what is asked of a spec, `{kind: settings}`, before and after it is checked."""
+    """The kinds that a source, or a sink, may be; and what is asked of a spec, `{kind: settings}`, before and
+    after it is checked."""
 
     def __init__(self, part: str, found: Callable[[], Mapping[str, type[Ours]]]) -> None:
         """`part`: where a spec is, if nobody says it. `found`: every kind's class, by name."""
         self._part, self._found = part, found
 
     def settings_of(self, spec: object, where: str = "") -> Ours:
-        """The settings that a manifest says, checked. Raises ManifestError that begins with the wrong field's place below `where`."""
+        """The settings that a manifest says, checked. Raises ManifestError that begins with the wrong field's
+        place below `where`."""
         return one_of(spec, self._found(), where or self._part)
 
     def check_classes(self, spec: object, where: str = "") -> None:
-        """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises ManifestError as before."""
+        """Whether the classes that `spec` names are there, and fit; the application must be loaded. Raises
+        ManifestError as before."""
         self.settings_of(spec, where).check_application(where or self._part)
 
     def kind_of(self, spec: Mapping[str, Any]) -> type[Ours] | None:
@@ -236,10 +260,15 @@ class Kinds(Generic[Ours]):
         return self._found().get(next(iter(spec), ""))
 
     def placed(self, spec: dict[str, Any], folder: Path) -> dict[str, Any]:
-        """The spec of a manifest in `folder`, with absolute paths. One of no known kind stays as it is, for `settings_of` to refuse."""
+        """The spec of a manifest in `folder`, with absolute paths. One of no known kind stays as it is, for
+        `settings_of` to refuse."""
         ((kind, settings),) = spec.items()
         known = self.kind_of(spec)
-        return spec if known is None or not isinstance(settings, dict) else {kind: known.placed(settings, folder)}
+        return (
+            spec
+            if known is None or not isinstance(settings, dict)
+            else {kind: known.placed(settings, folder)}
+        )
 
     def dialled(self, spec: Mapping[str, Any]) -> str:
         """The address that a worker with this source or sink will dial; "" if none is known before."""

@@ -1,7 +1,7 @@
 """The credit of a producer: the newest fence, whether it follows, and how much may leave.
 
-Keeps: nothing of an older fence leaves after a newer one was heard of; what leaves is taken from the credit of the last Pull.
-Does not: know where records come from (producer.py, synthetic, socket and http).
+Keeps: nothing of an older fence leaves after a newer one was heard of; what leaves is taken from the credit
+of the last Pull. Does not: know where records come from (producer.py, synthetic, socket and http).
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,8 @@ THE_PARTITION: Final = Partition("")
 
 
 class CreditProducer:
-    """The part of a `ports.Producer` that does not depend on its source. `_turn` gives what the credit allows."""
+    """The part of a `ports.Producer` that does not depend on its source. `_turn` gives what the credit
+    allows."""
 
     def __init__(self, front: FrontId, post: Post, reactor: Reactor) -> None:
         self._front, self._post, self._reactor = front, post, reactor
@@ -50,7 +51,8 @@ class CreditProducer:
     def _soon(self) -> None:
         """Take one turn for all that asks for one meanwhile. May be called from any thread."""
         if not self._turn_due:
-            # Set before it is asked for: a turn clears it first, so what comes during a turn gets another one.
+            # Set before it is asked for: a turn clears it first, so what comes during a turn gets another
+            # one.
             self._turn_due = True
             self._reactor.soon(self._take_turn)
 
@@ -65,7 +67,9 @@ class CreditProducer:
         self, partition: Partition, first: int, payloads: Sequence[object], size: int,
         hint: Timestamp = Timestamp(0), end: Offset | None = None,
     ) -> None:  # fmt: skip
-        self._post(RecordsArrived(self._fence, self._front, partition, Offset(first), payloads, size, hint, end))
+        self._post(
+            RecordsArrived(self._fence, self._front, partition, Offset(first), payloads, size, hint, end)
+        )
         self._records -= len(payloads)
         self._size -= size
 

@@ -1,7 +1,9 @@
-"""A sink that is a folder: one append-only log a worker and attempt, one write and one fsync for all slots of a delivery.
+"""A sink that is a folder: one append-only log a worker and attempt, one write and one fsync for all slots of
+a delivery.
 
-Keeps: a delivery is acknowledged once it is durable and its fence is the newest; after a failed write (disk full) the torn end is cut
-off and the same delivery is tried again. Does not: know what items are, or wait in the loop (blocking.py). Format: log.py, fences.py.
+Keeps: a delivery is acknowledged once it is durable and its fence is the newest; after a failed write (disk
+full) the torn end is cut off and the same delivery is tried again. Does not: know what items are, or wait in
+the loop (blocking.py). Format: log.py, fences.py.
 """
 
 import os
@@ -41,7 +43,9 @@ class FolderSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def delivering(self, context: SinkContext) -> BlockingConsumer:
         """A consumer that delivers into the folder."""
-        writing = Writing(FencedFolder(Path(self.path)), self.fsync, context.job, context.name, context.writer)
+        writing = Writing(
+            FencedFolder(Path(self.path)), self.fsync, context.job, context.name, context.writer
+        )
         return BlockingConsumer(writing, context.name, context.post, context.reactor)
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
@@ -55,7 +59,8 @@ class FolderSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Writing:
-    """The blocking half: one log under one fence. A close waits for the call under way, whose descriptor it would take away."""
+    """The blocking half: one log under one fence. A close waits for the call under way, whose descriptor it
+    would take away."""
 
     def __init__(self, folder: FencedFolder, sync: bool, job: str, sink: SinkName, writer: WorkerId) -> None:
         self._folder = folder
@@ -90,7 +95,8 @@ class Writing:
             if fresh:
                 self._append(encode_record(action.fence, action.number, fresh))
                 self._ledger.take(fresh)
-            # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it had read.
+            # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it
+            # had read.
             self._folder.check(self._fence)
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ A column names a field, fields of fields, or elements of tuples (`place.0`), or 
     $payload    the whole payload            $time     its run's time, microseconds since 1970
     $meta       its place in the total order $slot, $bundle, $sink
 
-Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery, because one statement cannot
-change a row twice. Does not: know the table (postgres/sink_table.py).
+Keeps: one row an item, in the order of the items; with a key, only the last row of a key in a delivery,
+because one statement cannot change a row twice. Does not: know the table (postgres/sink_table.py).
 """
 
 import math
@@ -49,7 +49,11 @@ def plain(value: Any) -> Any:
     if kind is tuple:
         return list(value) if _AS_IT_IS.issuperset(map(type, value)) else [plain(inner) for inner in value]
     if kind is float:
-        return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        return (
+            value
+            if math.isfinite(value)
+            else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
+        )
     if kind is bytes:
         return bytea(value)
     if kind is Map:
@@ -64,14 +68,17 @@ def plain(value: Any) -> Any:
 
 
 class RowMaker:
-    """`columns` maps a column's name to its source; `key` are the columns that name a row, if rows are replaced."""
+    """`columns` maps a column's name to its source; `key` are the columns that name a row, if rows are
+    replaced."""
 
     def __init__(self, columns: Mapping[str, str], key: Sequence[str], sink: SinkName) -> None:
         self._sink = sink
         self._getters = [(column, path, getter(path, sink)) for column, path in columns.items()]
         paths = list(columns.values())
         # Where all columns are fields, one call gives a row.
-        self._fields = attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
+        self._fields = (
+            attrgetter(*paths) if len(paths) > 1 and all(get is None for _, _, get in self._getters) else None
+        )
         self._key = [number for number, column in enumerate(columns) if column in key]
 
     def rows(self, bundles: Sequence[Bundle]) -> list[Row]:
@@ -80,7 +87,9 @@ class RowMaker:
         slots: list[Slot] = []
         for bundle in bundles:
             items = decode_items(bundle.items)
-            made += self._plain(items) or [self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items]
+            made += self._plain(items) or [
+                self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items
+            ]
             slots += [bundle.slot] * len(items)
         return self._last_of_each_key(made, slots) if self._key else made
 
@@ -100,7 +109,8 @@ class RowMaker:
                 row.append(getattr(value, path) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
-                    f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has not: {quoted(f'{value!r:.200}')}"
+                    f"{where(place)}: column {column!r} wants {path!r}, which a {type(value).__name__} has "
+                    f"not: {quoted(f'{value!r:.200}')}"
                 ) from None
         return tuple(row)
 
@@ -110,7 +120,9 @@ class RowMaker:
             key = as_json([plain(row[number]) for number in self._key])
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
-                raise two_slots(f"rows with the key {key.decode()}", before[1], slot, self._sink, "the table's key")
+                raise two_slots(
+                    f"rows with the key {key.decode()}", before[1], slot, self._sink, "the table's key"
+                )
             last[key] = (row, slot)
         return [row for row, _ in last.values()]
 
@@ -153,5 +165,11 @@ def getter(path: str, sink: SinkName) -> Getter | None:
 
 def _walk(value: Any, steps: Sequence[str]) -> Any:
     for step in steps:
-        value = value[int(step)] if step.isdecimal() else value[step] if type(value) is Map else getattr(value, step)
+        value = (
+            value[int(step)]
+            if step.isdecimal()
+            else value[step]
+            if type(value) is Map
+            else getattr(value, step)
+        )
     return value

@@ -5,10 +5,11 @@
 >>> ledger.check([first]), ledger.take([first]), ledger.check([first])
 ([Bundle(slot=7, sequence=1, t_last=b't', items=b'items')], None, [])
 
-A sequence number follows the last one, or repeats it with the same bytes. Everything else is a fault of whoever delivers, or of
-whoever kept the last bundle, and is never acknowledged.
+A sequence number follows the last one, or repeats it with the same bytes. Everything else is a fault of
+whoever delivers, or of whoever kept the last bundle, and is never acknowledged.
 
-Keeps: each slot's bundles are taken once, in the order of their numbers. Does not: fence (fences.py, testing/consumer.py).
+Keeps: each slot's bundles are taken once, in the order of their numbers. Does not: fence (fences.py,
+testing/consumer.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +27,8 @@ class Ledger:
         self._last: dict[Slot, Bundle | LastBundle] = dict(last or {})
 
     def check(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be taken."""
+        """The bundles that are new. Raises Bug if one may not follow what is there; then none is to be
+        taken."""
         fresh: list[Bundle] = []
         last = self._last
         ahead: dict[Slot, Bundle] = {}
@@ -36,8 +38,14 @@ class Ledger:
             if bundle.sequence == had + 1:
                 fresh.append(bundle)
                 ahead[bundle.slot] = bundle
-            # (!) A repeat is acknowledged only if its bytes are equal: the same number with others is a second history.
-            elif before is None or bundle.sequence != had or bundle.items != before.items or bundle.t_last != before.t_last:
+            # (!) A repeat is acknowledged only if its bytes are equal: the same number with others is a
+            # second history.
+            elif (
+                before is None
+                or bundle.sequence != had
+                or bundle.items != before.items
+                or bundle.t_last != before.t_last
+            ):
                 raise Bug(refusal(bundle, had))
         return fresh
 
@@ -47,17 +55,24 @@ class Ledger:
             self._last[bundle.slot] = bundle
 
     def reopened(self, last: Mapping[Slot, LastBundle], place: str) -> "Ledger":
-        """A ledger of what `place` has now, over a new connection. Raises Corrupt if that is less than was known to be there."""
+        """A ledger of what `place` has now, over a new connection. Raises Corrupt if that is less than was
+        known to be there."""
         for slot, before in self._last.items():
             had = last[slot].sequence if slot in last else 0
             if had < before.sequence:
-                raise Corrupt(f"{place} has lost data: it had bundle {before.sequence} of slot {slot} and now has {had}")
+                raise Corrupt(
+                    f"{place} has lost data: it had bundle {before.sequence} of slot {slot} and now has {had}"
+                )
         return Ledger(last)
 
     def last(self, slots: Iterable[Slot]) -> dict[Slot, LastBundle]:
         """The last bundle of each of `slots` that has one."""
         found = ((slot, self._last.get(slot)) for slot in slots)
-        return {slot: LastBundle(last.sequence, last.t_last, last.items) for slot, last in found if last is not None}
+        return {
+            slot: LastBundle(last.sequence, last.t_last, last.items)
+            for slot, last in found
+            if last is not None
+        }
 
 
 def refusal(bundle: Bundle, had: int) -> str:

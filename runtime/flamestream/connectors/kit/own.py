@@ -2,10 +2,11 @@
 
     sinks: {index: {connector: {class: sqlite_sink:SqliteSink, settings: {path: index.db}}}}
 
-The class is found as the application is: its module lies beside the application's file, or is installed. A sink's class is a `Blocking`
-(connectors/kit/blocking.py) that is made with (settings, sink, writer, job) and says `fences`; a source's is a `Reader`
-(connectors/kit/producer.py) made with (settings, name) that says `timed` and `bounded`. docs/reference/connectors.md shows both, and how to
-run them through the conformance kits.
+The class is found as the application is: its module lies beside the application's file, or is installed. A
+sink's class is a `Blocking` (connectors/kit/blocking.py) that is made with (settings, sink, writer, job) and
+says `fences`; a source's is a `Reader` (connectors/kit/producer.py) made with (settings, name) that says
+`timed` and `bounded`. docs/reference/connectors.md shows both, and how to run them through the conformance
+kits.
 
 Does not: check what the class does (the kits do), or make paths in its settings relative to the manifest.
 """
@@ -36,7 +37,13 @@ class OwnSource(_Own, kit.SourceSettings, frozen=True, kw_only=True):
 
     def traits(self, where: str) -> kit.SourceTraits:
         found = self._found(where)
-        return kit.SourceTraits(found.timed, MAX_RUN_LENGTH if found.timed else 0, replayable=True, bounded=found.bounded, skips=True)
+        return kit.SourceTraits(
+            found.timed,
+            MAX_RUN_LENGTH if found.timed else 0,
+            replayable=True,
+            bounded=found.bounded,
+            skips=True,
+        )
 
     def outline(self, where: str) -> kit.SourceTraits:
         """Only that it is one front, perhaps journalled: its class is the application's."""
@@ -55,7 +62,11 @@ class OwnSink(_Own, kit.SinkSettings, frozen=True, kw_only=True):
     """A class (`module:Class`) and its settings."""
 
     def traits(self, where: str) -> kit.SinkTraits:
-        return kit.SinkTraits(True) if self._found(where).fences else kit.cannot_fence(where, self.cls.rpartition(":")[2])
+        return (
+            kit.SinkTraits(True)
+            if self._found(where).fences
+            else kit.cannot_fence(where, self.cls.rpartition(":")[2])
+        )
 
     def consumer(self, context: kit.SinkContext) -> Consumer:
         made = self._found(context.where)(self.settings, context.name, context.writer, context.job)

@@ -1,6 +1,8 @@
-"""Whose output stands in a sink's place, and which files there are the sink's: known without opening it, which would claim it.
+"""Whose output stands in a sink's place, and which files there are the sink's: known without opening it,
+which would claim it.
 
-Keeps: only files are removed that a sink of ours has made. Does not: ask servers; what was delivered to one is its own.
+Keeps: only files are removed that a sink of ours has made. Does not: ask servers; what was delivered to one
+is its own.
 """
 
 from collections.abc import Iterable
@@ -38,7 +40,9 @@ def remove_files(folder: Path, patterns: Iterable[str]) -> None:
     """The files that match, in this order, then every folder that is empty."""
     for file in (file for pattern in patterns for file in sorted(folder.glob(pattern)) if not file.is_dir()):
         file.unlink(missing_ok=True)
-    inside = sorted((path for path in folder.rglob("*") if path.is_dir()), key=lambda path: len(path.parts), reverse=True)
+    inside = sorted(
+        (path for path in folder.rglob("*") if path.is_dir()), key=lambda path: len(path.parts), reverse=True
+    )
     for inner in [*inside, folder]:  # the innermost first
         with suppress(OSError):  # somebody else's files are in it
             inner.rmdir()

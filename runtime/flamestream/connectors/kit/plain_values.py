@@ -2,12 +2,13 @@
 
     a class                an object of its fields          text, numbers, bool, None    themselves
     tuple, Vector, Set     an array                         bytes                        text, as `Words` says
-    Map                    an object, or pairs where a key is no text                    NaN, infinities: as `Words` says
-    datetime, date         text of ISO 8601, `Z` for UTC; a Decimal its digits           a member of an enum: its value
+    Map                    an object, or pairs where a key is no text                    NaN, infinities: as
+    `Words` says datetime, date         text of ISO 8601, `Z` for UTC; a Decimal its digits           a member
+    of an enum: its value
 
-This says once more, from the documents of the sinks alone (docs/reference/postgres.md, docs/reference/redis.md, docs/reference/kafka.md,
-docs/reference/http.md), what their encoders do: an audit that asked an encoder what to expect would agree with its
-mistakes.
+This says once more, from the documents of the sinks alone (docs/reference/postgres.md,
+docs/reference/redis.md, docs/reference/kafka.md, docs/reference/http.md), what their encoders do: an audit
+that asked an encoder what to expect would agree with its mistakes.
 
 Keeps: True is not 1, and "1" is not 1; 1 and 1.0 are one number, as in JSON. Does not: import a sink.
 """
@@ -111,11 +112,14 @@ def short(value: Any, length: int = 200) -> str:
 
 
 def value_of(source: str, item: Wanted, sink: str) -> Any:
-    """The part of an item that a manifest names as the `source` of a column or field. Raises UserError if its payload has no such part."""
+    """The part of an item that a manifest names as the `source` of a column or field. Raises UserError if its
+    payload has no such part."""
     try:
         return _part(source, item, sink)
     except (LookupError, AttributeError, TypeError) as error:
-        raise UserError(f"sink {sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}") from error
+        raise UserError(
+            f"sink {sink!r}: the reference's {short(item.payload)} has no {source!r}: {error}"
+        ) from error
 
 
 def _part(source: str, item: Wanted, sink: str) -> Any:

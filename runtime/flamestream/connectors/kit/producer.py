@@ -1,12 +1,13 @@
 """The producer of a source that is read by blocking calls: files, above all.
 
-A `Reader` reads; this turns its chunks into events within the credit. One call of the reader is under way at a time, in a helper
-thread, and it reads ahead by a bounded buffer while the front works. Replays come first: a reader's journalled runs are read in
-the order asked before anything new.
+A `Reader` reads; this turns its chunks into events within the credit. One call of the reader is under way at
+a time, in a helper thread, and it reads ahead by a bounded buffer while the front works. Replays come first:
+a reader's journalled runs are read in the order asked before anything new.
 
-Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older one is posted; an OSError
-or Retryable of the reader is retried a bounded number of times and then fails the source; a Retryable (a server that is away) for as
-long as it takes once a call has succeeded. Does not: read (listed.py, followed.py).
+Keeps: records leave in the reader's order and within the last Pull; after a newer fence nothing of an older
+one is posted; an OSError or Retryable of the reader is retried a bounded number of times and then fails the
+source; a Retryable (a server that is away) for as long as it takes once a call has succeeded. Does not: read
+(listed.py, followed.py).
 """
 
 from collections import deque
@@ -53,7 +54,9 @@ def payload_of_number(function: Callable[[int], Any] | None, number: int) -> obj
     try:
         return function(number)
     except Exception as error:  # noqa: BLE001  # whatever the user's function raises is an item of the stream
-        return ErrorValue(function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}")
+        return ErrorValue(
+            function=name_of(function), error=type(error).__name__, message=f"number {number}: {said(error)}"
+        )
 
 
 @dataclass(slots=True)
@@ -65,12 +68,14 @@ class Chunk:
     payloads: list[object]
     sizes: list[int]
     ends: list[Offset] | None = None
-    """The offset behind each record, of a source whose offsets have gaps. No records: the partition begins at `first`."""
+    """The offset behind each record, of a source whose offsets have gaps. No records: the partition begins at
+    `first`."""
     hint: Timestamp = Timestamp(0)
 
 
 class Reader(Protocol):
-    """Blocking; called by one thread at a time. After an OSError or Retryable the same call may be made again, and gives the same."""
+    """Blocking; called by one thread at a time. After an OSError or Retryable the same call may be made
+    again, and gives the same."""
 
     ended: bool
     """All that `seek` asked for has been given."""
@@ -95,12 +100,13 @@ class ReadingProducer(CreditProducer):
     """`ports.Producer` over a Reader."""
 
     def __init__(
-        self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *, threads: Background | None = None,
-        tries: int | None = MAX_TRIES,
+        self, reader: Reader, front: FrontId, post: Post, reactor: Reactor, *,
+        threads: Background | None = None, tries: int | None = MAX_TRIES,
     ) -> None:  # fmt: skip
         """`threads`: where the reader is called, if not in the reactor's.
 
-        `tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come back."""
+        `tries`: how often a call may fail with an OSError; None for ever, as befits a server that will come
+        back."""
         super().__init__(front, post, reactor)
         self._reader, self._threads = reader, threads or reactor
         self._runs: deque[ReadRun] = deque()
@@ -139,7 +145,7 @@ class ReadingProducer(CreditProducer):
         self._stopped = True
         self._cancel_timer()
 
-    # --- what is asked --------------------------------------------------------------------------------------------------------------
+    # --- what is asked --------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self._stopped, self._tries = False, 0
@@ -163,7 +169,7 @@ class ReadingProducer(CreditProducer):
             self._timer.cancel()
             self._timer = None
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
         """Start the next call of the reader, if there is one to make."""
@@ -172,11 +178,20 @@ class ReadingProducer(CreditProducer):
         fence, reader = self._fence, self._reader
         if self._runs:
             runs = [self._runs[i] for i in range(min(len(self._runs), MAX_RUNS_A_CALL))]
-            self._call(fence, lambda: [reader.read(run.entry) for run in runs], lambda read: self._runs_read(runs, read))
+            self._call(
+                fence,
+                lambda: [reader.read(run.entry) for run in runs],
+                lambda read: self._runs_read(runs, read),
+            )
         elif self._seek is not None:
             offsets = self._seek
             self._call(fence, lambda: reader.seek(offsets), lambda _: self._sought(offsets))
-        elif self._following and not self._at_end and self._buffered < READ_RECORDS and self._buffered_size < READ_SIZE:
+        elif (
+            self._following
+            and not self._at_end
+            and self._buffered < READ_RECORDS
+            and self._buffered_size < READ_SIZE
+        ):
             self._call(fence, lambda: (reader.next(READ_RECORDS, READ_SIZE), reader.ended), self._arrived)
 
     def _call(self, fence: Fence, work: Callable[[], T], done: Callable[[T], None]) -> None:
@@ -207,7 +222,8 @@ class ReadingProducer(CreditProducer):
     def _retry(self, error: OSError | Retryable) -> None:
         self._tries += 1
         self._failure = str(error)
-        # Before a call has ever succeeded the settings may be wrong, and nobody would hear of it while it is tried for ever.
+        # Before a call has ever succeeded the settings may be wrong, and nobody would hear of it while it is
+        # tried for ever.
         waits = self._most_tries is None or (self._proved and isinstance(error, Retryable))
         if not waits and self._most_tries is not None and self._tries >= self._most_tries:
             self._fail("retryable", f"{error}; tried {self._tries} times")
@@ -246,7 +262,7 @@ class ReadingProducer(CreditProducer):
         self._timer = None
         self._turn()
 
-    # --- giving ---------------------------------------------------------------------------------------------------------------------
+    # --- giving ---------------------------------------------------------------------------------------------
 
     def _give(self) -> None:
         """Post what the credit allows."""
@@ -284,7 +300,8 @@ class ServerReader(Reader, Protocol):
 
 
 class ServerProducer(ReadingProducer):
-    """`ports.Producer` of a source that a server has: its reader waits in a thread of its own, for ever if it must.
+    """`ports.Producer` of a source that a server has: its reader waits in a thread of its own, for ever if it
+    must.
 
     The reader is closed by its thread, behind whatever it is doing."""
 

@@ -1,5 +1,5 @@
-"""Rows as payloads: what stands in JSON, CSV or Parquet has dicts, lists and dates; a payload is an fs.Map, a tuple, a number or a text,
-or the user's own class.
+"""Rows as payloads: what stands in JSON, CSV or Parquet has dicts, lists and dates; a payload is an fs.Map, a
+tuple, a number or a text, or the user's own class.
 
 | there                                      | payload                                  |
 |--------------------------------------------|------------------------------------------|
@@ -12,7 +12,8 @@ or the user's own class.
 >>> payload_of({"a": [1, None]})
 Map({'a': (1, None)})
 
-Keeps: what is given is a payload. Does not: guess types of CSV values (they are texts, unless a class says otherwise).
+Keeps: what is given is a payload. Does not: guess types of CSV values (they are texts, unless a class says
+otherwise).
 """
 
 import datetime
@@ -36,13 +37,17 @@ _any: Final = json_decoder()
 
 
 def check_values(text: bytes | str, marks: str = JSON) -> None:
-    """Raises ValueError for text that somebody else wrote with more than `MAX_VALUES`. `marks`: what stands before a value.
+    """Raises ValueError for text that somebody else wrote with more than `MAX_VALUES`. `marks`: what stands
+    before a value.
 
-    `[[],[],...` of 16 MiB are five million lists, half a gigabyte. So values are counted before one is made, by what stands between them.
-    What is inside of quotes counts too, which only a hundred pages of text come near."""
+    `[[],[],...` of 16 MiB are five million lists, half a gigabyte. So values are counted before one is made,
+    by what stands between them. What is inside of quotes counts too, which only a hundred pages of text come
+    near."""
     if len(text) < MAX_VALUES:  # nearly every text ends here
         return
-    values = 1 + sum(text.count(mark) if isinstance(text, str) else text.count(mark.encode()) for mark in marks)
+    values = 1 + sum(
+        text.count(mark) if isinstance(text, str) else text.count(mark.encode()) for mark in marks
+    )
     if values > MAX_VALUES:
         raise ValueError(f"it has up to {values} values, more than {MAX_VALUES}: make records of its parts")
 
@@ -117,10 +122,24 @@ def row_class(name: str | None, where: str) -> type | None:
     """The payload class that a manifest calls `name`: Order, or module:Order."""
     if name is None:
         return None
-    found = [plan.cls for plan in PLANS.values() if plan.labels is not None and name in (plan.name, plan.name.partition(":")[2])]
+    found = [
+        plan.cls
+        for plan in PLANS.values()
+        if plan.labels is not None and name in (plan.name, plan.name.partition(":")[2])
+    ]
     if len(found) == 1:
         return found[0]
-    mine = sorted(plan.name for plan in PLANS.values() if plan.labels is not None and not plan.name.startswith("flamestream."))
+    mine = sorted(
+        plan.name
+        for plan in PLANS.values()
+        if plan.labels is not None and not plan.name.startswith("flamestream.")
+    )
     known = f"it has {', '.join(mine)}" if mine else "it has none"
-    what = "several classes have this name: write module:Class" if found else "no class of the application has this name"
-    raise ManifestError(f"{where}: {name!r}: {what}; decorate a frozen dataclass with @fs.payload_type ({known})")
+    what = (
+        "several classes have this name: write module:Class"
+        if found
+        else "no class of the application has this name"
+    )
+    raise ManifestError(
+        f"{where}: {name!r}: {what}; decorate a frozen dataclass with @fs.payload_type ({known})"
+    )

@@ -1,4 +1,5 @@
-"""What sinks and sources that talk to a server have in common: an error for one that is away, and a password that is in a file.
+"""What sinks and sources that talk to a server have in common: an error for one that is away, and a password
+that is in a file.
 
 Does not: connect, or try again (loop/background.py, producer.py).
 """

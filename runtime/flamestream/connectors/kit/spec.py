@@ -1,4 +1,5 @@
-"""Specs of sources and sinks: from a manifest's plain values to typed structs, with the exact place of every error.
+"""Specs of sources and sinks: from a manifest's plain values to typed structs, with the exact place of every
+error.
 
 >>> class Nap(msgspec.Struct, forbid_unknown_fields=True):
 ...     seconds: int
@@ -35,7 +36,9 @@ def convert(kind: type[S], fields: object, where: str) -> S:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
         what, path = _PLACE.findall(str(error))[0]
-        known = f" (its fields: {', '.join(kind.__struct_encode_fields__)})" if "unknown field" in what else ""
+        known = (
+            f" (its fields: {', '.join(kind.__struct_encode_fields__)})" if "unknown field" in what else ""
+        )
         raise ManifestError(f"{where}{path}: {what}{known}") from None
 
 
@@ -48,13 +51,16 @@ def one_of(spec: object, kinds: Mapping[str, type[S]], where: str) -> S:
         if name not in kinds:
             raise ManifestError(f"{where}.{name}: there is no such kind; choose one of {names}")
     if len(spec) != 1:
-        raise ManifestError(f"{where}: expected exactly one of {names}, got {', '.join(map(str, spec)) or 'none'}")
+        raise ManifestError(
+            f"{where}: expected exactly one of {names}, got {', '.join(map(str, spec)) or 'none'}"
+        )
     ((name, fields),) = spec.items()
     return convert(kinds[name], {} if fields is None else fields, f"{where}.{name}")
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """host and port of `host:port` or `[v6]:port`. Raises ValueError, which `convert` turns into a ManifestError."""
+    """host and port of `host:port` or `[v6]:port`. Raises ValueError, which `convert` turns into a
+    ManifestError."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
@@ -70,7 +76,9 @@ def function_of(text: str, where: str) -> Callable[..., Any]:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ManifestError(f"{where}: cannot import {text!r} ({error}); write it as module:function") from error
+        raise ManifestError(
+            f"{where}: cannot import {text!r} ({error}); write it as module:function"
+        ) from error
     if not colon or not callable(found):
         raise ManifestError(f"{where}: {text!r} is not a function; write it as module:function")
     return found  # type: ignore[no-any-return]  # callable, and that is all that is known

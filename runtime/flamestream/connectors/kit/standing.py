@@ -31,7 +31,8 @@ Kind = Literal["lost", "changed", "doubled", "foreign", "misplaced", "reordered"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The metas of results that the reference has: a restored job begins, and its code may have been edited."""
+    """The metas of results that the reference has: a restored job begins, and its code may have been
+    edited."""
 
     begins: Meta = LEAST
     until: Meta | None = None
@@ -58,12 +59,16 @@ class Findings:
     span: "Span" = field(default_factory=lambda: ALL)
     """The metas of the reference's results. What is not theirs may be of others, if there were any."""
     not_due: int = 0
-    """Results that are not there, and need not be yet; of a place where values are replaced nobody can tell."""
+    """Results that are not there, and need not be yet; of a place where values are replaced nobody can
+    tell."""
 
     def add(self, kind: Kind, told: str) -> None:
         """Count a difference, and keep it as an example."""
         if self.span != ALL and kind in ("foreign", "doubled"):
-            text = "whose the others are that stand there: they may be of before the job was restored, or of other code"
+            text = (
+                "whose the others are that stand there: they may be of before the job was restored, or of "
+                "other code"
+            )
             self.unknown += [text] if text not in self.unknown else []
             return
         self.counts[kind] = self.counts.get(kind, 0) + 1
@@ -97,7 +102,8 @@ class Look(Protocol):
         """The greatest meta there; None: what stands there does not say."""
 
     def compared(self, wanted: Sequence[Wanted], span: Span = ALL) -> Findings:
-        """The difference to these results of the reference. `span`: what stands there of other metas nobody knows.
+        """The difference to these results of the reference. `span`: what stands there of other metas nobody
+        knows.
 
         Raises UserError if it cannot be compared.
         """
@@ -129,8 +135,13 @@ class Version(NamedTuple):
     """The key as messages show it."""
 
 
-def replaced(findings: Findings, wanted: Mapping[Hashable, Sequence[Version]], found: Iterable[tuple[Hashable, Version]]) -> Findings:
-    """Compare a place that has each key's newest value that is due, or a later one. `wanted`: all versions of a key, in their order."""
+def replaced(
+    findings: Findings,
+    wanted: Mapping[Hashable, Sequence[Version]],
+    found: Iterable[tuple[Hashable, Version]],
+) -> Findings:
+    """Compare a place that has each key's newest value that is due, or a later one. `wanted`: all versions of
+    a key, in their order."""
     seen: set[Hashable] = set()
     for key, there in found:
         findings.stands += 1
@@ -143,7 +154,10 @@ def replaced(findings: Findings, wanted: Mapping[Hashable, Sequence[Version]], f
             continue  # it may be of a result that nobody knows
         elif there.form not in {version.form for version in versions[max(now, 0) :]}:
             older = ", an older value" if there.form in {version.form for version in versions} else ""
-            findings.add("changed", f"{there.key} has {there.told}{older}; the reference has {versions[max(now, 0)].told}")
+            findings.add(
+                "changed",
+                f"{there.key} has {there.told}{older}; the reference has {versions[max(now, 0)].told}",
+            )
     for key, versions in wanted.items():
         if key not in seen and (now := _newest_due(versions)) >= 0:
             findings.add("lost", f"{versions[now].key} is not there; the reference has {versions[now].told}")
@@ -154,7 +168,9 @@ def _newest_due(versions: Sequence[Version]) -> int:
     return max((number for number, version in enumerate(versions) if version.due), default=-1)
 
 
-def in_any_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tuple[Hashable, str]]) -> Findings:
+def in_any_order(
+    findings: Findings, wanted: Sequence[Line], found: Iterable[tuple[Hashable, str]]
+) -> Findings:
     """Lines that were added and say nothing of their order."""
     due, known, told = Counter[Hashable](), Counter[Hashable](), dict[Hashable, str]()
     for line in wanted:
@@ -174,7 +190,13 @@ def in_any_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tup
     return findings
 
 
-def in_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tuple[Hashable, str]], *, trimmed: bool = False) -> Findings:
+def in_order(
+    findings: Findings,
+    wanted: Sequence[Line],
+    found: Iterable[tuple[Hashable, str]],
+    *,
+    trimmed: bool = False,
+) -> Findings:
     """Lines that were added in the order of their slots. `trimmed`: a slot's first ones may be gone."""
     left: dict[Hashable, deque[int]] = defaultdict(deque)
     for number, line in enumerate(wanted):
@@ -189,7 +211,9 @@ def in_order(findings: Findings, wanted: Sequence[Line], found: Iterable[tuple[H
         number = _which(left[form], newest, wanted)
         slot = wanted[number].slot
         if number < newest.get(slot, -1):
-            findings.add("reordered", f"{text} is behind a later one of its slot: {wanted[newest[slot]].told}")
+            findings.add(
+                "reordered", f"{text} is behind a later one of its slot: {wanted[newest[slot]].told}"
+            )
         newest[slot] = max(number, newest.get(slot, -1))
     _lacking(findings, wanted, {number for numbers in left.values() for number in numbers}, newest, trimmed)
     return findings
@@ -202,7 +226,9 @@ def _which(left: deque[int], newest: Mapping[Slot, int], wanted: Sequence[Line])
     return number
 
 
-def _lacking(findings: Findings, wanted: Sequence[Line], missing: set[int], newest: Mapping[Slot, int], trimmed: bool) -> None:
+def _lacking(
+    findings: Findings, wanted: Sequence[Line], missing: set[int], newest: Mapping[Slot, int], trimmed: bool
+) -> None:
     """Due and not there; or not due, and a later one of its slot is there."""
     first: dict[Slot, int] = {}
     for number, line in enumerate(wanted):

@@ -1,9 +1,12 @@
-"""Values of a delivery's rows as the server takes them: an array for each column, in the text form of the column's type.
+"""Values of a delivery's rows as the server takes them: an array for each column, in the text form of the
+column's type.
 
-Whatever a type's text form is can be given as a str. Bytes are given in that of bytea; NaN and infinities in that of float8. Collections
-become arrays, and JSON where the column is no array; a payload's class fills a column of a composite type by its fields' names.
+Whatever a type's text form is can be given as a str. Bytes are given in that of bytea; NaN and infinities in
+that of float8. Collections become arrays, and JSON where the column is no array; a payload's class fills a
+column of a composite type by its fields' names.
 
-Why not one JSON document, which json_to_recordset takes apart: for a document's 163 rows the server needs twice as long.
+Why not one JSON document, which json_to_recordset takes apart: for a document's 163 rows the server needs
+twice as long.
 
 Does not: say what goes where (kit/item_columns.py).
 """
@@ -30,7 +33,9 @@ class Columns:
         """The rows of `values` as a query."""
         names = [sql.Identifier(f"c{number}") for number in range(len(self._columns))]
         parts = {
-            "taken": sql.SQL(", ").join(column.taken(name) for column, name in zip(self._columns, names, strict=True)),
+            "taken": sql.SQL(", ").join(
+                column.taken(name) for column, name in zip(self._columns, names, strict=True)
+            ),
             "given": sql.SQL(", ").join(sql.SQL(f"%s::{column.given}[]") for column in self._columns),
             "names": sql.SQL(", ").join(names),
         }
@@ -38,11 +43,15 @@ class Columns:
 
     def values(self, rows: Sequence[Row]) -> list[str]:
         """An array for each column."""
-        return [column.array(values) for column, values in zip(self._columns, zip(*rows, strict=True), strict=True)]
+        return [
+            column.array(values)
+            for column, values in zip(self._columns, zip(*rows, strict=True), strict=True)
+        ]
 
 
 class Column:
-    """The form in which a column's values are sent: all of a delivery as one array in the server's text form."""
+    """The form in which a column's values are sent: all of a delivery as one array in the server's text
+    form."""
 
     def __init__(self, type_: BaseType) -> None:
         self._type = type_.name
@@ -81,7 +90,12 @@ class Column:
         """An array's own text, perhaps of arrays."""
         if any(type(value) is list for value in values):
             return "{" + ",".join("NULL" if value is None else self._literal(value) for value in values) + "}"
-        return _array([None if v is None else as_json(v).decode() if self._is_json or type(v) is dict else _scalar(v) for v in values])
+        return _array(
+            [
+                None if v is None else as_json(v).decode() if self._is_json or type(v) is dict else _scalar(v)
+                for v in values
+            ]
+        )
 
 
 def _array(values: Sequence[str | None]) -> str:

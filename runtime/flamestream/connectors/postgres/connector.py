@@ -1,4 +1,5 @@
-"""The postgres kinds of a manifest: a table that is read as a change log, and one that results are rows of (docs/reference/postgres.md).
+"""The postgres kinds of a manifest: a table that is read as a change log, and one that results are rows of
+(docs/reference/postgres.md).
 
 Does not: connect (server.py), or import psycopg before it is used: it is an extra.
 """
@@ -17,7 +18,8 @@ from flamestream.ports import Consumer, Producer
 
 
 class PostgresSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A change log: a table whose rows are read in the order of a growing key; see docs/reference/postgres.md."""
+    """A change log: a table whose rows are read in the order of a growing key; see
+    docs/reference/postgres.md."""
 
     file_settings = ("password_file",)
     dsn: str
@@ -45,7 +47,9 @@ class PostgresSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=
         check_dsn(self.dsn)
 
     def traits(self, where: str) -> kit.SourceTraits:
-        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, skips=True, start=self.start)
+        return kit.SourceTraits(
+            timed=False, run_length=0, replayable=True, bounded=not self.follow, skips=True, start=self.start
+        )
 
     def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.postgres.server import Server
@@ -53,7 +57,9 @@ class PostgresSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=
 
         log = ChangeLog(self.table, self.key, self.columns, self.follow, self.start, self.poll_ms / 1000)
         server = Server(self.dsn, self.password_file, f"flamestream source {context.name}"[:63])
-        return ServerProducer(PostgresReader(server, log, context.name), context.front, context.post, context.reactor)
+        return ServerProducer(
+            PostgresReader(server, log, context.name), context.front, context.post, context.reactor
+        )
 
     def gives(self) -> kit.Gives:
         return kit.Gives(columns=self.columns)
@@ -69,7 +75,8 @@ class PostgresSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True
     table: str
     """An existing table, perhaps with its schema; names are as in the catalogue."""
     columns: list[str] | dict[str, str]
-    """Columns, and what goes there: a field of the payload, or one of $payload, $meta, $time, $slot, $bundle, $sink."""
+    """Columns, and what goes there: a field of the payload, or one of $payload, $meta, $time, $slot, $bundle,
+    $sink."""
     key: list[str] = []
     """Columns that name a row: rows are replaced. Without it they are appended."""
     state: str = "flamestream_slots"
@@ -84,8 +91,12 @@ class PostgresSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True
             raise ValueError("`columns` needs at least one column")
         if strange := [column for column in self.key if column not in self.columns]:
             raise ValueError(f"`key` names {', '.join(strange)}, which `columns` has not")
-        if strange := [path for path in self.sources.values() if path.startswith("$") and path not in SPECIAL]:
-            raise ValueError(f"`columns`: there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
+        if strange := [
+            path for path in self.sources.values() if path.startswith("$") and path not in SPECIAL
+        ]:
+            raise ValueError(
+                f"`columns`: there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}"
+            )
         check_dsn(self.dsn)
 
     @property
@@ -98,13 +109,16 @@ class PostgresSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True
         from flamestream.connectors.postgres.sink import PostgresPlace, PostgresWriting
 
         place = PostgresPlace(self.table, self.sources, self.key, self.state, self.history)
-        writing = PostgresWriting(Server(self.dsn, self.password_file, "flamestream"), place, context.job, context.name)
+        writing = PostgresWriting(
+            Server(self.dsn, self.password_file, "flamestream"), place, context.job, context.name
+        )
         return BlockingConsumer(writing, context.name, context.post, context.reactor)
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
         if self.history is None:
             raise UserError(
-                f"{where}: table {self.table} has rows, not what was delivered in which order; set `history` to keep that as well"
+                f"{where}: table {self.table} has rows, not what was delivered in which order; set `history` "
+                "to keep that as well"
             )
         from flamestream.connectors.postgres.reading import read_history
 
@@ -124,11 +138,14 @@ def check_dsn(dsn: str) -> None:
     try:
         from flamestream.connectors.postgres.server import parameters  # it is an extra
     except ImportError as error:
-        raise ValueError(f"PostgreSQL needs the package psycopg ({error}): pip install 'flamestream[postgres]'") from None
+        raise ValueError(
+            f"PostgreSQL needs the package psycopg ({error}): pip install 'flamestream[postgres]'"
+        ) from None
     given = parameters(dsn)
     if "password" in given:
         raise ValueError(
-            "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and leave it out of `dsn`"
+            "a password does not belong into a manifest: use PGPASSWORD, ~/.pgpass or `password_file`, and "
+            "leave it out of `dsn`"
         )
 
 

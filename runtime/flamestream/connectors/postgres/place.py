@@ -4,8 +4,8 @@ With a `key` a row has the last value of its key; without one there is a row for
 Where a column has `$sink`, rows of other sinks are passed over; else the table is taken for the sink's own,
 and every other row is foreign.
 
-Keeps: one snapshot of the table. Does not: write; use what the sink writes with (connectors/kit/item_columns.py).
-Memory: both sides.
+Keeps: one snapshot of the table. Does not: write; use what the sink writes with
+(connectors/kit/item_columns.py). Memory: both sides.
 """
 
 from collections import defaultdict
@@ -18,7 +18,16 @@ from psycopg import sql
 
 from flamestream.connectors.kit.plain_values import BUNDLE, short, value_of
 from flamestream.connectors.kit.server import ServerAway
-from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, Wanted, in_any_order, replaced
+from flamestream.connectors.kit.standing import (
+    ALL,
+    Findings,
+    Line,
+    Span,
+    Version,
+    Wanted,
+    in_any_order,
+    replaced,
+)
 from flamestream.connectors.postgres.connector import PostgresSinkSpec
 from flamestream.connectors.postgres.place_columns import Column
 from flamestream.connectors.postgres.server import Connection, Server
@@ -69,11 +78,15 @@ class TablePlace:
     def _columns(self, table: Table) -> list[Column]:
         named = [name for name, source in self.spec.sources.items() if source != BUNDLE]
         if missing := [name for name in named if name not in table.types]:
-            raise UserError(f"table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.types)}")
+            raise UserError(
+                f"table {table.name} has no column {', '.join(missing)}; it has {', '.join(table.types)}"
+            )
         bases = [(name, table.types[name], table.base[name]) for name in named]
         return [Column(name, cast, base.name, composite=base.composite) for name, cast, base in bases]
 
-    def _rows(self, columns: Sequence[Column], table: Table, connection: Connection) -> Iterator[Sequence[Any]]:
+    def _rows(
+        self, columns: Sequence[Column], table: Table, connection: Connection
+    ) -> Iterator[Sequence[Any]]:
         selected = sql.SQL(", ").join(column.selected for column in columns)
         statement = sql.SQL("SELECT {} FROM {}").format(selected, table.sql)
         of = [sql.Identifier(name) for name, source in self.spec.sources.items() if source == "$sink"]
@@ -87,10 +100,17 @@ class TablePlace:
     def expected(self, table: Table, wanted: Sequence[Wanted]) -> tuple[list[Column], list[Row]]:
         """The columns, and of each item its row."""
         columns = self._columns(table)
-        by_column = [[value_of(self.spec.sources[column.name], item, self.sink) for item in wanted] for column in columns]
+        by_column = [
+            [value_of(self.spec.sources[column.name], item, self.sink) for item in wanted]
+            for column in columns
+        ]
         with self._reading() as (connection, _):
-            forms = [column.wanted(values, connection) for column, values in zip(columns, by_column, strict=True)]
-        return columns, [Row(*both) for both in zip(zip(*by_column, strict=True), zip(*forms, strict=True), strict=True)]
+            forms = [
+                column.wanted(values, connection) for column, values in zip(columns, by_column, strict=True)
+            ]
+        return columns, [
+            Row(*both) for both in zip(zip(*by_column, strict=True), zip(*forms, strict=True), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +128,13 @@ class Rows:
         columns, expected = self.place.expected(self.table, wanted)
         findings = Findings(f"table {self.table.name} of {self.where}", span=span)
         if len(columns) < len(self.place.spec.sources):
-            findings.unknown.append(f"columns of {BUNDLE}: which results went together is not the reference's to say")
-        found = (Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True))) for values in self.values)
+            findings.unknown.append(
+                f"columns of {BUNDLE}: which results went together is not the reference's to say"
+            )
+        found = (
+            Row(values, tuple(column.found(value) for column, value in zip(columns, values, strict=True)))
+            for values in self.values
+        )
         names, key = [column.name for column in columns], self.place.spec.key
         if key and set(key) <= set(names):
             return _by_key(findings, names, key, zip(wanted, expected, strict=True), found)
@@ -130,7 +155,9 @@ def _by_key(
     others = [number for number in range(len(names)) if number not in of_key]
 
     def entry(row: Row, *, due: bool) -> tuple[tuple[Hashable, ...], Version]:
-        told = ", ".join(f"{names[number]}={short(row.values[number])}" for number in others) or "nothing else"
+        told = (
+            ", ".join(f"{names[number]}={short(row.values[number])}" for number in others) or "nothing else"
+        )
         name = ", ".join(f"{names[number]}={short(row.values[number])}" for number in of_key)
         return tuple(row.forms[number] for number in of_key), Version(
             tuple(row.forms[number] for number in others), told, due, f"row {name}"

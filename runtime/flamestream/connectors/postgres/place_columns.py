@@ -19,8 +19,8 @@ from flamestream.connectors.postgres.server import Connection
 ASKED: Final = 200
 """Values in a question to the server."""
 _LOADED_AS: Final[Mapping[str, type]] = {
-    "smallint": int, "integer": int, "bigint": int, "text": str, "character varying": str, "boolean": bool, "double precision": float,
-    "bytea": bytes,
+    "smallint": int, "integer": int, "bigint": int, "text": str, "character varying": str, "boolean": bool,
+    "double precision": float, "bytea": bytes,
 }  # fmt: skip
 _TEXTS: Final = frozenset({"text", "character varying"})
 _JSON: Final = frozenset({"json", "jsonb"})
@@ -56,16 +56,25 @@ class Column:
         if self._is_json:
             return [None if value is None else form(plain(value, HEX)) for value in values]
         if not self._of_texts and self._element in _TEXTS:
-            return [form_of_text(value) if isinstance(value, str) else form(plain(value, HEX)) for value in values]
+            return [
+                form_of_text(value) if isinstance(value, str) else form(plain(value, HEX)) for value in values
+            ]
         strange = {form(plain(value, HEX)): value for value in values if not self._is_loaded_so(value)}
         made = dict(zip(strange, self._made(list(strange.values()), connection), strict=True))
-        return [form(_listed(value)) if self._is_loaded_so(value) else made[form(plain(value, HEX))] for value in values]
+        return [
+            form(_listed(value)) if self._is_loaded_so(value) else made[form(plain(value, HEX))]
+            for value in values
+        ]
 
     def _is_loaded_so(self, value: Any) -> bool:
         """Whether psycopg gives just this back."""
         if value is None or type(value) is _LOADED_AS.get(self._element):
             return True
-        return self._is_array and not isinstance(value, str | bytes) and all(map(self._is_loaded_so, _listed(value)))
+        return (
+            self._is_array
+            and not isinstance(value, str | bytes)
+            and all(map(self._is_loaded_so, _listed(value)))
+        )
 
     def _made(self, values: Sequence[Any], connection: Connection) -> list[Hashable]:
         made: list[Hashable] = []
@@ -79,7 +88,11 @@ class Column:
 
 def _listed(value: Any) -> Any:
     """Tuples and Vectors as lists, at any depth."""
-    return value if value is None or isinstance(value, str | bytes | bool | int | float) else [_listed(part) for part in value]
+    return (
+        value
+        if value is None or isinstance(value, str | bytes | bool | int | float)
+        else [_listed(part) for part in value]
+    )
 
 
 def _argument(value: Any) -> Any:

@@ -1,18 +1,18 @@
 """A connection to PostgreSQL, and whose fault its errors are.
 
-| what the server says                                                 | becomes     | what happens             |
+| what the server says                                                 | becomes     | what happens |
 |----------------------------------------------------------------------|-------------|--------------------------|
-| connection lost or refused, starting, shutting down, read-only, full | ServerAway  | tried again              |
-| deadlock, serialization failure, a lock that is not given            | ServerAway  | tried again              |
-| a prepared statement's result has other types: a table was altered   | ServerAway  | looked at anew           |
+| connection lost or refused, starting, shutting down, read-only, full | ServerAway  | tried again |
+| deadlock, serialization failure, a lock that is not given            | ServerAway  | tried again |
+| a prepared statement's result has other types: a table was altered   | ServerAway  | looked at anew |
 | wrong password, no such role or database, before it ever worked      | UserError   | the job ends and says so |
-| the same later (a password is being changed)                         | ServerAway  | tried again              |
+| the same later (a password is being changed)                         | ServerAway  | tried again |
 | missing table or right, wrong type, violated constraint              | UserError   | the job ends and says so |
 | damaged data (class XX)                                              | Corrupt     | the job ends and says so |
 
-A connection is lost at the latest some 15 s after the network is (keepalives, tcp_user_timeout); what the user's `dsn` says about these
-wins. No statement waits for a lock longer than LOCK_SECONDS. A commit is durable when it is acknowledged: `synchronous_commit: off` is
-refused.
+A connection is lost at the latest some 15 s after the network is (keepalives, tcp_user_timeout); what the
+user's `dsn` says about these wins. No statement waits for a lock longer than LOCK_SECONDS. A commit is
+durable when it is acknowledged: `synchronous_commit: off` is refused.
 
 Keeps: passwords are in no message. Does not: retry (loop/background.py, connectors/kit/producer.py).
 """
@@ -58,7 +58,8 @@ class Server:
     """A server as one adapter sees it: at most one connection, made when it is needed."""
 
     def __init__(self, dsn: str, password_file: str | None, application: str) -> None:
-        """`application` is the connection's name in pg_stat_activity. Raises UserError for a `dsn` that libpq does not understand."""
+        """`application` is the connection's name in pg_stat_activity. Raises UserError for a `dsn` that libpq
+        does not understand."""
         self._password_file = password_file
         self._given = parameters(dsn)
         self.application = application
@@ -109,7 +110,9 @@ class Server:
 
     def _connect(self) -> Connection:
         given = {**_DEFAULTS, **self._given, "application_name": self.application}
-        given["options"] = f"-c synchronous_commit=on -c lock_timeout={LOCK_SECONDS}s {self._given.get('options', '')}".strip()
+        given["options"] = (
+            f"-c synchronous_commit=on -c lock_timeout={LOCK_SECONDS}s {self._given.get('options', '')}".strip()
+        )
         if self._password_file is not None:
             given["password"] = password_in(self._password_file, self.where)
         try:
@@ -117,33 +120,50 @@ class Server:
         except psycopg.Error as error:
             message = f"{self.where}: {told(error)}"
             if not self._proved and any(part in message for part in _REFUSED):
-                raise UserError(f"{message}; give user, password (PGPASSWORD, ~/.pgpass or `password_file`) and database") from None
+                raise UserError(
+                    f"{message}; give user, password (PGPASSWORD, ~/.pgpass or `password_file`) and database"
+                ) from None
             raise ServerAway(message) from None
 
 
 def parameters(dsn: str) -> dict[str, str]:
     """The parameters in a `dsn` (postgresql://... or key=value pairs). Raises ValueError."""
     try:
-        return {str(name): str(value) for name, value in conninfo.conninfo_to_dict(dsn).items() if value is not None}
+        return {
+            str(name): str(value)
+            for name, value in conninfo.conninfo_to_dict(dsn).items()
+            if value is not None
+        }
     except psycopg.ProgrammingError as error:
-        raise ValueError(f"`dsn` is not a PostgreSQL connection string, like postgresql://user@host:5432/database: {error}") from None
+        raise ValueError(
+            f"`dsn` is not a PostgreSQL connection string, like postgresql://user@host:5432/database: {error}"
+        ) from None
 
 
 def described(given: dict[str, str]) -> str:
     """The address and database, without secrets. What is not given libpq takes from its environment."""
     default = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
-    host, port, user, database = (given.get(name) or default.get(name, "") for name in ("host", "port", "user", "dbname"))
-    return f"PostgreSQL {user or '?'}@{given.get('hostaddr') or host or 'local socket'}:{port}/{database or user or '?'}"
+    host, port, user, database = (
+        given.get(name) or default.get(name, "") for name in ("host", "port", "user", "dbname")
+    )
+    return f"PostgreSQL {user or '?'}@{given.get('hostaddr') or host or 'local socket'}:{port}/{database or user or '?'}"  # noqa: E501
 
 
 def told(error: psycopg.Error) -> str:
-    """The server's message, detail and hint on a line. If it is about a value, that value is quoted, which may stand in it."""
+    """The server's message, detail and hint on a line. If it is about a value, that value is quoted, which
+    may stand in it."""
     diagnosis = error.diag
-    parts = [diagnosis.message_primary, diagnosis.message_detail, diagnosis.message_hint] if diagnosis.message_primary else [str(error)]
+    parts = (
+        [diagnosis.message_primary, diagnosis.message_detail, diagnosis.message_hint]
+        if diagnosis.message_primary
+        else [str(error)]
+    )
     text = " ".join("; ".join(filter(None, parts)).split())
     if (error.sqlstate or "")[:2] not in _ABOUT_VALUES:
         return text
-    place = [each for each in (diagnosis.table_name, diagnosis.column_name, diagnosis.constraint_name) if each]
+    place = [
+        each for each in (diagnosis.table_name, diagnosis.column_name, diagnosis.constraint_name) if each
+    ]
     return f"{type(error).__name__} {' '.join(place)}: {quoted(text)}"
 
 
@@ -151,5 +171,6 @@ def _check_durable(connection: Connection, where: str) -> None:
     row = connection.execute("SHOW synchronous_commit").fetchone()
     if row == ("off",):
         raise UserError(
-            f"{where}: synchronous_commit is off, so an acknowledged row may be lost in a crash; set it to on in `dsn` or leave it out"
+            f"{where}: synchronous_commit is off, so an acknowledged row may be lost in a crash; set it to "
+            "on in `dsn` or leave it out"
         )

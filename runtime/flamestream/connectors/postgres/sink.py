@@ -1,15 +1,18 @@
-"""A sink that is a table of PostgreSQL: a delivery's rows and its slots' last bundles in one statement, so in one commit.
+"""A sink that is a table of PostgreSQL: a delivery's rows and its slots' last bundles in one statement, so in
+one commit.
 
-The statement inserts (or replaces) the rows and adds the last bundles to a log of ours (postgres/state.py), which takes them only while
-nobody has opened the slots anew: so a zombie's statement changes nothing at all. One round trip, one commit, whatever the number of
-rows and slots.
+The statement inserts (or replaces) the rows and adds the last bundles to a log of ours (postgres/state.py),
+which takes them only while nobody has opened the slots anew: so a zombie's statement changes nothing at all.
+One round trip, one commit, whatever the number of rows and slots.
 
-Whoever waits for a lock of an older attempt's session (its process stands still in the middle of sending) ends that session.
+Whoever waits for a lock of an older attempt's session (its process stands still in the middle of sending)
+ends that session.
 
-After a lost connection the slots are opened again: what the lost answer was about is there entirely or not at all.
+After a lost connection the slots are opened again: what the lost answer was about is there entirely or not at
+all.
 
-Keeps: rows and last bundle are committed together (invariants 2, 3); an older fence changes nothing (6); a sink that has less than it had
-acknowledged is an error. Does not: create the user's table.
+Keeps: rows and last bundle are committed together (invariants 2, 3); an older fence changes nothing (6); a
+sink that has less than it had acknowledged is an error. Does not: create the user's table.
 """
 
 import hashlib
@@ -42,7 +45,8 @@ _SESSIONS: Final[LiteralString] = """
 
 @dataclass(frozen=True, slots=True)
 class PostgresPlace:
-    """The tables that a sink writes. Names are as in the catalogue (case matters), perhaps with their schema."""
+    """The tables that a sink writes. Names are as in the catalogue (case matters), perhaps with their
+    schema."""
 
     table: str
     columns: Mapping[str, str]
@@ -69,7 +73,9 @@ class PostgresWriting:
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         self._fence, self._slots = action.fence, sorted(action.slots)
         job, sink = self._whose
-        self._server.application = f"{self._mark}{action.fence.attempt}.{action.fence.layout} {job}/{sink}"[:63]
+        self._server.application = f"{self._mark}{action.fence.attempt}.{action.fence.layout} {job}/{sink}"[
+            :63
+        ]
         self._server.hang_up()  # the name of the session says which attempt it is of
         self._ledger = Ledger()
         self._connected()
@@ -87,7 +93,7 @@ class PostgresWriting:
     def close(self) -> None:
         self._server.hang_up()
 
-    # --- opening --------------------------------------------------------------------------------------------------------------------
+    # --- opening --------------------------------------------------------------------------------------------
 
     def _connected(self) -> Connection:
         """The connection; over a new one the tables are checked and the slots opened again."""
@@ -95,9 +101,11 @@ class PostgresWriting:
 
     def _opened(self, connection: Connection) -> None:
         place = self._place
-        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # an opening must see what it waited for, whatever the default
+        # an opening must see what it waited for, whatever the default
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         if connection.info.server_version >= _PLAN_CACHE_MODE:
-            connection.execute("SET plan_cache_mode = force_generic_plan")  # statements never change: to plan each anew costs a third
+            # statements never change: to plan each anew costs a third
+            connection.execute("SET plan_cache_mode = force_generic_plan")
         table = postgres_table.target(connection, place.table, list(place.columns), place.key)
         history = postgres_table.ensure_history(connection, place.history) if place.history else None
         tables = postgres_table.ensure_state(connection, place.state)
@@ -120,7 +128,7 @@ class PostgresWriting:
             if Fence(Attempt(int(attempt)), LayoutVersion(int(layout))) < self._fence:
                 connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
 
-    # --- writing --------------------------------------------------------------------------------------------------------------------
+    # --- writing --------------------------------------------------------------------------------------------
 
     def _write(self, connection: Connection, fresh: Sequence[Bundle]) -> None:
         rows = self._rows.rows(fresh)
@@ -133,7 +141,8 @@ class PostgresWriting:
                 raise self._refused(connection, rows, error) from None
 
     def _refused(self, connection: Connection, rows: Sequence[Row], error: psycopg.Error) -> UserError:
-        """Names the first row that the table does not take: found by halves, in a transaction that is rolled back."""
+        """Names the first row that the table does not take: found by halves, in a transaction that is rolled
+        back."""
         good, bad = 0, len(rows)
         assert self._columns is not None, "a connection is opened first"
         with connection.transaction(force_rollback=True):
@@ -146,16 +155,23 @@ class PostgresWriting:
                 except (psycopg.DataError, psycopg.IntegrityError):
                     bad = middle
         row = dict(zip(self._place.columns, rows[good], strict=True))
-        return UserError(f"{self._server.where}: table {self._place.table} does not take the row {quoted(f'{row!r:.500}')}: {told(error)}")
+        return UserError(
+            f"{self._server.where}: table {self._place.table} does not take the row "
+            f"{quoted(f'{row!r:.500}')}: {told(error)}"
+        )
 
 
 def _insert(table: Table, place: PostgresPlace, given: Columns) -> sql.Composable:
     columns = list(place.columns)
-    insert = sql.SQL("INSERT INTO {table} ({columns}) {rows}").format(table=table.sql, columns=_names(columns), rows=given.select())
+    insert = sql.SQL("INSERT INTO {table} ({columns}) {rows}").format(
+        table=table.sql, columns=_names(columns), rows=given.select()
+    )
     if not place.key:
         return insert
     others = [name for name in columns if name not in place.key]
-    changes = sql.SQL(", ").join(sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
+    changes = sql.SQL(", ").join(
+        sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others
+    )
     action = sql.SQL("DO UPDATE SET {}").format(changes) if others else sql.SQL("DO NOTHING")
     return insert + sql.SQL(" ON CONFLICT ({}) {}").format(_names(place.key), action)
 

@@ -1,19 +1,22 @@
-"""What a PostgreSQL sink remembers of its slots: their rows, a log of deliveries above them, and who may add to the log.
+"""What a PostgreSQL sink remembers of its slots: their rows, a log of deliveries above them, and who may add
+to the log.
 
-| table             | a row is                                                                                                       |
+| table             | a row is |
 |-------------------|----------------------------------------------------------------------------------------------------------------|
-| `state`           | a slot: the fence under which it was opened last, and a last bundle                                            |
-| `state`_openings  | a worker's opening of some slots that nobody has opened since; without it the worker writes nothing             |
-| `state`_log       | a delivery under an opening: of each of its slots the last bundle, newer than the one in `state`                |
+| `state`           | a slot: the fence under which it was opened last, and a last bundle |
+| `state`_openings  | a worker's opening of some slots that nobody has opened since; without it the worker writes nothing |
+| `state`_log       | a delivery under an opening: of each of its slots the last bundle, newer than the one in `state` |
 
-A delivery adds one row to the log instead of changing a row for each of its slots, which costs as much as a bare commit instead of
-three. It locks its opening's row for sharing, so who opens the slots anew waits for it, takes the opening away, and finds all that the
-log has of it; whatever comes later finds no opening, and the missing number is refused by the log's table. Openings of one sink are made
-one at a time. After FOLD deliveries their writer brings the slots' rows up to date and empties its part of the log.
+A delivery adds one row to the log instead of changing a row for each of its slots, which costs as much as a
+bare commit instead of three. It locks its opening's row for sharing, so who opens the slots anew waits for
+it, takes the opening away, and finds all that the log has of it; whatever comes later finds no opening, and
+the missing number is refused by the log's table. Openings of one sink are made one at a time. After FOLD
+deliveries their writer brings the slots' rows up to date and empties its part of the log.
 
-Keeps: a slot's last bundle is in its row or in the log of the last opening that had it (invariants 2, 3); an older opening adds
-nothing (6). Does not: write users' rows (postgres/sink.py adds them to the same statement).
-"""
+Keeps: a slot's last bundle is in its row or in the log of the last opening that had it (invariants 2, 3); an
+older opening adds nothing (6). Does not: write users' rows (postgres/sink.py adds them to the same
+statement).
+"""  # noqa: E501
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +37,9 @@ FOLD: Final = 32
 """Deliveries in the log of an opening."""
 FOLD_BYTES: Final = 8 << 20
 
-_SERIAL: Final[LiteralString] = "SELECT pg_advisory_xact_lock(hashtextextended(%(job)s || '/' || %(sink)s, {oid}))"
+_SERIAL: Final[LiteralString] = (
+    "SELECT pg_advisory_xact_lock(hashtextextended(%(job)s || '/' || %(sink)s, {oid}))"
+)
 _TAKE_AWAY: Final[LiteralString] = """
     DELETE FROM {openings} WHERE job = %(job)s AND sink = %(sink)s AND slots && %(slots)s::int[]
     AND (attempt, layout) <= (%(attempt)s, %(layout)s) RETURNING id"""
@@ -43,11 +48,13 @@ _FOLD_THEIRS: Final[LiteralString] = """
         SELECT DISTINCT ON (b.slot) b.*
         FROM gone g, unnest(g.slots, g.sequences, g.t_last, g.items) AS b (slot, sequence, t_last, items)
         ORDER BY b.slot, b.sequence DESC)
-    UPDATE {state} s SET sequence = b.sequence, items = b.items, t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
+    UPDATE {state} s SET sequence = b.sequence, items = b.items,
+      t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
     FROM newest b WHERE s.job = %(job)s AND s.sink = %(sink)s AND s.slot = b.slot"""
 _FENCE: Final[LiteralString] = """
     INSERT INTO {state} AS s (job, sink, slot, attempt, layout, sequence, t_last, items)
-    SELECT %(job)s, %(sink)s, slot, %(attempt)s, %(layout)s, 0, '', '' FROM unnest(%(slots)s::int[]) AS slot ORDER BY slot
+    SELECT %(job)s, %(sink)s, slot, %(attempt)s, %(layout)s, 0, '',
+      '' FROM unnest(%(slots)s::int[]) AS slot ORDER BY slot
     ON CONFLICT (job, sink, slot) DO UPDATE SET attempt = excluded.attempt, layout = excluded.layout
     WHERE (s.attempt, s.layout) <= (excluded.attempt, excluded.layout)
     RETURNING slot, sequence, t_last, items"""
@@ -61,19 +68,29 @@ _DELIVER: Final[LiteralString] = """
 _FOLD: Final[LiteralString] = """
     WITH mine AS (SELECT id FROM {openings} WHERE id = %s FOR KEY SHARE), gone AS (
         DELETE FROM {log} WHERE opening = (SELECT id FROM mine) AND number <= %s)
-    UPDATE {state} s SET sequence = b.sequence, items = b.items, t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
+    UPDATE {state} s SET sequence = b.sequence, items = b.items,
+      t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
     FROM mine, unnest(%s::int[], %s::bigint[], %s::bytea[], %s::bytea[]) AS b (slot, sequence, t_last, items)
     WHERE s.job = %s AND s.sink = %s AND s.slot = b.slot"""
 _HISTORY: Final[LiteralString] = """, kept AS (
-        INSERT INTO {history} (slot, sequence, t_last, items) SELECT * FROM unnest(%s::int[], %s::bigint[], %s::bytea[], %s::bytea[]))"""
+        INSERT INTO {history} (slot, sequence, t_last, items) SELECT * FROM unnest(%s::int[], %s::bigint[],
+          %s::bytea[], %s::bytea[]))"""
 _HELD: Final[LiteralString] = """
-    SELECT slot, attempt, layout, sequence FROM {state} WHERE job = %(job)s AND sink = %(sink)s AND slot = ANY (%(slots)s::int[])"""
+    SELECT slot, attempt, layout, sequence FROM {state} WHERE job = %(job)s AND sink = %(sink)s AND slot =
+      ANY (%(slots)s::int[])"""
 
 
 class Memory:
     """A worker's slots of one sink, in one session. Calls raise errors of psycopg, Fenced or Corrupt."""
 
-    def __init__(self, connection: Connection, where: str, tables: Mapping[str, Table], whose: tuple[str, str], fence: Fence) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        where: str,
+        tables: Mapping[str, Table],
+        whose: tuple[str, str],
+        fence: Fence,
+    ) -> None:
         """`tables`: state, openings and log; `whose`: job and sink."""
         connection.adapters.register_dumper(_Blobs, _BlobsDumper)
         self._connection, self._where, self._whose, self._fence = connection, where, whose, fence
@@ -89,7 +106,8 @@ class Memory:
         self._keeps = False
 
     def open(self, slots: Iterable[Slot]) -> dict[Slot, LastBundle]:
-        """Fences the slots; the last bundle of each that has one. Raises Fenced if a newer fence has one of them."""
+        """Fences the slots; the last bundle of each that has one. Raises Fenced if a newer fence has one of
+        them."""
         self._slots = sorted(slots)
         with self._connection.transaction():
             # (!) One opening of a sink at a time, whatever slots they share.
@@ -101,7 +119,11 @@ class Memory:
             if len(found) < len(self._slots):
                 raise Fenced(f"{self._where}: {self.held()}")
             ((self._opening,),) = self._run(_OPENING).fetchall()
-        return {Slot(slot): LastBundle(SequenceNumber(sequence), t_last, items) for slot, sequence, t_last, items in found if sequence}
+        return {
+            Slot(slot): LastBundle(SequenceNumber(sequence), t_last, items)
+            for slot, sequence, t_last, items in found
+            if sequence
+        }
 
     def with_rows(self, insert: sql.Composable, history: Table | None) -> None:
         """The statement of a delivery: `insert` takes the rows from its own values."""
@@ -117,7 +139,9 @@ class Memory:
         history = _arrays(fresh) if self._keeps else ()
         log = _arrays(list(last.values()))
         try:
-            self._connection.execute(self._statement, (self._opening, *rows, *history, self._number + 1, *log))
+            self._connection.execute(
+                self._statement, (self._opening, *rows, *history, self._number + 1, *log)
+            )
         except errors.NotNullViolation as error:
             raise self._gone(error, "log", "opening") from None
         self._number += 1
@@ -130,12 +154,16 @@ class Memory:
         newest = max((Fence(attempt, layout) for _, attempt, layout, _ in found), default=NO_FENCE)
         if newest <= self._fence:
             raise Corrupt(
-                f"{self._where}: table {self._tables['state'].name} or one beside it was changed by somebody else: it has {found} of slots "
+                f"{self._where}: table {self._tables['state'].name} or one beside it was changed by somebody "
+                f"else: it has {found} of slots "
                 f"{self._slots} under {self._fence}; they belong to FlameStream alone"
             )
-        return f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {self._fence.attempt} ({self._fence.layout})"
+        return (
+            f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {self._fence.attempt} "
+            f"({self._fence.layout})"
+        )
 
-    # --- folding --------------------------------------------------------------------------------------------------------------------
+    # --- folding --------------------------------------------------------------------------------------------
 
     def _fold_theirs(self, openings: Sequence[int]) -> None:
         try:
@@ -163,14 +191,21 @@ class Memory:
     def _changed(self, error: psycopg.Error) -> Corrupt:
         name = self._tables["state"].name
         return Corrupt(
-            f"{self._where}: table {name} has rows newer than its log ({error.diag.message_detail}); it belongs to FlameStream alone"
+            f"{self._where}: table {name} has rows newer than its log ({error.diag.message_detail}); it "
+            "belongs to FlameStream alone"
         )
 
-    # --- statements -----------------------------------------------------------------------------------------------------------------
+    # --- statements -----------------------------------------------------------------------------------------
 
     def _run(self, statement: LiteralString, **more: Any) -> "psycopg.Cursor[tuple[Any, ...]]":
         job, sink = self._whose
-        named = {"job": job, "sink": sink, "slots": self._slots, "attempt": self._fence.attempt, "layout": self._fence.layout} | more
+        named = {
+            "job": job,
+            "sink": sink,
+            "slots": self._slots,
+            "attempt": self._fence.attempt,
+            "layout": self._fence.layout,
+        } | more
         query = sql.SQL(statement).format(oid=sql.Literal(more.get("oid", 0)), **self._names())
         return self._connection.execute(query, named, binary=True)
 
@@ -202,8 +237,14 @@ _SIZES: Final = [_pack(size) for size in range(2048)]
 
 
 def _blobs(values: Sequence[bytes]) -> _Blobs:
-    sizes = map(_SIZES.__getitem__, map(len, values)) if max(map(len, values)) < len(_SIZES) else [_pack(len(value)) for value in values]
-    return _Blobs(_HEAD(1, 0, _BYTEA, len(values), 1) + b"".join(chain.from_iterable(zip(sizes, values, strict=True))))
+    sizes = (
+        map(_SIZES.__getitem__, map(len, values))
+        if max(map(len, values)) < len(_SIZES)
+        else [_pack(len(value)) for value in values]
+    )
+    return _Blobs(
+        _HEAD(1, 0, _BYTEA, len(values), 1) + b"".join(chain.from_iterable(zip(sizes, values, strict=True)))
+    )
 
 
 def _arrays(bundles: Sequence[Bundle]) -> tuple[str, str, _Blobs, _Blobs]:

@@ -1,8 +1,10 @@
-"""Tables of PostgreSQL as the catalogue knows them: the name that the server itself quotes, and columns with their types.
+"""Tables of PostgreSQL as the catalogue knows them: the name that the server itself quotes, and columns with
+their types.
 
 A name is as in the catalogue (case matters), perhaps with its schema: `postings`, `public.postings`.
 
-Does not: judge whether a table is fit for something (connectors/postgres/sink_table.py, connectors/postgres/source.py).
+Does not: judge whether a table is fit for something (connectors/postgres/sink_table.py,
+connectors/postgres/source.py).
 """
 
 from dataclasses import dataclass
@@ -13,9 +15,11 @@ from psycopg import sql
 from flamestream.connectors.postgres.server import Connection
 
 _COLUMNS: Final[LiteralString] = """
-    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text = 'a',
+    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text =
+      'a',
         format_type(CASE WHEN typtype = 'd' THEN typbasetype ELSE atttypid END, -1), typtype::text = 'c'
-    FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+    FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT
+      attisdropped ORDER BY attnum"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class Table:
 def find(connection: Connection, name: str) -> Table | None:
     """The table that `name` (perhaps with its schema) names."""
     row = connection.execute(
-        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (to_name(name),)
+        "SELECT oid, oid::regclass::text, relkind::text FROM pg_class WHERE oid = to_regclass(%s)",
+        (to_name(name),),
     ).fetchone()
     if row is None:
         return None

@@ -1,4 +1,5 @@
-"""The redis kinds of a manifest: a stream that is read, and a hash or a stream that results are entries of (docs/reference/redis.md).
+"""The redis kinds of a manifest: a stream that is read, and a hash or a stream that results are entries of
+(docs/reference/redis.md).
 
 Does not: connect (server.py), or import redis-py before it is used: it is an extra.
 """
@@ -21,7 +22,8 @@ from flamestream.ports import Consumer, Producer
 _ENTRY: Final = {"meta": "$meta", "payload": "$payload"}
 """What an entry of a Redis stream holds where nobody says it."""
 _FORGETS: Final = (
-    "with `durable: false` the server may forget what it acknowledged, and nothing is fenced. Leave it out (the server then needs "
+    "with `durable: false` the server may forget what it acknowledged, and nothing is fenced. Leave it out "
+    "(the server then needs "
     "`appendonly yes` and `appendfsync always`), or choose `guarantee: at-least-once`"
 )
 
@@ -43,7 +45,8 @@ class RedisSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=Tru
     follow: bool = True
     """False: end at the end of the stream."""
     durable: bool = True
-    """False: for a server that may forget entries that it acknowledged; a replay that misses some is an error."""
+    """False: for a server that may forget entries that it acknowledged; a replay that misses some is an
+    error."""
     password_file: str | None = None
     """A file with the password, read at every connection."""
 
@@ -58,15 +61,21 @@ class RedisSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=Tru
         return offset_of(self.start)
 
     def traits(self, where: str) -> kit.SourceTraits:
-        return kit.SourceTraits(timed=False, run_length=0, replayable=True, bounded=not self.follow, start=self.start_offset())
+        return kit.SourceTraits(
+            timed=False, run_length=0, replayable=True, bounded=not self.follow, start=self.start_offset()
+        )
 
     def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.redis.server import Server
         from flamestream.connectors.redis.source import RedisReader, Stream
 
         stream = Stream(self.key, self.fields, self.values == "bytes", self.start_offset(), self.follow)
-        server = Server(self.url, self.password_file, f"flamestream-source-{context.name}", durable=self.durable)
-        return ServerProducer(RedisReader(server, stream, context.name), context.front, context.post, context.reactor)
+        server = Server(
+            self.url, self.password_file, f"flamestream-source-{context.name}", durable=self.durable
+        )
+        return ServerProducer(
+            RedisReader(server, stream, context.name), context.front, context.post, context.reactor
+        )
 
     def gives(self) -> kit.Gives:
         return kit.Gives(maps=not self.fields)
@@ -84,7 +93,8 @@ class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, k
     key: str
     """Name of the hash or stream."""
     field: str | list[str] = []
-    """The name of a hash's entry: fields of the payload or any of $payload, $meta, $time, $slot, $bundle, $sink; colons between."""
+    """The name of a hash's entry: fields of the payload or any of $payload, $meta, $time, $slot, $bundle,
+    $sink; colons between."""
     value: str = "$payload"
     """The content of a hash's entry."""
     fields: list[str] | dict[str, str] = msgspec.field(default_factory=lambda: dict(_ENTRY))
@@ -107,8 +117,14 @@ class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, k
             raise ValueError("`fields` is of a stream: what an entry of a hash holds is its `value`")
         if self.form == "stream" and self.value != "$payload":
             raise ValueError("`value` is of a hash: what an entry of a stream holds are its `fields`")
-        if strange := [source for source in (*self.names, *self.sources.values()) if source.startswith("$") and source not in SPECIAL]:
-            raise ValueError(f"there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}")
+        if strange := [
+            source
+            for source in (*self.names, *self.sources.values())
+            if source.startswith("$") and source not in SPECIAL
+        ]:
+            raise ValueError(
+                f"there is no {', '.join(strange)}; choose a field, or one of {', '.join(SPECIAL)}"
+            )
         if self.max_length is not None and (self.form == "hash" or self.max_length < 1):
             raise ValueError("`max_length` is of a stream, and at least 1")
         if self.history is not None and not self.durable:
@@ -136,7 +152,9 @@ class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, k
         from flamestream.connectors.redis.server import Server
         from flamestream.connectors.redis.sink import RedisPlace, RedisWriting
 
-        server = Server(self.url, self.password_file, f"flamestream-{context.job}/{context.name}", durable=self.durable)
+        server = Server(
+            self.url, self.password_file, f"flamestream-{context.job}/{context.name}", durable=self.durable
+        )
         place = RedisPlace(self.form, self.key, self.max_length, self.history, self.durable)
         entries = EntryMaker(self.names, self.sources, context.name)
         writing = RedisWriting(server, place, entries, context.job, context.name)
@@ -144,7 +162,10 @@ class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, k
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
         if self.history is None:
-            raise UserError(f"{where}: {self.key} has entries, not what was delivered in which order; set `history` to keep that as well")
+            raise UserError(
+                f"{where}: {self.key} has entries, not what was delivered in which order; set `history` to "
+                "keep that as well"
+            )
         from flamestream.connectors.redis.reading import read_history
         from flamestream.connectors.redis.server import Server
         from flamestream.connectors.redis.sink import history_key, state_key
@@ -170,7 +191,8 @@ def check_redis(url: str) -> None:
 
 
 def hash_tag(key: str) -> str:
-    """The part of a key of Redis that says where in a cluster it is; another key with it in braces is there too. Raises ValueError.
+    """The part of a key of Redis that says where in a cluster it is; another key with it in braces is there
+    too. Raises ValueError.
 
     >>> hash_tag("postings"), hash_tag("{shop}:postings")
     ('postings', 'shop')
@@ -180,7 +202,8 @@ def hash_tag(key: str) -> str:
     found = tag if brace and end else key
     if not found or "}" in found:
         raise ValueError(
-            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as in {{shop}}:postings, "
+            f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as "
+            f"in {{shop}}:postings, "
             "or no braces"
         )
     return found

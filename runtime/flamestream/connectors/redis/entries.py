@@ -1,7 +1,9 @@
-"""From items to entries of Redis: what names an entry of a hash and what it holds, or the fields of a stream's entry.
+"""From items to entries of Redis: what names an entry of a hash and what it holds, or the fields of a
+stream's entry.
 
-Sources are those of a PostgreSQL sink's columns: a field of the payload, a path, or `$payload`, `$meta`, `$time`, `$slot`, `$bundle`,
-`$sink`. A str or bytes stands there as it is, `$meta` in hexadecimal digits (which sort in the total order), everything else as JSON.
+Sources are those of a PostgreSQL sink's columns: a field of the payload, a path, or `$payload`, `$meta`,
+`$time`, `$slot`, `$bundle`, `$sink`. A str or bytes stands there as it is, `$meta` in hexadecimal digits
+(which sort in the total order), everything else as JSON.
 
 >>> text("ä"), text(b"raw"), text(1.5), text(None), text(("a", 1))
 (b'\\xc3\\xa4', b'raw', b'1.5', b'null', b'["a",1]')
@@ -43,7 +45,8 @@ class EntryMaker:
         self._fields = [(name.encode(), self._reader(source)) for name, source in fields.items()]
 
     def entries(self, bundle: Bundle, seen: dict[bytes, Slot]) -> list[Any]:
-        """The entries of a bundle, as redis_scripts.DELIVER takes them. `seen`: names of a hash and their slots in this delivery.
+        """The entries of a bundle, as redis_scripts.DELIVER takes them. `seen`: names of a hash and their
+        slots in this delivery.
 
         Raises UserError that names the item which cannot be one.
         """
@@ -70,7 +73,8 @@ class EntryMaker:
                 return text(getattr(value, source) if get is None else get(value, place))
             except (AttributeError, LookupError, TypeError, ValueError):
                 raise UserError(
-                    f"{where(place)}: there is no {source!r} in a {type(value).__name__}: {quoted(f'{value!r:.200}')}"
+                    f"{where(place)}: there is no {source!r} in a {type(value).__name__}: "
+                    f"{quoted(f'{value!r:.200}')}"
                 ) from None
 
         return read

@@ -16,7 +16,17 @@ from typing import Any, Final
 
 from flamestream.connectors.kit.plain_values import BUNDLE, HEX, form, form_of_text, plain, short, value_of
 from flamestream.connectors.kit.server import ServerAway
-from flamestream.connectors.kit.standing import ALL, Findings, Line, Span, Version, Wanted, in_any_order, in_order, replaced
+from flamestream.connectors.kit.standing import (
+    ALL,
+    Findings,
+    Line,
+    Span,
+    Version,
+    Wanted,
+    in_any_order,
+    in_order,
+    replaced,
+)
 from flamestream.connectors.redis.connector import RedisSinkSpec
 from flamestream.connectors.redis.server import Server
 from flamestream.model.errors import UserError
@@ -63,7 +73,7 @@ class Entries:
             findings.unknown.append(f"{BUNDLE}: which results went together is not the reference's to say")
         return self._of_hash(findings, wanted) if spec.form == "hash" else self._of_stream(findings, wanted)
 
-    # --- a hash ---------------------------------------------------------------------------------------------------------------------
+    # --- a hash ---------------------------------------------------------------------------------------------
 
     def _of_hash(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
         (source,) = self.place.spec.sources.values()
@@ -71,35 +81,51 @@ class Entries:
         text = _Text(source, values)
         if BUNDLE in self.place.spec.names:
             findings.unknown.append("which entry is whose: they are named by bundles")
-            lines = [Line(item.slot, text.wanted(value), short(value), item.due) for item, value in zip(wanted, values, strict=True)]
+            lines = [
+                Line(item.slot, text.wanted(value), short(value), item.due)
+                for item, value in zip(wanted, values, strict=True)
+            ]
             return in_any_order(findings, lines, ((text.found(data), short(data)) for _, data in self.values))
         versions: dict[Hashable, list[Version]] = defaultdict(list)
         for item, value in zip(wanted, values, strict=True):
-            name = b":".join(_text_of(part, value_of(part, item, self.place.sink)) for part in self.place.spec.names)
+            name = b":".join(
+                _text_of(part, value_of(part, item, self.place.sink)) for part in self.place.spec.names
+            )
             versions[name].append(Version(text.wanted(value), short(value), item.due, _named(name)))
-        found = ((name, Version(text.found(data), short(data), True, _named(name))) for name, data in self.values)
+        found = (
+            (name, Version(text.found(data), short(data), True, _named(name))) for name, data in self.values
+        )
         return replaced(findings, versions, found)
 
-    # --- a stream -------------------------------------------------------------------------------------------------------------------
+    # --- a stream -------------------------------------------------------------------------------------------
 
     def _of_stream(self, findings: Findings, wanted: Sequence[Wanted]) -> Findings:
         sources = {name: source for name, source in self.place.spec.sources.items() if source != BUNDLE}
-        columns = {name: [value_of(source, item, self.place.sink) for item in wanted] for name, source in sources.items()}
+        columns = {
+            name: [value_of(source, item, self.place.sink) for item in wanted]
+            for name, source in sources.items()
+        }
         texts = {name: _Text(source, columns[name]) for name, source in sources.items()}
         lines = []
         for number, item in enumerate(wanted):
             values = {name: column[number] for name, column in columns.items()}
             entry = frozenset((name, texts[name].wanted(value)) for name, value in values.items())
             lines.append(Line(item.slot, entry, f"entry {short(values)}", item.due))
-        entries = [(self._entry(fields, texts), f"entry {name} {short(fields)}") for name, fields in self.stream]
+        entries = [
+            (self._entry(fields, texts), f"entry {name} {short(fields)}") for name, fields in self.stream
+        ]
         most = self.place.spec.max_length
         if most is not None:
-            findings.unknown.append(f"which of a slot's oldest entries were there: about {most} are kept (max_length)")
+            findings.unknown.append(
+                f"which of a slot's oldest entries were there: about {most} are kept (max_length)"
+            )
         return in_order(findings, lines, entries, trimmed=most is not None and len(entries) >= most)
 
     def _entry(self, fields: Mapping[str, bytes], texts: Mapping[str, "_Text"]) -> Hashable:
         known = {name: texts[name].found(data) if name in texts else data for name, data in fields.items()}
-        return frozenset((name, made) for name, made in known.items() if self.place.spec.sources.get(name) != BUNDLE)
+        return frozenset(
+            (name, made) for name, made in known.items() if self.place.spec.sources.get(name) != BUNDLE
+        )
 
 
 class _Text:
@@ -124,7 +150,11 @@ def _text_of(source: str, value: Any) -> bytes:
         return bytes(value).hex().encode()
     if isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else json.dumps(plain(value, HEX), separators=(",", ":"), ensure_ascii=False).encode()
+    return (
+        value.encode()
+        if isinstance(value, str)
+        else json.dumps(plain(value, HEX), separators=(",", ":"), ensure_ascii=False).encode()
+    )
 
 
 def _named(name: bytes) -> str:
@@ -147,6 +177,9 @@ def _ranged(server: Server, key: str) -> Iterator[tuple[str, dict[str, bytes]]]:
         for name, fields in page:
             yield (
                 name.decode(),
-                {key.decode(errors="backslashreplace"): data for key, data in zip(fields[::2], fields[1::2], strict=True)},
+                {
+                    key.decode(errors="backslashreplace"): data
+                    for key, data in zip(fields[::2], fields[1::2], strict=True)
+                },
             )
         start = f"({page[-1][0].decode()}"

@@ -1,7 +1,7 @@
 """What a Redis sink's `history` holds: all items in the total order, for people and audits.
 
-Keeps: per slot, bundles come in the order of their numbers. What is delivered while it is read may be in it or not. Does not: read the
-user's key. Memory: a page of one slot's bundles each.
+Keeps: per slot, bundles come in the order of their numbers. What is delivered while it is read may be in it
+or not. Does not: read the user's key. Memory: a page of one slot's bundles each.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,8 @@ PAGE: Final = 16
 
 
 def read_history(server: Server, key: str, state: str = "") -> Iterator[Item]:
-    """All items of the history at `key`. Raises UserError if the sink, which keeps its slots at `state`, was never opened."""
+    """All items of the history at `key`. Raises UserError if the sink, which keeps its slots at `state`, was
+    never opened."""
     server.connected()
     try:
         slots = sorted(int(slot) for slot in server.call("SMEMBERS", key))

@@ -1,22 +1,23 @@
-"""What the Redis sink has the server do, each in one step: a script of Lua runs alone and is written to the append-only file as one.
+"""What the Redis sink has the server do, each in one step: a script of Lua runs alone and is written to the
+append-only file as one.
 
 The state of a sink is one hash: `SLOT:attempt`, `SLOT:layout`, `SLOT:sequence`, `SLOT:t_last`, `SLOT:items`.
 
-| script  | does                                                                                   | answers                      |
+| script  | does                                                                                   | answers |
 |---------|----------------------------------------------------------------------------------------|------------------------------|
-| OPEN    | raises the fences of slots, if none is newer                                           | opened, last bundles         |
-| DELIVER | checks fences and sequences of all bundles, then writes all entries and last bundles   | taken                        |
-| WRITE   | writes entries; nothing is checked and nothing noted                                   | taken                        |
+| OPEN    | raises the fences of slots, if none is newer                                           | opened, last bundles |
+| DELIVER | checks fences and sequences of all bundles, then writes all entries and last bundles   | taken |
+| WRITE   | writes entries; nothing is checked and nothing noted                                   | taken |
 
-Every other answer says why nothing was changed: fenced (attempt, layout), lost (slot: it was not opened under this fence), order (slot,
-sequence, what is there), type (key, what it holds), history (slot, its length).
+Every other answer says why nothing was changed: fenced (attempt, layout), lost (slot: it was not opened under
+this fence), order (slot, sequence, what is there), type (key, what it holds), history (slot, its length).
 
-A script that fails in the middle would leave half of its work, so everything that can be wrong is checked before the first write; that
-memory is full the server checks before it begins.
+A script that fails in the middle would leave half of its work, so everything that can be wrong is checked
+before the first write; that memory is full the server checks before it begins.
 
-Keeps: a bundle that is there already is compared whole and not written again. Does not: know what entries are made of
-(redis/entries.py).
-"""
+Keeps: a bundle that is there already is compared whole and not written again. Does not: know what entries are
+made of (redis/entries.py).
+"""  # noqa: E501
 
 import hashlib
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ for _, bundle in ipairs(fresh) do
     local sequence = string.format('%d', bundle[2])
     redis.call('HSET', KEYS[1], slot .. ':sequence', sequence, slot .. ':t_last', bundle[3], slot .. ':items', bundle[4])
 end
-"""
+"""  # noqa: E501
 _TAKEN: Final = "return {'taken', #fresh}\n"
 
 OPEN: Final = Script(_FENCE + _OPEN)
@@ -128,8 +129,8 @@ OPEN: Final = Script(_FENCE + _OPEN)
 DELIVER: Final = Script(_FENCE + _BUNDLES + _CHECK + _WRITE + _NOTE + _TAKEN)
 """KEYS: state, entries' key; if there is a history the set of its slots, and the list of each bundle's slot.
 
-ARGV: attempt, layout, form, longest stream or "", bundles as msgpack: [slot, sequence, t_last, items, entries]. Entries of a hash are
-name, value, name, value; of a stream one such list each.
+ARGV: attempt, layout, form, longest stream or "", bundles as msgpack: [slot, sequence, t_last, items,
+entries]. Entries of a hash are name, value, name, value; of a stream one such list each.
 """
 WRITE: Final = Script(_BUNDLES + _WRITE + _TAKEN)
 """As DELIVER."""

@@ -1,17 +1,18 @@
 """A connection to Redis, and whose fault its errors are.
 
-| what the server says                                                | becomes    | what happens             |
+| what the server says                                                | becomes    | what happens |
 |---------------------------------------------------------------------|------------|--------------------------|
-| connection lost or refused, loading, a replica, full, busy, no disk | ServerAway | tried again              |
-| the keys moved to another node of the cluster                       | ServerAway | tried again there        |
+| connection lost or refused, loading, a replica, full, busy, no disk | ServerAway | tried again |
+| the keys moved to another node of the cluster                       | ServerAway | tried again there |
 | wrong password or user, before it ever worked                       | UserError  | the job ends and says so |
-| the same later (a password is being changed)                        | ServerAway | tried again              |
+| the same later (a password is being changed)                        | ServerAway | tried again |
 | missing right, a key that holds something else                      | UserError  | the job ends and says so |
 
-What is acknowledged has to be on the disk, so a server is refused that keeps no append-only file, that answers before it has synced it, or
-that may evict our keys.
+What is acknowledged has to be on the disk, so a server is refused that keeps no append-only file, that
+answers before it has synced it, or that may evict our keys.
 
-The client's own retries are not used: after a lost answer the slots have to be opened again (connectors/redis/sink.py).
+The client's own retries are not used: after a lost answer the slots have to be opened again
+(connectors/redis/sink.py).
 
 Keeps: passwords are in no message. Does not: retry (loop/background.py).
 """
@@ -28,7 +29,9 @@ ANSWER_SECONDS: Final = 15.0
 """A server that does not answer for so long is away."""
 _AWAY: Final = ("BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "ASK ")
 _OF_URL: Final = frozenset({"host", "port", "db", "username", "path", "connection_class"})
-_OF_TLS: Final = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"})
+_OF_TLS: Final = frozenset(
+    {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname"}
+)
 
 
 class Connection(Protocol):
@@ -43,8 +46,11 @@ class Connection(Protocol):
 class Server:
     """A server as one adapter sees it: at most one connection, made when it is needed."""
 
-    def __init__(self, url: str, password_file: str | None, application: str, *, durable: bool = True) -> None:
-        """`application` is the connection's name in CLIENT LIST. Raises ValueError for a `url` that is none."""
+    def __init__(
+        self, url: str, password_file: str | None, application: str, *, durable: bool = True
+    ) -> None:
+        """`application` is the connection's name in CLIENT LIST. Raises ValueError for a `url` that is
+        none."""
         self._given = parameters(url)
         self._password_file = password_file
         self._application = application
@@ -57,7 +63,8 @@ class Server:
         self._proved = False
 
     def connected(self, prepare: Callable[[], None] = lambda: None) -> None:
-        """Have a connection; `prepare` is called behind a new one, and may `call`. Raises ServerAway or UserError."""
+        """Have a connection; `prepare` is called behind a new one, and may `call`. Raises ServerAway or
+        UserError."""
         if self._connection is not None:
             return
         try:
@@ -99,7 +106,7 @@ class Server:
             self._connection.disconnect()
             self._connection = None
 
-    # --- connecting -----------------------------------------------------------------------------------------------------------------
+    # --- connecting -----------------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         from redis import Connection, exceptions  # an extra
@@ -131,15 +138,25 @@ class Server:
         found = self._settings()
         keep = "a server that forgets what it acknowledged cannot be exactly-once"
         if found.get("appendonly") != "yes":
-            raise UserError(f"{self.where}: appendonly is {found.get('appendonly')}: {keep}; set `appendonly yes` {_INSTEAD}")
+            raise UserError(
+                f"{self.where}: appendonly is {found.get('appendonly')}: {keep}; set `appendonly yes` "
+                f"{_INSTEAD}"
+            )
         if found.get("appendfsync") != "always":
-            raise UserError(f"{self.where}: appendfsync is {found.get('appendfsync')}: {keep}; set `appendfsync always` {_INSTEAD}")
+            raise UserError(
+                f"{self.where}: appendfsync is {found.get('appendfsync')}: {keep}; set `appendfsync always` "
+                f"{_INSTEAD}"
+            )
         if found.get("no-appendfsync-on-rewrite") == "yes":
-            raise UserError(f"{self.where}: no-appendfsync-on-rewrite is yes: {keep}; set `no-appendfsync-on-rewrite no` {_INSTEAD}")
+            raise UserError(
+                f"{self.where}: no-appendfsync-on-rewrite is yes: {keep}; set `no-appendfsync-on-rewrite no` "
+                f"{_INSTEAD}"
+            )
         policy = found.get("maxmemory-policy", "")
         if found.get("maxmemory") != "0" and policy.startswith("allkeys-"):
             raise UserError(
-                f"{self.where}: maxmemory-policy is {policy}, so it may evict what the sink has to keep; set `maxmemory-policy noeviction` "
+                f"{self.where}: maxmemory-policy is {policy}, so it may evict what the sink has to keep; set "
+                "`maxmemory-policy noeviction` "
                 f"{_INSTEAD}"
             )
 
@@ -150,31 +167,44 @@ class Server:
                 told = [part.decode() for part in self.call("CONFIG", "GET", pattern)]
             except UserError as error:
                 raise UserError(
-                    f"{error}; whether the server keeps what it acknowledges is asked with CONFIG GET: allow it (ACL `+config|get`) "
+                    f"{error}; whether the server keeps what it acknowledges is asked with CONFIG GET: allow "
+                    "it (ACL `+config|get`) "
                     f"{_INSTEAD}"
                 ) from error
             found |= dict(zip(told[::2], told[1::2], strict=True))
         return found
 
-    # --- errors ---------------------------------------------------------------------------------------------------------------------
+    # --- errors ---------------------------------------------------------------------------------------------
 
     def _judged(self, error: Exception) -> Exception:
-        """Errors of redis-py become ours. A connection that may be lost is let go; after any of these the slots are opened again."""
+        """Errors of redis-py become ours. A connection that may be lost is let go; after any of these the
+        slots are opened again."""
         from redis import exceptions as e  # an extra
 
         message = f"{self.where}: {' '.join(str(error).split())}"
         if isinstance(error, e.NoScriptError):
             return UserError(message)  # the connection stays
         self.hang_up()
-        if isinstance(error, e.MovedError) or str(error).startswith("MOVED "):  # older redis-py has it as a text
+        # older redis-py has it as a text
+        if isinstance(error, e.MovedError) or str(error).startswith("MOVED "):
             host, _, port = str(error).rpartition(" ")[2].rpartition(":")
             self._moved = (host or str(self._given.get("host", "localhost")), int(port))
             return ServerAway(f"{self.where}: the keys are at {self._moved[0]}:{self._moved[1]}")
         if isinstance(error, (e.AuthenticationError, e.AuthorizationError)):
             if self._proved:
                 return ServerAway(message)
-            return UserError(f"{message}; give the user in `url`, and the password by REDISCLI_AUTH or `password_file`")
-        away = (e.ConnectionError, e.TimeoutError, e.ReadOnlyError, e.OutOfMemoryError, e.TryAgainError, e.ClusterDownError, e.AskError)
+            return UserError(
+                f"{message}; give the user in `url`, and the password by REDISCLI_AUTH or `password_file`"
+            )
+        away = (
+            e.ConnectionError,
+            e.TimeoutError,
+            e.ReadOnlyError,
+            e.OutOfMemoryError,
+            e.TryAgainError,
+            e.ClusterDownError,
+            e.AskError,
+        )
         if isinstance(error, (*away, OSError)) or str(error).startswith(_AWAY):
             return ServerAway(message)
         return UserError(message)
@@ -190,14 +220,19 @@ def parameters(url: str) -> dict[str, Any]:
     try:
         given: dict[str, Any] = dict(parse_url(url))
     except ValueError as error:
-        raise ValueError(f"`url` is not one of Redis, like redis://user@host:6379/0, rediss:// or unix://: {error}") from None
+        raise ValueError(
+            f"`url` is not one of Redis, like redis://user@host:6379/0, rediss:// or unix://: {error}"
+        ) from None
     if "password" in given:
         raise ValueError(
-            "a password does not belong into a manifest: use REDISCLI_AUTH or `password_file`, and leave it out of `url` "
+            "a password does not belong into a manifest: use REDISCLI_AUTH or `password_file`, and leave it "
+            "out of `url` "
             "(redis://user@host:6379)"
         )
     if strange := sorted(given.keys() - _OF_URL - _OF_TLS):
-        raise ValueError(f"`url` may not set {', '.join(strange)}; behind the `?` stand {', '.join(sorted(_OF_TLS))}")
+        raise ValueError(
+            f"`url` may not set {', '.join(strange)}; behind the `?` stand {', '.join(sorted(_OF_TLS))}"
+        )
     return given
 
 

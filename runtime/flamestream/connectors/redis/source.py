@@ -1,16 +1,19 @@
-"""A source that is a stream of Redis: entries in the order of their ids, which is the order in which they were added.
+"""A source that is a stream of Redis: entries in the order of their ids, which is the order in which they
+were added.
 
-An id is milliseconds and a number within them; an offset is both in one number, so positions in the journal are ids. A replay reads the
-same ids again.
+An id is milliseconds and a number within them; an offset is both in one number, so positions in the journal
+are ids. A replay reads the same ids again.
 
-A stream forgets: XADD with MAXLEN, XTRIM and XDEL remove entries, read or not. So each read begins at the last entry that was read, which
-has to be there still: then nothing behind it was removed from the stream's front. If it is gone while newer ones are there, entries
-between may have been lost, and that is an error, never a silent jump.
+A stream forgets: XADD with MAXLEN, XTRIM and XDEL remove entries, read or not. So each read begins at the
+last entry that was read, which has to be there still: then nothing behind it was removed from the stream's
+front. If it is gone while newer ones are there, entries between may have been lost, and that is an error,
+never a silent jump.
 
 A waiting XREAD only wakes the reader up; what it gives is looked at by the same read as ever.
 
-Keeps: each entry that is there is given once, in order; a gap is an error. Does not: use consumer groups (positions are in the journal and
-in the job's snapshots), or notice an XDEL of an entry in the middle that was not read yet.
+Keeps: each entry that is there is given once, in order; a gap is an error. Does not: use consumer groups
+(positions are in the journal and in the job's snapshots), or notice an XDEL of an entry in the middle that
+was not read yet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,7 +62,10 @@ def offset_of(name: str) -> Offset:
         raise ValueError(f"{name!r} is not the id of an entry, like 1767225600000-0")
     found = int(milliseconds), int(number or 0)
     if found[0] >= _MOST_MS or found[1] >> _NUMBER_BITS:
-        raise ValueError(f"the id {name} is out of range: below {_MOST_MS} milliseconds, and {1 << _NUMBER_BITS} entries in each")
+        raise ValueError(
+            f"the id {name} is out of range: below {_MOST_MS} milliseconds, and {1 << _NUMBER_BITS} entries "
+            "in each"
+        )
     return Offset(found[0] << _NUMBER_BITS | found[1])
 
 
@@ -92,7 +98,16 @@ class RedisReader:
         most = max(1, min(records, size // self._mean))
         rows = self._read(most)
         if not rows and self._stream.follow:
-            if not self._call("XREAD", "COUNT", 1, "BLOCK", WAIT_MS, "STREAMS", self._stream.key, id_of(max(0, self._next - 1))):
+            if not self._call(
+                "XREAD",
+                "COUNT",
+                1,
+                "BLOCK",
+                WAIT_MS,
+                "STREAMS",
+                self._stream.key,
+                id_of(max(0, self._next - 1)),
+            ):
                 return []
             rows = self._read(most)
         self.ended = not rows and not self._stream.follow
@@ -102,8 +117,10 @@ class RedisReader:
         rows = self._call("XRANGE", self._stream.key, id_of(entry.first), id_of(entry.next - 1))
         if len(rows) != entry.count:
             raise Corrupt(
-                f"{self._where} had {entry.count} entries from {id_of(entry.first)} to {id_of(entry.next - 1)}, and now has {len(rows)}: "
-                "entries must stay until an epoch has committed what they led to. Trim less (MAXLEN, MINID), or start the job anew "
+                f"{self._where} had {entry.count} entries from {id_of(entry.first)} to "
+                f"{id_of(entry.next - 1)}, and now has {len(rows)}: "
+                "entries must stay until an epoch has committed what they led to. Trim less (MAXLEN, MINID), "
+                "or start the job anew "
                 "with another store"
             )
         return list(map(self._payload, rows, map(_size, rows)))
@@ -112,13 +129,16 @@ class RedisReader:
         """Let the connection go."""
         self._server.hang_up()
 
-    # --- what is there --------------------------------------------------------------------------------------------------------------
+    # --- what is there --------------------------------------------------------------------------------------
 
     def _read(self, most: int) -> list[Raw]:
         """The next entries, by a read that begins at the last one before them."""
-        # (!) A read begins at the last entry that was read: that it is there still proves that nothing behind it was trimmed.
+        # (!) A read begins at the last entry that was read: that it is there still proves that nothing behind
+        # it was trimmed.
         started = self._next <= self._stream.start
-        rows: list[Raw] = self._call("XRANGE", self._stream.key, id_of(self._next - (not started)), "+", "COUNT", most + (not started))
+        rows: list[Raw] = self._call(
+            "XRANGE", self._stream.key, id_of(self._next - (not started)), "+", "COUNT", most + (not started)
+        )
         if started:
             self.problem = "" if rows or not self._stream.follow else f"{self._where}: there is nothing yet"
             return rows
@@ -134,13 +154,15 @@ class RedisReader:
         if newest is None or offset_of(newest) < offset_of(last):
             there = "is gone" if newest is None else f"now ends at {newest}"
             raise Corrupt(
-                f"{self._where} was read up to {last} and {there}: it was deleted or made anew, or the server has lost what it "
+                f"{self._where} was read up to {last} and {there}: it was deleted or made anew, or the "
+                "server has lost what it "
                 "acknowledged. Restore it, or start the job anew with another store"
             )
         if newest != last:
             first = rows[0][0].decode() if rows else f"behind {newest}"
             raise Corrupt(
-                f"{self._where} was read up to {last}, which has been removed, and goes on at {first}: entries between them may be lost. "
+                f"{self._where} was read up to {last}, which has been removed, and goes on at {first}: "
+                "entries between them may be lost. "
                 "Trim less (MAXLEN, MINID), and start the job anew with another store"
             )
 
@@ -157,7 +179,7 @@ class RedisReader:
         self._server.connected()
         return self._server.call(*command)
 
-    # --- records --------------------------------------------------------------------------------------------------------------------
+    # --- records --------------------------------------------------------------------------------------------
 
     def _chunk(self, rows: Sequence[Raw]) -> Chunk:
         try:
@@ -167,14 +189,23 @@ class RedisReader:
         sizes = list(map(_size, rows))
         self._mean = max(1, sum(sizes) // len(sizes))
         first, self._next = Offset(self._next), offsets[-1] + 1
-        return Chunk(THE_PARTITION, first, list(map(self._payload, rows, sizes)), sizes, [Offset(offset + 1) for offset in offsets])
+        return Chunk(
+            THE_PARTITION,
+            first,
+            list(map(self._payload, rows, sizes)),
+            sizes,
+            [Offset(offset + 1) for offset in offsets],
+        )
 
     def _payload(self, row: Raw, size: int) -> object:
         name, parts = row
         if size > MAX_RECORD:
             return self._unreadable(name, f"it has more than {MAX_RECORD} bytes", "RecordTooLong")
         try:
-            found = {field.decode(): self._value(value) for field, value in zip(parts[::2], parts[1::2], strict=True)}
+            found = {
+                field.decode(): self._value(value)
+                for field, value in zip(parts[::2], parts[1::2], strict=True)
+            }
             if not self._stream.fields:
                 return Map(found)
             values = tuple(found[field] for field in self._stream.fields)

@@ -1,13 +1,16 @@
-"""The chain: all decisions of a rolling sink, numbered without gaps, each an object that is created if absent.
+"""The chain: all decisions of a rolling sink, numbered without gaps, each an object that is created if
+absent.
 
     {"type": "opened", "fence": [3, 1], "writer": "w2"}
     {"type": "part", "log": 2, "first": 1, "last": 40, "file": "part-...", "rows": 81920, ...}
     {"type": "closed", "log": 2}
 
-A process appends only behind what it has read, so every decision is made in the knowledge of all before it. Every 64 decisions whoever
-appends leaves a checkpoint of what they come to, with the parts since the one before; without it others read a little more.
+A process appends only behind what it has read, so every decision is made in the knowledge of all before it.
+Every 64 decisions whoever appends leaves a checkpoint of what they come to, with the parts since the one
+before; without it others read a little more.
 
-Keeps: the state is a function of the decisions alone. Does not: decide (opening.py, rolling.py), or delete decisions.
+Keeps: the state is a function of the decisions alone. Does not: decide (opening.py, rolling.py), or delete
+decisions.
 """
 
 from collections.abc import Callable, Iterator
@@ -110,7 +113,8 @@ class Chain:
             raise Corrupt(f"{_name(after)} is missing and {listed[-1]} is there; restore it from a backup")
 
     def append(self, decide: Callable[[State], Decision | None]) -> int:
-        """Append what `decide` makes of the newest state; its number. 0 if it decides that there is nothing to do."""
+        """Append what `decide` makes of the newest state; its number. 0 if it decides that there is nothing
+        to do."""
         while True:
             decision = decide(self.refresh())
             if decision is None:
@@ -132,7 +136,7 @@ class Chain:
             yield from state.parts
             before = state.before
 
-    # --- reading --------------------------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
         for name in reversed(self.store.names(CHECKPOINTS)):
@@ -164,7 +168,10 @@ class Chain:
         match decision:
             case Opened(fence=fence, writer=writer):
                 if fence < state.newest:
-                    raise Corrupt(f"{_name(state.index)}: {fence} was opened behind {state.newest}; was the chain changed by hand?")
+                    raise Corrupt(
+                        f"{_name(state.index)}: {fence} was opened behind {state.newest}; was the chain "
+                        "changed by hand?"
+                    )
                 state.newest = fence
                 state.logs[state.index] = OpenLog(fence, writer)
             case Part():

@@ -7,7 +7,8 @@
 | X or None                | X, with nulls      | | Map[K, V]; Set[X]       | map; list           |
 | another payload class    | struct             | |                         |                     |
 
-Keeps: `back(to(value)) == value` with the same types; what would not come back the same raises Misfit. Does not: do without annotations.
+Keeps: `back(to(value)) == value` with the same types; what would not come back the same raises Misfit. Does
+not: do without annotations.
 """
 
 import base64
@@ -30,7 +31,8 @@ class Misfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column for values of one annotation. `arrow` makes the Arrow type, so that pyarrow is imported only where it is needed."""
+    """A column for values of one annotation. `arrow` makes the Arrow type, so that pyarrow is imported only
+    where it is needed."""
 
     arrow: Callable[[], Any]
     to: Callable[[Any], Any]
@@ -49,7 +51,9 @@ class Columns:
         """A value for each column. Raises Misfit."""
         if type(payload) is not self.cls:
             raise Misfit
-        return [column.to(getattr(payload, name)) for name, column in zip(self.names, self.columns, strict=True)]
+        return [
+            column.to(getattr(payload, name)) for name, column in zip(self.names, self.columns, strict=True)
+        ]
 
     def back(self, values: list[Any]) -> Any:
         """The payload of a row."""
@@ -59,10 +63,15 @@ class Columns:
 
 
 def columns_of(cls: type, where: str, text: bool = False) -> Columns:
-    """As columns of Parquet, or with `text` as values of JSON. Raises ManifestError that names a field which has no one type."""
+    """As columns of Parquet, or with `text` as values of JSON. Raises ManifestError that names a field which
+    has no one type."""
     labels = PLANS[cls].labels or ()
     hints = get_type_hints(cls)
-    return Columns(cls, labels, tuple(_column(hints[name], f"{where}: field {name} of {name_of_type(cls)}", text) for name in labels))
+    return Columns(
+        cls,
+        labels,
+        tuple(_column(hints[name], f"{where}: field {name} of {name_of_type(cls)}", text) for name in labels),
+    )
 
 
 def _column(hint: Any, where: str, text: bool) -> Column:
@@ -79,7 +88,9 @@ def _column(hint: Any, where: str, text: bool) -> Column:
         return _map(_column(inner[0], where, text), _column(inner[1], where, text))
     if isinstance(kind, type) and kind in PLANS and PLANS[kind].labels is not None:
         return _struct(columns_of(kind, where, text))
-    raise ManifestError(f"{where} is annotated {hint!r}, which is not one column's type; correct it, or leave `type` out")
+    raise ManifestError(
+        f"{where} is annotated {hint!r}, which is not one column's type; correct it, or leave `type` out"
+    )
 
 
 def _same(value: Any) -> Any:
@@ -87,7 +98,11 @@ def _same(value: Any) -> Any:
 
 
 def _scalar(
-    kind: type, arrow: str, fits: Callable[[Any], bool] | None = None, to: Callable[[Any], Any] = _same, back: Callable[[Any], Any] = _same
+    kind: type,
+    arrow: str,
+    fits: Callable[[Any], bool] | None = None,
+    to: Callable[[Any], Any] = _same,
+    back: Callable[[Any], Any] = _same,
 ) -> Column:
     """Values of just this type (a bool is no int), which `fits`."""
 
@@ -134,7 +149,9 @@ def _repeated(kind: Any, column: Column) -> Column:
             raise Misfit
         return [column.to(one) for one in value]
 
-    return Column(lambda: _arrow("list_", column), to, lambda value: kind([column.back(one) for one in value]))
+    return Column(
+        lambda: _arrow("list_", column), to, lambda value: kind([column.back(one) for one in value])
+    )
 
 
 def _fixed(columns: list[Column]) -> Column:
@@ -172,4 +189,8 @@ def _map(key: Column, value: Column) -> Column:
             raise Misfit
         return [(key.to(one), value.to(other)) for one, other in found.items()]
 
-    return Column(lambda: _arrow("map_", key, value), to, lambda pairs: Map([(key.back(one), value.back(other)) for one, other in pairs]))
+    return Column(
+        lambda: _arrow("map_", key, value),
+        to,
+        lambda pairs: Map([(key.back(one), value.back(other)) for one, other in pairs]),
+    )

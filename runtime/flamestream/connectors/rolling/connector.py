@@ -42,7 +42,9 @@ class Rolling(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def __post_init__(self) -> None:
         if "://" in self.path and not self.path.startswith("s3://"):
-            raise ValueError(f"`path`: {self.path!r} has an unknown scheme; write a folder or s3://bucket/prefix?endpoint=...")
+            raise ValueError(
+                f"`path`: {self.path!r} has an unknown scheme; write a folder or s3://bucket/prefix?endpoint=..."
+            )
         if not 1 << 10 <= self.roll_bytes <= 1 << 30:
             raise ValueError("`rollBytes` is from 1 KiB to 1 GiB: it is how much a worker holds in memory")
         if self.roll_seconds <= 0 or self.segment_seconds < 0:
@@ -55,11 +57,20 @@ class Rolling(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         from flamestream.connectors.rolling.consumer import RollingConsumer  # it is made with this
 
         where = f"{context.where}.rolling"
-        return RollingConsumer(self, where, context.name, context.writer, context.job, context.post, context.reactor)
+        return RollingConsumer(
+            self, where, context.name, context.writer, context.job, context.post, context.reactor
+        )
 
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
-        there = rows(store_from(self.path, setting=f"{where}.rolling.path"), f"{where}.rolling", (job, sink) if job else None)
-        return ((Meta(meta), Slot(slot), SequenceNumber(sequence), payload) for meta, slot, sequence, payload in there)
+        there = rows(
+            store_from(self.path, setting=f"{where}.rolling.path"),
+            f"{where}.rolling",
+            (job, sink) if job else None,
+        )
+        return (
+            (Meta(meta), Slot(slot), SequenceNumber(sequence), payload)
+            for meta, slot, sequence, payload in there
+        )
 
     def owned(self) -> Owned | None:
         with suppress(Retryable, Corrupt):  # there is no such place yet

@@ -1,6 +1,8 @@
-"""A rolling sink as a port: deliveries one after the other, parts beside them, both retried while the outside is away.
+"""A rolling sink as a port: deliveries one after the other, parts beside them, both retried while the outside
+is away.
 
-Keeps: at most one delivery each `segmentSeconds`; what is told is of the newest fence. Does not: write (writing.py).
+Keeps: at most one delivery each `segmentSeconds`; what is told is of the newest fence. Does not: write
+(writing.py).
 """
 
 import time
@@ -30,7 +32,16 @@ PART_SECONDS: Final = 60.0
 class RollingConsumer:
     """`ports.Consumer`."""
 
-    def __init__(self, settings: Rolling, where: str, sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> None:
+    def __init__(
+        self,
+        settings: Rolling,
+        where: str,
+        sink: SinkName,
+        writer: WorkerId,
+        job: str,
+        post: Post,
+        reactor: Reactor,
+    ) -> None:
         self._settings, self._where, self._sink, self._writer = settings, where, sink, writer
         self._mine = Owner(FORMAT, job, sink, settings.format, settings.type)
         self._form = part_format(settings.format, settings.type, f"{where}.type")
@@ -56,7 +67,11 @@ class RollingConsumer:
         self._answers.fence = action.fence
         self._log = None
         self._deliveries.run(
-            lambda: self._patiently(lambda: Log(self._opened_store(), self._settings, self._form, self._mine, self._writer, action)),
+            lambda: self._patiently(
+                lambda: Log(
+                    self._opened_store(), self._settings, self._form, self._mine, self._writer, action
+                )
+            ),
             lambda log: self._answers.tell(action.fence, log, lambda: self._opened(log)),
         )
 
@@ -80,7 +95,7 @@ class RollingConsumer:
             except (FlameStreamError, OSError):
                 return  # it is all in segments, and whoever opens next makes parts of them
 
-    # --- deliveries -----------------------------------------------------------------------------------------------------------------
+    # --- deliveries -----------------------------------------------------------------------------------------
 
     def _opened(self, log: Log) -> SinkOpened:
         self._log = log
@@ -99,7 +114,8 @@ class RollingConsumer:
             return BundlesAcknowledged(action.fence, self._sink, action.number)
 
         self._deliveries.run(
-            lambda: self._patiently(lambda: log.deliver(action)), lambda result: self._answers.tell(action.fence, result, acknowledged)
+            lambda: self._patiently(lambda: log.deliver(action)),
+            lambda result: self._answers.tell(action.fence, result, acknowledged),
         )
 
     def _opened_store(self) -> ObjectStore:
@@ -108,7 +124,8 @@ class RollingConsumer:
         return self._store
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """Leave what is away for now to whoever runs it, who tries again; what is refused is the user's to mend."""
+        """Leave what is away for now to whoever runs it, who tries again; what is refused is the user's to
+        mend."""
         try:
             return work()
         except StoreRefused as error:
@@ -116,7 +133,7 @@ class RollingConsumer:
         except Retryable as error:
             raise OSError(str(error)) from error
 
-    # --- parts ----------------------------------------------------------------------------------------------------------------------
+    # --- parts ----------------------------------------------------------------------------------------------
 
     def _roll_when_due(self) -> None:
         log = self._log

@@ -1,7 +1,8 @@
-"""Opening a rolling sink under a fence: a log of one's own, a seal on every older one, and the last bundle of each slot.
+"""Opening a rolling sink under a fence: a log of one's own, a seal on every older one, and the last bundle of
+each slot.
 
-Keeps: when `opened` returns, nothing older can be acknowledged any more, and what counts of it is what was found. Does not: make parts
-(rolling.py does, later, so that a recovery does not wait for it).
+Keeps: when `opened` returns, nothing older can be acknowledged any more, and what counts of it is what was
+found. Does not: make parts (rolling.py does, later, so that a recovery does not wait for it).
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,7 +54,8 @@ def claim(store: ObjectStore, mine: Owner) -> None:
     there = owner(store)
     if there != mine:
         raise UserError(
-            f"this place holds the output of {_said(there)}, and this is {_said(mine)}; give it a path of its own, or the old settings"
+            f"this place holds the output of {_said(there)}, and this is {_said(mine)}; give it a path of "
+            "its own, or the old settings"
         )
 
 
@@ -80,7 +82,10 @@ def opened(chain: Chain, fence: Fence, writer: WorkerId, slots: Sequence[Slot]) 
         nonlocal first
         if state.newest > fence:
             newest = state.newest
-            taken = f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} ({fence.layout})"
+            taken = (
+                f"attempt {newest.attempt} (layout {newest.layout}) has taken over from {fence.attempt} "
+                f"({fence.layout})"
+            )
             raise Fenced(taken)
         first = state.newest < fence
         return Opened(fence, writer)
@@ -99,10 +104,13 @@ def sealed(chain: Chain, logs: Iterable[int], by: Fence) -> dict[int, int]:
         for _ in range(LOOKS):
             absorbed = {log: open_log.absorbed for log, open_log in chain.refresh().logs.items()}
             todo = [log for log in todo if log in absorbed]
-            found = pool.map(lambda log, behind: _seal(chain.store, log, behind, by), todo, [absorbed[log] for log in todo])
+            found = pool.map(
+                lambda log, behind: _seal(chain.store, log, behind, by), todo, [absorbed[log] for log in todo]
+            )
             ends.update(zip(todo, found, strict=True))
             still = chain.refresh().logs
-            todo = [log for log in ends if log in still and ends[log] <= still[log].absorbed]  # void: see the package's docstring
+            # void: see the package's docstring
+            todo = [log for log in ends if log in still and ends[log] <= still[log].absorbed]
             if not todo:
                 return {log: end for log, end in ends.items() if log in still}
     raise Corrupt(f"logs {todo} cannot be sealed: does another job write to this path?")
@@ -111,7 +119,8 @@ def sealed(chain: Chain, logs: Iterable[int], by: Fence) -> dict[int, int]:
 def _seal(store: ObjectStore, log: int, absorbed: int, by: Fence) -> int:
     number = max([absorbed + 1, *listed(store, log)])
     while not isinstance(segment_at(store, log, number), Seal):
-        # (!) Creation decides the race with the log's owner: the delivery is there and counts, or the seal is, and its creation fails.
+        # (!) Creation decides the race with the log's owner: the delivery is there and counts, or the seal
+        # is, and its creation fails.
         if store.put_new(name_of(log, number), encode(Seal(by))):
             break
         if not isinstance(segment_at(store, log, number), Seal):
@@ -121,18 +130,30 @@ def _seal(store: ObjectStore, log: int, absorbed: int, by: Fence) -> int:
 
 def older(state: State, log: int, fence: Fence, writer: WorkerId) -> list[int]:
     """Logs that nobody may write to any more: of older fences, and this worker's own earlier ones."""
-    return [n for n, other in state.logs.items() if n < log and (other.fence < fence or (other.fence == fence and other.writer == writer))]
+    return [
+        n
+        for n, other in state.logs.items()
+        if n < log and (other.fence < fence or (other.fence == fence and other.writer == writer))
+    ]
 
 
-def _last_bundles(chain: Chain, log: int, fence: Fence, writer: WorkerId, slots: Sequence[Slot]) -> dict[Slot, Delivered]:
-    """The last bundle of each slot that has one. Looks again if parts are made meanwhile, which takes segments away."""
+def _last_bundles(
+    chain: Chain, log: int, fence: Fence, writer: WorkerId, slots: Sequence[Slot]
+) -> dict[Slot, Delivered]:
+    """The last bundle of each slot that has one. Looks again if parts are made meanwhile, which takes
+    segments away."""
     for _ in range(LOOKS):
         ends = sealed(chain, older(chain.state, log, fence, writer), fence)
         state = chain.state
         last = {slot: state.last[slot] for slot in slots if slot in state.last}
         whole = True
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for bundles in pool.map(lambda n: _newest(chain.store, n, state.logs[n].absorbed, ends[n] - 1, set(slots)), ends):  # noqa: B023
+            for bundles in pool.map(
+                lambda n, state=state, ends=ends: _newest(
+                    chain.store, n, state.logs[n].absorbed, ends[n] - 1, set(slots)
+                ),
+                ends,
+            ):
                 whole = whole and bundles is not None
                 for bundle in bundles or ():
                     if bundle[0] not in last or last[bundle[0]][1] < bundle[1]:
@@ -141,11 +162,18 @@ def _last_bundles(chain: Chain, log: int, fence: Fence, writer: WorkerId, slots:
             return last
         before = state.index
         if chain.refresh().index == before:
-            raise Corrupt(f"segments of the logs {sorted(ends)} are missing that no part has; restore them from a backup")
-    raise Corrupt("parts are made faster than the last bundles can be read; does another job write to this path?")
+            raise Corrupt(
+                f"segments of the logs {sorted(ends)} are missing that no part has; restore them from a "
+                "backup"
+            )
+    raise Corrupt(
+        "parts are made faster than the last bundles can be read; does another job write to this path?"
+    )
 
 
-def _newest(store: ObjectStore, log: int, absorbed: int, newest: int, slots: set[Slot]) -> list[Delivered] | None:
+def _newest(
+    store: ObjectStore, log: int, absorbed: int, newest: int, slots: set[Slot]
+) -> list[Delivered] | None:
     """Last bundles among the segments behind `absorbed`; None if one is gone."""
     if newest <= absorbed:
         return []

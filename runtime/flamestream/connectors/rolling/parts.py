@@ -56,7 +56,9 @@ class JsonLinesParts:
                 values[-1] = None if values[-1] is None else base64.b64decode(values[-1])
                 yield self._rows.row(values)
             except (msgspec.DecodeError, KeyError, ValueError, TypeError, AttributeError) as error:
-                raise Corrupt(f"{name}: line {number} is damaged, or of another version of the class: {error}") from error
+                raise Corrupt(
+                    f"{name}: line {number} is damaged, or of another version of the class: {error}"
+                ) from error
 
 
 class ParquetParts:
@@ -84,7 +86,10 @@ class ParquetParts:
 
         left = iter(rows)
         while some := [self._rows.values(row) for row in islice(left, BATCH_ROWS)]:
-            columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), schema, strict=True)]
+            columns = [
+                pa.array(column, field.type)
+                for column, field in zip(zip(*some, strict=True), schema, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def rows(self, data: bytes, name: str) -> Iterator[Row]:

@@ -1,11 +1,12 @@
 """What a rolling sink holds: every item that was acknowledged when reading began, in the total order.
 
-A reader creates nothing. It reads the chain, then the segments of every log that is not closed, newest logs first (a slot's later
-bundles are in a newer log only if the older one is sealed, so what is seen of a slot has no gap), then the chain again: if it has grown,
-segments may have gone into parts meanwhile, and it looks again.
+A reader creates nothing. It reads the chain, then the segments of every log that is not closed, newest logs
+first (a slot's later bundles are in a newer log only if the older one is sealed, so what is seen of a slot
+has no gap), then the chain again: if it has grown, segments may have gone into parts meanwhile, and it looks
+again.
 
-Keeps: of no slot a bundle is missing below its last. Does not: follow a sink that grows while it is read, or put bundles in order whose
-items are not: that is what an audit looks at.
+Keeps: of no slot a bundle is missing below its last. Does not: follow a sink that grows while it is read, or
+put bundles in order whose items are not: that is what an audit looks at.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,16 +42,21 @@ def rows(store: ObjectStore, where: str, of: tuple[str, str] | None = None) -> I
         check_owner(f"{where}.path", of, (mine.job, mine.sink))
     form = part_format(mine.format, mine.type, f"{where}.type")
     held = look(store)
-    streams: list[Iterable[Row]] = [_of_parts(store, form, parts) for parts in _one_after_the_other(held.parts)]
+    streams: list[Iterable[Row]] = [
+        _of_parts(store, form, parts) for parts in _one_after_the_other(held.parts)
+    ]
     streams += [_in_order(segments) for segments in held.segments]
     bundles: dict[int, set[int]] = {}
     for row in merge(*streams, key=_place):
         bundles.setdefault(row[1], set()).add(row[2])
         yield row
-    for slot, numbers in bundles.items():  # by then: where bundles overlap, which an audit is to see, the order of items is not theirs
+    # by then: where bundles overlap, which an audit is to see, the order of items is not theirs
+    for slot, numbers in bundles.items():
         if len(numbers) < max(numbers):
             missing = next(number for number in range(1, max(numbers)) if number not in numbers)
-            raise Corrupt(f"bundle {missing} of slot {slot} is not there, and {max(numbers)} is: is a file missing?")
+            raise Corrupt(
+                f"bundle {missing} of slot {slot} is not there, and {max(numbers)} is: is a file missing?"
+            )
 
 
 def look(store: ObjectStore) -> Held:
@@ -82,7 +88,8 @@ def _segments(store: ObjectStore, log: int, absorbed: int) -> list[Numbered] | N
 
 
 def _one_after_the_other(parts: list[Part]) -> list[list[Part]]:
-    """Parts in as few streams as there can be without overlap in a stream, so that few parts are open at once."""
+    """Parts in as few streams as there can be without overlap in a stream, so that few parts are open at
+    once."""
     streams: list[list[Part]] = []
     for part in sorted(parts, key=lambda part: part.least):
         fitting = next((stream for stream in streams if stream[-1].most < part.least), None)

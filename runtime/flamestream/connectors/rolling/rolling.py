@@ -1,10 +1,10 @@
 """Segments become parts: of a worker's own log as it grows, and of older logs that their owners left.
 
-A part ends where it has about `roll_bytes` of items, where its log ends, or where the next item would not come behind the last one in the
-total order (so every part is sorted, and reading merges instead of sorting).
+A part ends where it has about `roll_bytes` of items, where its log ends, or where the next item would not
+come behind the last one in the total order (so every part is sorted, and reading merges instead of sorting).
 
-Keeps: the parts of a log follow each other without gap or overlap, whoever makes them (see the package's docstring). Does not: need a
-fence.
+Keeps: the parts of a log follow each other without gap or overlap, whoever makes them (see the package's
+docstring). Does not: need a fence.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,8 @@ def part_name(log: int, first: int, ending: str) -> str:
 def close_log(chain: Chain, log: int, end: int, form: PartFormat, roll_bytes: int) -> None:
     """Make parts of all segments of a log that is sealed at `end`, and say that it is closed.
 
-    Before that segments are deleted that someone left who died between a part and its deletions; the seal stays.
+    Before that segments are deleted that someone left who died between a part and its deletions; the seal
+    stays.
     """
     while (open_log := chain.refresh().logs.get(log)) is not None:
         if open_log.absorbed == end - 1:
@@ -53,13 +54,16 @@ def read_segments(chain: Chain, log: int, first: int, end: int) -> Iterator[Numb
         if not isinstance(segment, Segment):
             open_log = chain.refresh().logs.get(log)
             if open_log is not None and open_log.absorbed < number:
-                raise Corrupt(f"{name_of(log, number)} is missing, and no part has it; restore it from a backup")
+                raise Corrupt(
+                    f"{name_of(log, number)} is missing, and no part has it; restore it from a backup"
+                )
             return
         yield number, segment.bundles
 
 
 def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFormat, roll_bytes: int) -> int:
-    """Make the part that begins with the first of `segments`. The number of the last segment that it holds; 0 if there are no segments.
+    """Make the part that begins with the first of `segments`. The number of the last segment that it holds; 0
+    if there are no segments.
 
     Raises HoldsMore if the part is there and holds more than these.
     """
@@ -74,7 +78,9 @@ def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFo
         data = chain.store.get(name)
         draft.keep(_held(data, name, draft.numbered, form))
     last = draft.numbered[-1][0]
-    part = Part(log, first, last, name, draft.rows, len(data), draft.least, draft.most, newest(draft.numbered))
+    part = Part(
+        log, first, last, name, draft.rows, len(data), draft.least, draft.most, newest(draft.numbered)
+    )
     chain.append(lambda state: _decided(state, part))
     for number in range(first, last + 1):
         chain.store.delete(name_of(log, number))
@@ -89,7 +95,11 @@ def newest(segments: Iterable[Numbered]) -> list[Delivered]:
 
 def rows_of(bundles: Iterable[Delivered]) -> list[Row]:
     """The items of a delivery in the total order."""
-    rows = [(meta, int(slot), int(sequence), value) for slot, sequence, _, items in bundles for meta, value in decode_items(items)]
+    rows = [
+        (meta, int(slot), int(sequence), value)
+        for slot, sequence, _, items in bundles
+        for meta, value in decode_items(items)
+    ]
     rows.sort(key=lambda row: row[0])
     return rows
 
@@ -101,7 +111,8 @@ def _decided(state: State, part: Part) -> Decision | None:
 
 
 class _Draft:
-    """A part under way. Holds the encoded segments and what the format holds, and decodes one segment at a time."""
+    """A part under way. Holds the encoded segments and what the format holds, and decodes one segment at a
+    time."""
 
     def __init__(self, roll_bytes: int) -> None:
         self._room = roll_bytes
@@ -110,7 +121,8 @@ class _Draft:
         self.least = self.most = LEAST
 
     def take(self, segments: Iterable[Numbered]) -> Iterator[Row]:
-        """The rows of the segments that the part holds: up to the one that is no room for, or that is not behind it in the order."""
+        """The rows of the segments that the part holds: up to the one that is no room for, or that is not
+        behind it in the order."""
         for number, bundles in segments:
             if self._room <= 0:
                 return
@@ -134,7 +146,8 @@ class _Draft:
 
 
 def _held(data: bytes, name: str, numbered: list[Numbered], form: PartFormat) -> int:
-    """The number of these segments that the part holds, which somebody made of the first segments of the same log."""
+    """The number of these segments that the part holds, which somebody made of the first segments of the same
+    log."""
     there = {(slot, sequence) for _, slot, sequence, _ in form.rows(data, name)}
     count = 0
     for _, bundles in numbered:

@@ -3,9 +3,11 @@
     _time, _meta, _slot, _sequence        global time, place in the total order, slot, number of its bundle
     <the fields of the class>             of a sink with `type`
     _value                                payloads of no or another class: as JSON, for people and SQL
-    _payload                              the same in the canonical encoding, so that they come back as they were
+    _payload                              the same in the canonical encoding, so that they come back as they
+                                          were
 
-Keeps: an item comes back byte for byte, whatever it is; nothing that was acknowledged fails to become a row. Does not: write files.
+Keeps: an item comes back byte for byte, whatever it is; nothing that was acknowledged fails to become a row.
+Does not: write files.
 """
 
 from dataclasses import dataclass
@@ -72,7 +74,10 @@ def row_type(type_name: str | None, where: str, text: bool = False) -> RowType:
         return RowType(None)
     columns = columns_of(cls, where, text)
     if taken := [name for name in columns.names if name in PLACE + OTHER]:
-        raise ManifestError(f"{where}: the field {taken[0]} of {type_name} has the name of a column that every part has; rename it")
+        raise ManifestError(
+            f"{where}: the field {taken[0]} of {type_name} has the name of a column that every part has; "
+            "rename it"
+        )
     return RowType(columns)
 
 

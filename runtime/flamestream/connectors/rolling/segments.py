@@ -1,7 +1,9 @@
-"""Logs: what is acknowledged and not in a part yet. An object a delivery, numbered from 1; a seal where a log ends for ever.
+"""Logs: what is acknowledged and not in a part yet. An object a delivery, numbered from 1; a seal where a log
+ends for ever.
 
-A segment is framed like a record of a files sink (length, CRC-32, msgpack) and carries, of each slot that its log has had, the number of
-the newest segment with it: the last bundles of a log are found from its newest segment.
+A segment is framed like a record of a files sink (length, CRC-32, msgpack) and carries, of each slot that its
+log has had, the number of the newest segment with it: the last bundles of a log are found from its newest
+segment.
 
 Keeps: what is decoded is what was written. Does not: know which segments count (chain.py).
 """

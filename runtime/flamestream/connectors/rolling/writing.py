@@ -1,9 +1,10 @@
 """The blocking half of a rolling sink: one worker's log, and the parts that are made of it.
 
-Deliveries and parts are made in two helper threads: `deliver` appends to what waits, `roll` takes from its front.
+Deliveries and parts are made in two helper threads: `deliver` appends to what waits, `roll` takes from its
+front.
 
-Keeps: a delivery is durable and counts when `deliver` returns; what waits for a part is bounded (then deliveries wait). Does not: retry
-(consumer.py does).
+Keeps: a delivery is durable and counts when `deliver` returns; what waits for a part is bounded (then
+deliveries wait). Does not: retry (consumer.py does).
 """
 
 import threading
@@ -35,7 +36,15 @@ class Behind(OSError):
 class Log:
     """A log under one fence, from its opening on."""
 
-    def __init__(self, store: ObjectStore, settings: Rolling, form: PartFormat, mine: Owner, writer: WorkerId, action: OpenSink) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        settings: Rolling,
+        form: PartFormat,
+        mine: Owner,
+        writer: WorkerId,
+        action: OpenSink,
+    ) -> None:
         self._store, self._settings, self._form = store, settings, form
         self.fence: Fence = action.fence
         self._writer = writer
@@ -45,7 +54,10 @@ class Log:
         self._log = opening.log
         self.closes_older = opening.first
         """Older logs are this worker's to close, soon; else before its first part."""
-        self.last = {slot: LastBundle(sequence, t_last, items) for slot, sequence, t_last, items in opening.last.values()}
+        self.last = {
+            slot: LastBundle(sequence, t_last, items)
+            for slot, sequence, t_last, items in opening.last.values()
+        }
         self._ledger = Ledger(self.last)
         self._tail = 0
         self._newest: dict[Slot, int] = {}
@@ -58,14 +70,18 @@ class Log:
         self._rolling = threading.Lock()
         self.sealed = False
 
-    # --- deliveries -----------------------------------------------------------------------------------------------------------------
+    # --- deliveries -----------------------------------------------------------------------------------------
 
     def deliver(self, action: Deliver) -> None:
-        """Durable when it returns. Raises Fenced, StoreUnavailable or Behind; then it may be called again with the same."""
+        """Durable when it returns. Raises Fenced, StoreUnavailable or Behind; then it may be called again
+        with the same."""
         if action.fence != self.fence or self.sealed:
             raise Fenced(f"delivery {action.number} is of {action.fence}, the log of {self.fence}")
         if self._bytes > BEHIND * self._settings.roll_bytes:
-            raise Behind(f"{self._bytes} bytes wait to be made into files, more than {BEHIND} files' worth; deliveries wait for them")
+            raise Behind(
+                f"{self._bytes} bytes wait to be made into files, more than {BEHIND} files' worth; "
+                "deliveries wait for them"
+            )
         fresh = self._ledger.check(action.bundles)
         if fresh:
             self._append(action.number, fresh)
@@ -85,7 +101,8 @@ class Log:
         self._tail, self._newest = position, newest
 
     def _create(self, name: str, data: bytes) -> None:
-        """Create an object, which may be there from an earlier call whose answer was lost; else it is the seal of a newer fence."""
+        """Create an object, which may be there from an earlier call whose answer was lost; else it is the
+        seal of a newer fence."""
         if self._store.put_new(name, data):
             return
         there = found(self._store, name)
@@ -94,14 +111,17 @@ class Log:
         if there is None:
             raise Corrupt(f"{name} exists and cannot be read: does something delete objects there?")
         self.sealed = True
-        raise Fenced(f"a newer attempt has sealed the log of attempt {self.fence.attempt} (layout {self.fence.layout}) at {name}")
+        raise Fenced(
+            f"a newer attempt has sealed the log of attempt {self.fence.attempt} (layout "
+            f"{self.fence.layout}) at {name}"
+        )
 
     @property
     def _bytes(self) -> int:
         """The bytes of items that wait for a part."""
         return self._delivered_bytes - self._filed_bytes
 
-    # --- parts ----------------------------------------------------------------------------------------------------------------------
+    # --- parts ----------------------------------------------------------------------------------------------
 
     def due(self) -> float | None:
         """Seconds until a part should be made, 0 for now; None if nothing waits."""

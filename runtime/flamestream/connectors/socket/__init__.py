@@ -1,1 +1,2 @@
-"""Frames over TCP: a source that dials a producer and a sink that dials a consumer. docs/reference/wire-protocol.md."""
+"""Frames over TCP: a source that dials a producer and a sink that dials a consumer.
+docs/reference/wire-protocol.md."""

@@ -1,8 +1,16 @@
-"""The socket kinds of a manifest: a producer and a consumer in any language, that workers dial (docs/reference/wire-protocol.md)."""
+"""The socket kinds of a manifest: a producer and a consumer in any language, that workers dial
+(docs/reference/wire-protocol.md)."""
 
 from typing import Final, Literal
 
-from flamestream.connectors.kit.connector import Connector, SinkContext, SinkSettings, SourceContext, SourceSettings, SourceTraits
+from flamestream.connectors.kit.connector import (
+    Connector,
+    SinkContext,
+    SinkSettings,
+    SourceContext,
+    SourceSettings,
+    SourceTraits,
+)
 from flamestream.connectors.kit.spec import address_of
 from flamestream.connectors.socket.sink import SocketConsumer
 from flamestream.connectors.socket.source import SocketProducer
@@ -26,7 +34,9 @@ class SocketSourceSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, 
 
     def producer(self, context: SourceContext) -> Producer:
         address, as_bytes = address_of(self.address), self.payload == "bytes"
-        return SocketProducer(address, as_bytes, context.name, context.job, context.front, context.post, context.reactor)
+        return SocketProducer(
+            address, as_bytes, context.name, context.job, context.front, context.post, context.reactor
+        )
 
 
 class SocketSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -40,7 +50,9 @@ class SocketSinkSpec(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_o
         address_of(self.address)
 
     def consumer(self, context: SinkContext) -> Consumer:
-        return SocketConsumer(address_of(self.address), context.name, context.writer, context.job, context.post, context.reactor)
+        return SocketConsumer(
+            address_of(self.address), context.name, context.writer, context.job, context.post, context.reactor
+        )
 
 
 SOCKET: Final = Connector("socket", SocketSourceSpec, SocketSinkSpec)

@@ -1,11 +1,12 @@
-"""A sink over TCP: the worker dials a consumer of the user's and hands it bundles. docs/reference/wire-protocol.md is the contract.
+"""A sink over TCP: the worker dials a consumer of the user's and hands it bundles.
+docs/reference/wire-protocol.md is the contract.
 
-A broken connection is dialled again, the slots are opened again under the same fence, and a delivery without an answer is sent again,
-byte for byte; the consumer acknowledges what it has already if it is equal. A consumer that comes back with less than it had
-acknowledged has lost data, and that fails the sink.
+A broken connection is dialled again, the slots are opened again under the same fence, and a delivery without
+an answer is sent again, byte for byte; the consumer acknowledges what it has already if it is equal. A
+consumer that comes back with less than it had acknowledged has lost data, and that fails the sink.
 
-Keeps: what is acknowledged was taken once; one call in flight. Does not: know what items are, or prove who it is (keep the port inside
-a trusted network).
+Keeps: what is acknowledged was taken once; one call in flight. Does not: know what items are, or prove who it
+is (keep the port inside a trusted network).
 """
 
 import socket
@@ -26,7 +27,13 @@ from flamestream.connectors.socket.wire import (
     encode,
 )
 from flamestream.core.protocol.actions import Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    LastBundle,
+    SinkFailed,
+    SinkFenced,
+    SinkOpened,
+)
 from flamestream.loop.silence import Silence
 from flamestream.model.decoding import DecodeError
 from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slot, WorkerId
@@ -43,7 +50,15 @@ SLOW_SECONDS: Final = 3.0
 class SocketConsumer:
     """`ports.Consumer`."""
 
-    def __init__(self, address: tuple[str, int], sink: SinkName, writer: WorkerId, job: str, post: Post, reactor: Reactor) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        sink: SinkName,
+        writer: WorkerId,
+        job: str,
+        post: Post,
+        reactor: Reactor,
+    ) -> None:
         self._where = f"sink {sink}: the consumer at {address[0]}:{address[1]}"
         self._sink = sink
         self._writer = writer
@@ -76,7 +91,9 @@ class SocketConsumer:
         self._told_open = False
         self._in_flight = None
         self._acknowledged = {}
-        self._opening = encode(OpenFrame(PROTOCOL, action.fence, self._job, self._sink, self._writer, list(action.slots)))
+        self._opening = encode(
+            OpenFrame(PROTOCOL, action.fence, self._job, self._sink, self._writer, list(action.slots))
+        )
         self._hang_up()
         self._dialer.dial()
 
@@ -86,7 +103,9 @@ class SocketConsumer:
         self._in_flight = action
         self._frame = encode(DeliverFrame(action.fence, action.number, list(action.bundles)))
         if len(self._frame) > MAX_FRAME:
-            self._fail("bug", f"would have to take a delivery of {len(self._frame)} bytes, more than {MAX_FRAME}")
+            self._fail(
+                "bug", f"would have to take a delivery of {len(self._frame)} bytes, more than {MAX_FRAME}"
+            )
         elif self._ready and self._connection is not None:
             self._ask(self._connection, self._frame)
 
@@ -105,10 +124,12 @@ class SocketConsumer:
             self._connection.close()
             self._connection = None
 
-    # --- the connection -------------------------------------------------------------------------------------------------------------
+    # --- the connection -------------------------------------------------------------------------------------
 
     def _connected(self, sock: socket.socket) -> None:
-        self._connection = FrameConnection(self._reactor, sock, MAX_FRAME, self._frames, self._closed, max_unsent=MAX_UNSENT)
+        self._connection = FrameConnection(
+            self._reactor, sock, MAX_FRAME, self._frames, self._closed, max_unsent=MAX_UNSENT
+        )
         self._ask(self._connection, self._opening)
 
     def _closed(self, reason: str) -> None:
@@ -128,7 +149,8 @@ class SocketConsumer:
                 self._answered(answer)
 
     def _misunderstood(self, error: str) -> None:
-        """Who opened the sink once is a consumer whose bytes were damaged: asked again. Anybody else is somebody else."""
+        """Who opened the sink once is a consumer whose bytes were damaged: asked again. Anybody else is
+        somebody else."""
         if not self._told_open:
             self._fail("user", f"sent what is no answer ({error}): is it a FlameStream consumer?")
             return
@@ -163,7 +185,10 @@ class SocketConsumer:
             had = last[slot].sequence if slot in last else 0
             # (!) A consumer that lost what it acknowledged would get a gap.
             if had < sequence:
-                self._fail("corrupt", f"has lost data: it acknowledged bundle {sequence} of slot {slot} and now has {had}")
+                self._fail(
+                    "corrupt",
+                    f"has lost data: it acknowledged bundle {sequence} of slot {slot} and now has {had}",
+                )
                 return
         self._ready = True
         if not self._told_open:

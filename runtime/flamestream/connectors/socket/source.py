@@ -1,14 +1,17 @@
-"""A source over TCP: the worker dials a producer of the user's, by the contract docs/reference/wire-protocol.md.
+"""A source over TCP: the worker dials a producer of the user's, by the contract
+docs/reference/wire-protocol.md.
 
-The worker dials, not the producer, because the front's worker changes: after a failure another worker dials the same address, says
-from which record on it needs them, and the producer sends again from there. Records that were had already are dropped, so each
-enters the journal once; a missing number fails the source. The producer learns which records are in the journal and may forget those.
+The worker dials, not the producer, because the front's worker changes: after a failure another worker dials
+the same address, says from which record on it needs them, and the producer sends again from there. Records
+that were had already are dropped, so each enters the journal once; a missing number fails the source. The
+producer learns which records are in the journal and may forget those.
 
-Without credit the socket is not read, so the kernel's buffers fill and the producer waits. Read but not yet given is at most what
-one turn of the loop reads.
+Without credit the socket is not read, so the kernel's buffers fill and the producer waits. Read but not yet
+given is at most what one turn of the loop reads.
 
-Keeps: records leave in the order of their numbers, without gap or repeat. Does not: read again what was journalled (the payloads are in
-the journal), or prove to the producer who dials (keep the port inside a trusted network).
+Keeps: records leave in the order of their numbers, without gap or repeat. Does not: read again what was
+journalled (the payloads are in the journal), or prove to the producer who dials (keep the port inside a
+trusted network).
 """
 
 import socket
@@ -47,7 +50,11 @@ class PausableConnection(FrameConnection):
     def resume(self) -> None:
         """Read on."""
         if self.open:
-            self._reactor.watch(self._socket.fileno(), readable=self._readable, writable=self._writable if self._unsent else None)
+            self._reactor.watch(
+                self._socket.fileno(),
+                readable=self._readable,
+                writable=self._writable if self._unsent else None,
+            )
 
     @property
     def waits(self) -> bool:
@@ -59,7 +66,14 @@ class SocketProducer(CreditProducer):
     """`ports.Producer`."""
 
     def __init__(
-        self, address: tuple[str, int], as_bytes: bool, source: str, job: str, front: FrontId, post: Post, reactor: Reactor
+        self,
+        address: tuple[str, int],
+        as_bytes: bool,
+        source: str,
+        job: str,
+        front: FrontId,
+        post: Post,
+        reactor: Reactor,
     ) -> None:
         super().__init__(front, post, reactor)
         self._where = f"source {source}: the producer at {address[0]}:{address[1]}"
@@ -114,7 +128,8 @@ class SocketProducer(CreditProducer):
             self._connection = None
 
     def _tell_durable(self) -> None:
-        """Now, or once the producer has taken what was sent before: a slow one gets fewer and newer numbers."""
+        """Now, or once the producer has taken what was sent before: a slow one gets fewer and newer
+        numbers."""
         if self._connection is None:
             return  # the next connection begins with it
         if not self._connection.waits:
@@ -126,7 +141,7 @@ class SocketProducer(CreditProducer):
         self._telling = None
         self._tell_durable()
 
-    # --- the connection -------------------------------------------------------------------------------------------------------------
+    # --- the connection -------------------------------------------------------------------------------------
 
     def _connected(self, sock: socket.socket) -> None:
         self._paused = False
@@ -163,18 +178,25 @@ class SocketProducer(CreditProducer):
                 self._short(frame)
                 break
             offset = int.from_bytes(frame[:OFFSET_BYTES], "big")
-            # A lower number was had already: the producer sends again from where the last connection was sure of.
+            # A lower number was had already: the producer sends again from where the last connection was sure
+            # of.
             if offset == expected:
                 self._expected = expected = expected + 1
                 buffer.append((decode(frame[OFFSET_BYTES:]), len(frame)))
             elif offset > expected:
-                self._fail(f"sent record {offset} where {expected} was next: records {expected} to {offset - 1} are missing")
+                self._fail(
+                    f"sent record {offset} where {expected} was next: records {expected} to {offset - 1} are "
+                    "missing"
+                )
                 break
         self._turn()
 
     def _short(self, frame: bytes) -> None:
         if frame:
-            self._fail(f"sent a frame of {len(frame)} bytes: a record has 8 bytes of number and its payload, the end has none")
+            self._fail(
+                f"sent a frame of {len(frame)} bytes: a record has 8 bytes of number and its payload, the "
+                "end has none"
+            )
         else:
             self._at_end = True
 
@@ -182,15 +204,20 @@ class SocketProducer(CreditProducer):
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            message = f"record {self._expected - 1}, byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: {error.reason}"
+            message = (
+                f"record {self._expected - 1}, byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: "
+                f"{error.reason}"
+            )
             return error_item(self._source, "UnicodeDecodeError", message)
 
     def _fail(self, what: str) -> None:
         fence = self._fence
         self._hang_up()
-        self._reactor.soon(lambda: self._post(SourceFailed(fence, self._front, "user", f"{self._where} {what}")))
+        self._reactor.soon(
+            lambda: self._post(SourceFailed(fence, self._front, "user", f"{self._where} {what}"))
+        )
 
-    # --- giving ---------------------------------------------------------------------------------------------------------------------
+    # --- giving ---------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
         """Post what the credit allows, as one event, and read on if there is credit left."""

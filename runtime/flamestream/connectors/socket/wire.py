@@ -1,7 +1,7 @@
 """The frames of a socket sink. docs/reference/wire-protocol.md is the contract; this is its Python.
 
-Each is a msgpack array that begins with the frame's name, behind four bytes of length (framing.py). Bundles are
-[slot, sequence, t_last, items].
+Each is a msgpack array that begins with the frame's name, behind four bytes of length (framing.py). Bundles
+are [slot, sequence, t_last, items].
 
 >>> decode_question(encode(("deliver", (1, 1), 7, [(3, 1, b"t", b"items")])))
 DeliverFrame(fence=Fence(attempt=1, layout=1), number=7, bundles=[(3, 1, b't', b'items')])

@@ -1,1 +1,2 @@
-"""Connectors without an outside, for tests and benchmarks: generated numbers, a list in memory, a function, nothing."""
+"""Connectors without an outside, for tests and benchmarks: generated numbers, a list in memory, a function,
+nothing."""

@@ -1,7 +1,8 @@
 """The readings of a graph's clock (`graph.clock`) as records: moments that are whole multiples of `every`.
 
-A tick's offset is its number since 1970, so a replay goes on behind the last one that is journalled, and none comes twice. Ticks that
-nobody could make (the job was down, or had no credit) are not made up for: the newest moment that has passed is the next.
+A tick's offset is its number since 1970, so a replay goes on behind the last one that is journalled, and none
+comes twice. Ticks that nobody could make (the job was down, or had no credit) are not made up for: the newest
+moment that has passed is the next.
 
 Does not: decide what counts: a tick has entered when its journal entry has.
 """

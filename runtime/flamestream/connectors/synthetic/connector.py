@@ -1,4 +1,5 @@
-"""Kinds that need nothing but this process: numbers, a channel, a function that is called, and nothing at all."""
+"""Kinds that need nothing but this process: numbers, a channel, a function that is called, and nothing at
+all."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -37,11 +38,21 @@ class GeneratorSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True,
             raise ValueError("`rate` must be above 0; leave it out for as fast as possible")
 
     def traits(self, where: str) -> kit.SourceTraits:
-        length = MAX_RUN_LENGTH if self.rate is None else max(1, min(MAX_RUN_LENGTH, int(self.rate / _RUNS_A_SECOND)))
-        return kit.SourceTraits(timed=True, run_length=length, replayable=True, bounded=self.count is not None)
+        length = (
+            MAX_RUN_LENGTH
+            if self.rate is None
+            else max(1, min(MAX_RUN_LENGTH, int(self.rate / _RUNS_A_SECOND)))
+        )
+        return kit.SourceTraits(
+            timed=True, run_length=length, replayable=True, bounded=self.count is not None
+        )
 
     def producer(self, context: kit.SourceContext) -> Producer:
-        called = None if self.function is None else function_of(self.function, f"{context.where}.generator.function")
+        called = (
+            None
+            if self.function is None
+            else function_of(self.function, f"{context.where}.generator.function")
+        )
         return GeneratorProducer(self.count, self.rate, called, context.front, context.post, context.reactor)
 
     def unpaced(self) -> "GeneratorSpec":
@@ -92,12 +103,19 @@ class DiscardSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class CallbackConsumer:
-    """`ports.Consumer`: a function that gets the items of one slot's bundle, each (meta, payload), in their order; none discards them.
+    """`ports.Consumer`: a function that gets the items of one slot's bundle, each (meta, payload), in their
+    order; none discards them.
 
-    It keeps no last bundle and knows no fences, so it cannot be exactly once across a failure. What the function raises fails the sink;
-    nothing is tried again."""
+    It keeps no last bundle and knows no fences, so it cannot be exactly once across a failure. What the
+    function raises fails the sink; nothing is tried again."""
 
-    def __init__(self, function: Callable[[list[tuple[bytes, Any]]], object] | None, sink: SinkName, post: Post, reactor: Reactor) -> None:
+    def __init__(
+        self,
+        function: Callable[[list[tuple[bytes, Any]]], object] | None,
+        sink: SinkName,
+        post: Post,
+        reactor: Reactor,
+    ) -> None:
         self._function = function
         self._sink = sink
         self._post = post
@@ -120,7 +138,8 @@ class CallbackConsumer:
                     function(decode_items(bundle.items))
                 except Exception as error:  # noqa: BLE001  # whatever a user's function raises is the sink's failure
                     message = (
-                        f"sink {self._sink}: {name_of(function)} raised {type(error).__name__}: {quoted(str(error))} (slot {bundle.slot})"
+                        f"sink {self._sink}: {name_of(function)} raised {type(error).__name__}: "
+                        f"{quoted(str(error))} (slot {bundle.slot})"
                     )
                     self._post(SinkFailed(action.fence, self._sink, "user", message))
                     return

@@ -1,9 +1,11 @@
 """The numbers 0, 1, 2, ... or a function of each: a source that every machine has.
 
-A number is due at (number - first) / rate seconds after the source was told to follow; without a rate all are due at once. What is due
-leaves within the credit. The function has to be pure: a number read again must give the same payload.
+A number is due at (number - first) / rate seconds after the source was told to follow; without a rate all are
+due at once. What is due leaves within the credit. The function has to be pure: a number read again must give
+the same payload.
 
-Keeps: the payload depends on the number alone. Does not: journal: its front is timed, and the offset is the number.
+Keeps: the payload depends on the number alone. Does not: journal: its front is timed, and the offset is the
+number.
 """
 
 from collections.abc import Callable
@@ -26,7 +28,13 @@ class GeneratorProducer(PacedProducer):
     """`ports.Producer`."""
 
     def __init__(
-        self, count: int | None, rate: float | None, function: Callable[[int], Any] | None, front: FrontId, post: Post, reactor: Reactor
+        self,
+        count: int | None,
+        rate: float | None,
+        function: Callable[[int], Any] | None,
+        front: FrontId,
+        post: Post,
+        reactor: Reactor,
     ) -> None:
         super().__init__(front, post, reactor)
         self._count, self._rate, self._function = count, rate, function
@@ -44,7 +52,9 @@ class GeneratorProducer(PacedProducer):
         credit = min(self._records, -(-self._size // RECORD_SIZE))
         count = min(self._due(), credit, MOST_A_TURN)
         if count > 0:
-            payloads = [payload_of_number(self._function, number) for number in range(self._next, self._next + count)]
+            payloads = [
+                payload_of_number(self._function, number) for number in range(self._next, self._next + count)
+            ]
             self._post_records(THE_PARTITION, self._next, payloads, count * RECORD_SIZE)
             self._next += count
         if self._next == self._count:

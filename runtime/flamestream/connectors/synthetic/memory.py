@@ -1,10 +1,11 @@
-"""A source in this process, for tests and benchmarks: whoever has its channel appends records, and the front reads them.
+"""A source in this process, for tests and benchmarks: whoever has its channel appends records, and the front
+reads them.
 
 >>> channel_named("doc-example").append("", "a", "b")
 2
 
-A channel keeps everything, so it can be read again; its front is journalled. `append` may be called from any thread.
-Does not: bound a channel's memory: it is the test's.
+A channel keeps everything, so it can be read again; its front is journalled. `append` may be called from any
+thread. Does not: bound a channel's memory: it is the test's.
 """
 
 import threading
@@ -112,7 +113,10 @@ class MemoryProducer(CreditProducer):
         if action.fence != self._fence:
             return
         if len(payloads) < entry.count:
-            message = f"memory source: partition {entry.partition!r} has no records {entry.first} to {entry.first + entry.count - 1}"
+            message = (
+                f"memory source: partition {entry.partition!r} has no records {entry.first} to "
+                f"{entry.first + entry.count - 1}"
+            )
             self._post(SourceFailed(action.fence, self._front, "corrupt", message))
         else:
             self._post(RunRead(action.fence, self._front, entry, payloads))
@@ -129,4 +133,7 @@ class MemoryProducer(CreditProducer):
             self._end()
 
     def _left(self) -> bool:
-        return any(self._channel.slice(partition, self._next.get(partition, 0), 1) for partition in self._channel.partitions())
+        return any(
+            self._channel.slice(partition, self._next.get(partition, 0), 1)
+            for partition in self._channel.partitions()
+        )

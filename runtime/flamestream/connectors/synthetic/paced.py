@@ -11,7 +11,8 @@ from flamestream.ports import Post, Reactor, Timer
 
 
 class PacedProducer(CreditProducer):
-    """The part of a `ports.Producer` that begins, waits and ends. `_turn` gives what is due, and says when to be asked again."""
+    """The part of a `ports.Producer` that begins, waits and ends. `_turn` gives what is due, and says when to
+    be asked again."""
 
     def __init__(self, front: FrontId, post: Post, reactor: Reactor) -> None:
         super().__init__(front, post, reactor)

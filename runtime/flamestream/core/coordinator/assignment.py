@@ -7,9 +7,9 @@
 >>> next_layout(first, [b, c], slots=4, fronts=1).owners      # c takes a's place, b keeps what it has
 ('c', 'c', 'b', 'b')
 
-Keeps: every slot and every front has an owner among the members; nobody has more than one slot more than another, nor one front more;
-no assignment with that balance moves fewer slots; the version grows by one exactly when something changed.
-Does not: choose the members (takeover.py).
+Keeps: every slot and every front has an owner among the members; nobody has more than one slot more than
+another, nor one front more; no assignment with that balance moves fewer slots; the version grows by one
+exactly when something changed. Does not: choose the members (takeover.py).
 """
 
 from collections import Counter
@@ -26,7 +26,11 @@ def next_layout(old: Layout | None, members: Sequence[WorkerId], slots: int, fro
     front_owners = spread(old.fronts if old else (), members, fronts)
     version = old.version if old else LayoutVersion(0)
     layout = Layout(version, owners, front_owners, _acker(old, members, front_owners))
-    return layout if layout == old else Layout(LayoutVersion(version + 1), layout.owners, layout.fronts, layout.acker)
+    return (
+        layout
+        if layout == old
+        else Layout(LayoutVersion(version + 1), layout.owners, layout.fronts, layout.acker)
+    )
 
 
 def spread(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> tuple[WorkerId, ...]:
@@ -50,8 +54,9 @@ def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> d
 
 
 def _acker(old: Layout | None, members: Sequence[WorkerId], fronts: Sequence[WorkerId]) -> WorkerId:
-    """The member with the fewest fronts, the one that has it already if that is one. Whoever reads a run hands others their share before
-    it begins its own, so they are the last to finish, and the one that finishes last should know without asking that all have."""
+    """The member with the fewest fronts, the one that has it already if that is one. Whoever reads a run
+    hands others their share before it begins its own, so they are the last to finish, and the one that
+    finishes last should know without asking that all have."""
     have = Counter(fronts)
     fewest = min(have[member] for member in members)
     candidates = sorted(member for member in members if have[member] == fewest)

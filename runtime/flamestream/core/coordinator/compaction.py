@@ -1,9 +1,11 @@
 """Compaction: which segments of a snapshot should be merged, and by whom.
 
-Segments are grouped in tiers of size, each eight times the one below. A tier with more than `MAX_PER_TIER` segments is merged by one
-worker, at the next epoch, so the number of segments (and with it the cost of a restore) is bounded by tiers times `MAX_PER_TIER`.
+Segments are grouped in tiers of size, each eight times the one below. A tier with more than `MAX_PER_TIER`
+segments is merged by one worker, at the next epoch, so the number of segments (and with it the cost of a
+restore) is bounded by tiers times `MAX_PER_TIER`.
 
-Keeps: no segment is given to two workers. Does not: merge (the workers' shells), or delete (epochs.py, after the commit).
+Keeps: no segment is given to two workers. Does not: merge (the workers' shells), or delete (epochs.py, after
+the commit).
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,14 +25,19 @@ def tier(size: int) -> int:
     return (max(size, SMALLEST) // SMALLEST).bit_length() // 3
 
 
-def to_compact(segments: Iterable[SegmentRef], workers: Sequence[WorkerId], turn: int) -> dict[WorkerId, list[SegmentRef]]:
-    """The segments that each worker should merge; `turn` moves the work round. A worker merges one tier an epoch."""
+def to_compact(
+    segments: Iterable[SegmentRef], workers: Sequence[WorkerId], turn: int
+) -> dict[WorkerId, list[SegmentRef]]:
+    """The segments that each worker should merge; `turn` moves the work round. A worker merges one tier an
+    epoch."""
     tiers: dict[int, list[SegmentRef]] = {}
     for segment in segments:
         tiers.setdefault(tier(segment.size), []).append(segment)
     full = [tiers[key] for key in sorted(tiers) if len(tiers[key]) > MAX_PER_TIER]
     merges = [merge for merge in map(_bounded, full) if len(merge) > 1]
-    return {workers[(turn + place) % len(workers)]: merge for place, merge in enumerate(merges[: len(workers)])}
+    return {
+        workers[(turn + place) % len(workers)]: merge for place, merge in enumerate(merges[: len(workers)])
+    }
 
 
 def _bounded(segments: Sequence[SegmentRef]) -> list[SegmentRef]:

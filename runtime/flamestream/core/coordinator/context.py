@@ -1,7 +1,7 @@
 """The coordinator's context: what its parts share, and the few things that all of them do.
 
-The parts are the record keeper, the membership, the epochs, healing and the endings; each changes only its own things, and says what it
-wants done through the instructions.
+The parts are the record keeper, the membership, the epochs, healing and the endings; each changes only its
+own things, and says what it wants done through the instructions.
 
 Does not: decide anything.
 """
@@ -33,7 +33,8 @@ class Context:
         self.running = False
         """Whether the workers of the record's layout run under its fence, as far as is known."""
         self.idle = False
-        """Whether nothing was in flight at the newest report of this attempt's acker, which may be lost since."""
+        """Whether nothing was in flight at the newest report of this attempt's acker, which may be lost
+        since."""
         self.finished = False
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""

@@ -1,11 +1,12 @@
 """What the coordinator hears, wants done, and is told once: its events, actions, settings and status.
 
-The shell (the launcher, the operator, or the simulator) turns the outside into events, calls `Coordinator.step`, and carries out the
-actions in their order. It keeps three promises:
+The shell (the launcher, the operator, or the simulator) turns the outside into events, calls
+`Coordinator.step`, and carries out the actions in their order. It keeps three promises:
 
-- one request to the job record is under way at a time (the coordinator asks for no more), and each gets exactly one answer;
-- a worker's messages come in the order sent, between its WorkerConnected and its WorkerDisconnected; a connection that replaces
-  another of the same worker is reported as a disconnect first;
+- one request to the job record is under way at a time (the coordinator asks for no more), and each gets
+  exactly one answer;
+- a worker's messages come in the order sent, between its WorkerConnected and its WorkerDisconnected; a
+  connection that replaces another of the same worker is reported as a disconnect first;
 - it calls `step` with Woken at or after the time of the last WakeAt (waking more often is harmless).
 
 Does not: decide anything (coordinator.py).
@@ -24,7 +25,7 @@ from flamestream.model.time import START, Instant, Time
 NO_EPOCH = Epoch(0)
 """The number of the committed epoch before there is one."""
 
-# --- settings -----------------------------------------------------------------------------------------------------------------------
+# --- settings -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +40,15 @@ class Settings:
     code: str = ""
     """Digest of the application's files: workers must have loaded the same. "" asks nobody."""
     code_changed: bool = False
-    """The application may be another than that of the attempt before: somebody has said that it is meant to be."""
+    """The application may be another than that of the attempt before: somebody has said that it is meant to
+    be."""
     workers: int
     """Workers that take part as soon as they are there; more are standbys."""
     fronts: int
     slots: int = DEFAULT_SLOTS
     interval_us: int | None = 1_000_000
-    """The time between announcements of epochs. None: no epochs at all, and every recovery starts empty (guarantee `none`)."""
+    """The time between announcements of epochs. None: no epochs at all, and every recovery starts empty
+    (guarantee `none`)."""
     epoch_timeout_us: int = 60_000_000
     """An epoch that is not accepted by then aborts; a slow consumer may need all of it."""
     heartbeat_us: int = 3_000_000
@@ -53,13 +56,15 @@ class Settings:
     stuck_us: int = 5_000_000
     """An oldest cause that stays in flight for so long means that something was lost."""
     link_pause_us: int = 20_000
-    """A broken link between two workers waits for so long: if one of them has died, word of that is on its way."""
+    """A broken link between two workers waits for so long: if one of them has died, word of that is on its
+    way."""
     grace_us: int = 700_000
     """A lost worker's relaunch is awaited for so long before survivors take its slots."""
     discovery_us: int = 2_000_000
     """A new coordinator waits for so long for the workers of the layout that it finds."""
     settle_us: int = 1_000_000
-    """A new coordinator waits no longer than this from the first worker on that came: whoever lives comes soon after it."""
+    """A new coordinator waits no longer than this from the first worker on that came: whoever lives comes
+    soon after it."""
     gather_us: int = 30_000_000
     """At a start, `workers` workers are awaited for so long; then those that are there begin."""
     rebalance: bool = True
@@ -71,7 +76,8 @@ class Settings:
     two_phase: bool = False
     """Output waits for the commit of its epoch (`exactly-once-2pc`): an end waits until none is held."""
     warm_us: int = 10_000_000
-    """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would hold up the stream."""
+    """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
+    hold up the stream."""
     retry_us: int = 100_000
     """Pause before the record or a manifest is asked for again."""
     last_epoch_us: int = 3_000_000
@@ -89,7 +95,7 @@ class Settings:
         return self.interval_us is not None
 
 
-# --- events -------------------------------------------------------------------------------------------------------------------------
+# --- events -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,8 @@ class RecordUnknown:
 
 @dataclass(frozen=True, slots=True)
 class ManifestWritten:
-    """The manifest is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked with."""
+    """The manifest is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked
+    with."""
 
     name: str
     hash: str
@@ -145,7 +152,8 @@ class ManifestLoaded:
 
 @dataclass(frozen=True, slots=True)
 class ManifestBroken:
-    """The manifest cannot be had. `category` is retryable (the store is away) or corrupt (missing, damaged, not a manifest)."""
+    """The manifest cannot be had. `category` is retryable (the store is away) or corrupt (missing, damaged,
+    not a manifest)."""
 
     name: str
     category: str
@@ -183,7 +191,8 @@ class WorkerGone:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The job is to end: `drain` at an epoch with nothing left in flight, `stop` at once; a second start resumes in both cases."""
+    """The job is to end: `drain` at an epoch with nothing left in flight, `stop` at once; a second start
+    resumes in both cases."""
 
     what: Literal["stop", "drain"]
 
@@ -210,7 +219,7 @@ Event = (
     | Woken
 )
 
-# --- status -------------------------------------------------------------------------------------------------------------------------
+# --- status -------------------------------------------------------------------------------------------------
 
 
 Phase = Literal["starting", "gathering", "recovering", "waiting", "running", "ending", "finished"]
@@ -218,7 +227,8 @@ Phase = Literal["starting", "gathering", "recovering", "waiting", "running", "en
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The coordinator's part of `flamestream status`. Live figures (items, minimal time) are in the workers' Progress."""
+    """The coordinator's part of `flamestream status`. Live figures (items, minimal time) are in the workers'
+    Progress."""
 
     phase: Phase
     attempt: Attempt = NO_FENCE.attempt
@@ -245,7 +255,7 @@ class Status:
     problems: tuple[str, ...] = ()
 
 
-# --- actions ------------------------------------------------------------------------------------------------------------------------
+# --- actions ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +265,8 @@ class ReadRecord:
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """Write the job record by compare-and-set (`version` None: create). Answer: RecordWritten, RecordConflict or RecordUnknown."""
+    """Write the job record by compare-and-set (`version` None: create). Answer: RecordWritten, RecordConflict
+    or RecordUnknown."""
 
     record: JobRecord
     version: int | None
@@ -263,7 +274,8 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class WriteManifest:
-    """Create the object, never overwrite; after a doubt read back and compare. Answer: ManifestWritten or ManifestFailed."""
+    """Create the object, never overwrite; after a doubt read back and compare. Answer: ManifestWritten or
+    ManifestFailed."""
 
     name: str
     manifest: Manifest
@@ -318,7 +330,8 @@ class Report:
 class Finish:
     """The last action of a coordinator. `category` (of model.errors) is "" for a normal end.
 
-    After `fenced` (another coordinator has written the record) the shell starts a new one if it is still the one in charge.
+    After `fenced` (another coordinator has written the record) the shell starts a new one if it is still the
+    one in charge.
     """
 
     outcome: Literal["completed", "drained", "stopped", "failed", "fenced"]
@@ -326,4 +339,15 @@ class Finish:
     message: str = ""
 
 
-Action = ReadRecord | WriteRecord | WriteManifest | ReadManifest | DeleteObjects | Tell | Disconnect | WakeAt | Report | Finish
+Action = (
+    ReadRecord
+    | WriteRecord
+    | WriteManifest
+    | ReadManifest
+    | DeleteObjects
+    | Tell
+    | Disconnect
+    | WakeAt
+    | Report
+    | Finish
+)

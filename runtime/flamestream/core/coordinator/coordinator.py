@@ -1,17 +1,22 @@
-"""The coordinator: starts a job, keeps its workers one attempt, recovers, takes epochs, ends it. A pure machine.
+"""The coordinator: starts a job, keeps its workers one attempt, recovers, takes epochs, ends it. A pure
+machine.
 
     starting    the job record is being read
     gathering   workers connect, until they can be adopted or recovered (gathering.py)
-    recovering  record first (attempt + 1), then manifest, Recover/Opened, Seal/Sealed, Replay (healing.py, recovery.py)
-    running     epochs (epochs.py); a lost worker, a broken link or a time that stays in flight leads to a recovery
+    recovering  record first (attempt + 1), then manifest, Recover/Opened, Seal/Sealed, Replay (healing.py,
+                recovery.py)
+    running     epochs (epochs.py); a lost worker, a broken link or a time that stays in flight leads to a
+                recovery
     waiting     somebody is lost, and nobody is there yet to take over (takeover.py)
     ending      a drain, or a failure that gets a last epoch (coordinator/endings.py)
 
-Every decision is one compare-and-set of the job record, made before anybody is told; only then do messages go out. So a coordinator can
-die between any two steps, and two can act at the same time: the record lets one of them go on, the other steps back.
+Every decision is one compare-and-set of the job record, made before anybody is told; only then do messages go
+out. So a coordinator can die between any two steps, and two can act at the same time: the record lets one of
+them go on, the other steps back.
 
-Keeps: invariants 3 to 6 as far as they are decided here; a message of another fence than the record's, or of a worker outside the
-layout, changes nothing. Does not: any I/O (the launcher, the operator or the simulator carry out its actions); touch the data path.
+Keeps: invariants 3 to 6 as far as they are decided here; a message of another fence than the record's, or of
+a worker outside the layout, changes nothing. Does not: any I/O (the launcher, the operator or the simulator
+carry out its actions); touch the data path.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +37,8 @@ from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
 
 EDITED = (
-    "the application's files were edited while the job runs, and it has loaded other code: put them back, or stop the job and go on with "
+    "the application's files were edited while the job runs, and it has loaded other code: put them back, or "
+    "stop the job and go on with "
     "`flamestream run --changed`"
 )
 
@@ -55,7 +61,8 @@ class Coordinator:
         self._reported: co.Status | None = None
 
     def step(self, now: Instant, events: Sequence[co.Event]) -> list[co.Action]:
-        """Take what happened since the last step; what must be done now, after Finish nothing. `now` is of a clock that nobody sets."""
+        """Take what happened since the last step; what must be done now, after Finish nothing. `now` is of a
+        clock that nobody sets."""
         context = self._context
         if context.finished:
             return []
@@ -72,7 +79,7 @@ class Coordinator:
             except FlameStreamError as error:
                 self._endings.condemn(error.category, str(error))
 
-    # --- what is heard ----------------------------------------------------------------------------------------------------------
+    # --- what is heard --------------------------------------------------------------------------------------
 
     def _hear(self, event: co.Event) -> None:
         context = self._context
@@ -100,7 +107,10 @@ class Coordinator:
 
     def _connected(self, hello: msg.Hello) -> None:
         settings = self._context.settings
-        for what, theirs, ours in (("Python", hello.python, settings.python), ("graph", hello.graph, settings.graph)):
+        for what, theirs, ours in (
+            ("Python", hello.python, settings.python),
+            ("graph", hello.graph, settings.graph),
+        ):
             if theirs != ours:
                 self._refuse(hello, f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that")
                 return
@@ -123,20 +133,28 @@ class Coordinator:
         self._context.instructions.add(co.Disconnect(hello.worker, self._refused))
 
     def _member_is_back(self, hello: msg.Hello, record: JobRecord) -> None:
-        """A worker of the layout has a new connection: what was said meanwhile is lost. One that runs on is told again; a recovery begins
-        anew, for it can't be resumed half-way."""
+        """A worker of the layout has a new connection: what was said meanwhile is lost. One that runs on is
+        told again; a recovery begins anew, for it can't be resumed half-way."""
         if self._context.running and hello.fence == record.fence and hello.ready:
             self._epochs.interrupted(f"the connection of {hello.worker} broke")
             self._tell_where_we_are([hello.worker])
         else:
-            self._healing.complain("link", f"{hello.worker} lost its connection to the coordinator and is not ready")
+            self._healing.complain(
+                "link", f"{hello.worker} lost its connection to the coordinator and is not ready"
+            )
 
     def _hear_worker(self, worker: WorkerId, message: msg.ToCoordinator) -> None:
         context = self._context
         if self._endings.verdict:
             return
-        context.members.heard(worker, context.time.now, message if isinstance(message, msg.Progress) else None)
-        current = context.keeper.record is not None and not isinstance(message, msg.Hello) and message.fence == context.record.fence
+        context.members.heard(
+            worker, context.time.now, message if isinstance(message, msg.Progress) else None
+        )
+        current = (
+            context.keeper.record is not None
+            and not isinstance(message, msg.Hello)
+            and message.fence == context.record.fence
+        )
         if not current or worker not in context.members or worker not in context.workers:
             return
         match message:
@@ -147,7 +165,9 @@ class Coordinator:
                 if self._healing.hear(worker, message):
                     self._begin_running()
             case msg.PeerLost(_, peer, reason):
-                self._healing.complain("link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us)
+                self._healing.complain(
+                    "link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us
+                )
             case msg.Failed(category="fenced"):
                 context.keeper.read()  # if another coordinator has recovered the job, the record says so
             case msg.Failed(category="retryable"):
@@ -155,7 +175,9 @@ class Coordinator:
             case msg.Failed():
                 self._endings.fail(message.category, message.message)
 
-    def _hear_running(self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused) -> None:
+    def _hear_running(
+        self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused
+    ) -> None:
         match message:
             case msg.Progress():
                 self._progress(worker, message)
@@ -173,14 +195,20 @@ class Coordinator:
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
         if progress.drained and not self._endings.drain and not self._endings.failure:
-            self._healing.complain("drained", f"{worker} reads nothing more: it was told to drain by a coordinator that is gone")
+            self._healing.complain(
+                "drained", f"{worker} reads nothing more: it was told to drain by a coordinator that is gone"
+            )
         acker = worker == context.record.layout.acker
         if acker:
             context.idle = progress.oldest == END
         self._stuck.hear(worker, progress, acker=acker)
 
     def _hear_manifest(self, event: co.ManifestLoaded | co.ManifestBroken) -> None:
-        if self._context.committed.hear(event) and isinstance(event, co.ManifestBroken) and self._context.running:
+        if (
+            self._context.committed.hear(event)
+            and isinstance(event, co.ManifestBroken)
+            and self._context.running
+        ):
             self._context.keeper.read()  # perhaps somebody else has committed since, and deleted it
 
     def _hear_record(self, event: RecordEvent) -> None:
@@ -195,12 +223,19 @@ class Coordinator:
                 self._record_changed(before, overtaken=True)
 
     def _record_changed(self, before: JobRecord | None, *, overtaken: bool) -> None:
-        """Somebody else acts; or, before this one has written anything, its predecessor's last write came late."""
+        """Somebody else acts; or, before this one has written anything, its predecessor's last write came
+        late."""
         context = self._context
         record = context.keeper.record
         recovered = record is None or before is None or record.attempt != before.attempt
         if context.keeper.has_written or (overtaken and recovered):
-            context.finish(co.Finish("fenced", "fenced", "another coordinator has written the job record: it acts, this one steps back"))
+            context.finish(
+                co.Finish(
+                    "fenced",
+                    "fenced",
+                    "another coordinator has written the job record: it acts, this one steps back",
+                )
+            )
         else:
             self._healing.given_up()
             self._endings.verdict = None
@@ -210,10 +245,15 @@ class Coordinator:
         record = self._context.keeper.record
         if record and record.outcome:
             completed = record.outcome == "completed"
-            finish = co.Finish("completed") if completed else co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
+            finish = (
+                co.Finish("completed")
+                if completed
+                else co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
+            )
             self._context.stop_all(record.outcome, finish)
         elif record and (other := _other_slots(record, self._context.settings)):
-            self._context.finish(co.Finish("failed", "user", other))  # the stream runs on: a coordinator with its slots can adopt it
+            # the stream runs on: a coordinator with its slots can adopt it
+            self._context.finish(co.Finish("failed", "user", other))
         elif record:
             check_code(record, self._context.settings.code, changed=self._context.settings.code_changed)
 
@@ -223,7 +263,7 @@ class Coordinator:
         else:
             self._endings.request_drain()
 
-    # --- what follows -----------------------------------------------------------------------------------------------------------
+    # --- what follows ---------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         context = self._context
@@ -261,14 +301,21 @@ class Coordinator:
         limit = context.settings.heartbeat_us
         if not context.running and not (self._healing.recovery and self._healing.recovery.told):
             return  # who has not been told to recover has nothing to report
-        heard = {worker: context.members[worker].heard for worker in context.workers if worker in context.members}
-        due = [last for last in heard.values() if context.time.due_in(last, limit)]  # all are asked: each must wake us
-        since = Instant(context.time.now - (limit // 2 if due else limit))  # who fell silent with the first went with it: a recovery
-        silent = [worker for worker, last in heard.items() if due and last <= since]  # with it would wait for it as long again (!)
+        heard = {
+            worker: context.members[worker].heard for worker in context.workers if worker in context.members
+        }
+        # all are asked: each must wake us
+        due = [last for last in heard.values() if context.time.due_in(last, limit)]
+        # who fell silent with the first went with it: a recovery
+        since = Instant(context.time.now - (limit // 2 if due else limit))
+        # with it would wait for it as long again (!)
+        silent = [worker for worker, last in heard.items() if due and last <= since]
         for worker in silent + context.members.silent_spares(context.workers, since):
             silence = context.time.now - context.members[worker].heard
             context.members.leave(worker, context.time.now)
-            context.instructions.add(co.Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s"))
+            context.instructions.add(
+                co.Disconnect(worker, f"nothing was heard of it for {silence / 1e6:.3g} s")
+            )
 
     def _begin_running(self) -> None:
         context = self._context
@@ -290,7 +337,7 @@ class Coordinator:
         if self._endings.drain and self._endings.drain.told:
             instructions.tell(workers, msg.Drain(record.fence))
 
-    # --- what is shown ----------------------------------------------------------------------------------------------------------
+    # --- what is shown --------------------------------------------------------------------------------------
 
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
@@ -319,34 +366,46 @@ class Coordinator:
     def _status(self) -> co.Status:
         context, healing, phase = self._context, self._healing, self._phase()
         if context.keeper.record is None:
-            return co.Status(phase=phase, standbys=tuple(context.members.connected), problems=self._problems())
+            return co.Status(
+                phase=phase, standbys=tuple(context.members.connected), problems=self._problems()
+            )
         record = context.record
         return co.Status(
-            phase=phase, attempt=record.attempt, epoch=record.committed, cut=record.cut, problems=self._problems(),
+            phase=phase, attempt=record.attempt, epoch=record.committed, cut=record.cut,
+            problems=self._problems(),
             workers=tuple(worker for worker in context.workers if worker in context.members),
-            standbys=tuple(sorted(context.members.spares(context.workers))),
-            recoveries=healing.recoveries, cause=healing.cause, duration_us=healing.duration_us,
-            replayed_from=healing.replayed_from, kind=healing.kind, steps=tuple(healing.steps.items()),
-            snapshot_size=context.committed.size,
+            standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
+            cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
+            kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
         )  # fmt: skip
 
     def _problems(self) -> tuple[str, ...]:
         context = self._context
         reports = zip(context.workers, context.members.progress(context.workers), strict=True)
-        of_workers = [f"{worker}: {report.problem}" for worker, report in reports if report and report.problem]
+        of_workers = [
+            f"{worker}: {report.problem}" for worker, report in reports if report and report.problem
+        ]
         ending = self._endings.verdict or self._endings.failure
         failure = ending.message if ending else ""
-        own = [context.keeper.problem, context.committed.problem, self._epochs.problem, self._refused, failure]
+        own = [
+            context.keeper.problem,
+            context.committed.problem,
+            self._epochs.problem,
+            self._refused,
+            failure,
+        ]
         return tuple(problem for problem in [*own, *of_workers] if problem)
 
 
 def _other_slots(record: JobRecord, settings: co.Settings) -> str:
-    """The reason why the job cannot go on; "" if it has the slots that it began with. They are known before the first manifest (!): output
-    may have left, and an adopted stream would get a manifest of what it is not."""
+    """The reason why the job cannot go on; "" if it has the slots that it began with. They are known before
+    the first manifest (!): output may have left, and an adopted stream would get a manifest of what it is
+    not."""
     began = len(record.layout.owners)
     if not settings.durable or began == settings.slots:
         return ""
     return (
-        f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and cannot go on with "
+        f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and "
+        "cannot go on with "
         f"{settings.slots}: set workers.slots back to {began}"
     )

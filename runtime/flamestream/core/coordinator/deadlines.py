@@ -1,9 +1,9 @@
 """Deadlines: time as the coordinator has lived it, and the next moment it waits for.
 
-A coordinator may be paused, which says nothing about the workers. So if a step comes later than the alarm that was set by more than a
-tolerance, time stops short of the alarm by as much: what has been waiting to be heard is heard first. (Only
-once in a row, so that a shell with coarse timers gets on.) Whoever asks `due` and hears "not yet"
-has thereby asked to be woken.
+A coordinator may be paused, which says nothing about the workers. So if a step comes later than the alarm
+that was set by more than a tolerance, time stops short of the alarm by as much: what has been waiting to be
+heard is heard first. (Only once in a row, so that a shell with coarse timers gets on.) Whoever asks `due` and
+hears "not yet" has thereby asked to be woken.
 
 >>> deadlines = Deadlines(tolerance_us=10)
 >>> deadlines.advance(Instant(1_000))
@@ -15,7 +15,8 @@ False
 >>> deadlines.now
 1490
 
-Keeps: `now` never goes back; no deadline is missed for want of an alarm. Does not: read a clock (the shell does).
+Keeps: `now` never goes back; no deadline is missed for want of an alarm. Does not: read a clock (the shell
+does).
 """
 
 from flamestream.model.time import Instant

@@ -1,17 +1,18 @@
 """Endings: a job that is complete, a drain, and a failure that gets a last epoch.
 
-Complete: every front has ended, minimal time is END, all output is acknowledged, and (where there are epochs) that is committed: a cut
-at END is a completed job whoever is still there. Drained: every worker has stopped reading (two reports since it was told, without a
-new item between them), nothing is in flight, all output is acknowledged, and one more epoch is committed (where output waits for
-commits: until none is held); it need not be exact, since
-what is missed is replayed by the next start. Failed: minimal time stands at the error, so one more epoch saves what is below.
+Complete: every front has ended, minimal time is END, all output is acknowledged, and (where there are epochs)
+that is committed: a cut at END is a completed job whoever is still there. Drained: every worker has stopped
+reading (two reports since it was told, without a new item between them), nothing is in flight, all output is
+acknowledged, and one more epoch is committed (where output waits for commits: until none is held); it need
+not be exact, since what is missed is replayed by the next start. Failed: minimal time stands at the error, so
+one more epoch saves what is below.
 
-A coordinator that has been overtaken sees a job fall apart: its workers leave, and what its manifest names is deleted. So "failed" is said
-only behind a write of the record, which fails if another coordinator acts (!).
+A coordinator that has been overtaken sees a job fall apart: its workers leave, and what its manifest names is
+deleted. So "failed" is said only behind a write of the record, which fails if another coordinator acts (!).
 
-Keeps: only a completed job is marked so in the record; nobody but the coordinator in charge fails a job; an ending ends, by its deadline
-at the latest, and as soon as the cluster state answers.
-Does not: announce epochs (`wants_epoch` asks the coordinator to).
+Keeps: only a completed job is marked so in the record; nobody but the coordinator in charge fails a job; an
+ending ends, by its deadline at the latest, and as soon as the cluster state answers. Does not: announce
+epochs (`wants_epoch` asks the coordinator to).
 """
 
 from collections.abc import Iterable
@@ -48,7 +49,8 @@ class Drain:
     def hear(self, worker: WorkerId, progress: Progress) -> None:
         """A report of a worker that was told."""
         before = self._items.get(worker)
-        # Two reports with as many items: the first may have been on its way before the worker was told to drain.
+        # Two reports with as many items: the first may have been on its way before the worker was told to
+        # drain.
         self._items[worker] = (progress.items_in, before is not None and before[0] == progress.items_in)
 
     def stopped(self, workers: Iterable[WorkerId]) -> bool:
@@ -57,7 +59,12 @@ class Drain:
 
     def quiet(self, workers: Iterable[WorkerId], acker: Progress | None) -> bool:
         """Whether what had entered has gone through."""
-        return self.stopped(workers) and acker is not None and acker.oldest == END and acker.settled >= acker.minimal
+        return (
+            self.stopped(workers)
+            and acker is not None
+            and acker.oldest == END
+            and acker.settled >= acker.minimal
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,16 +156,21 @@ class Endings:
         return ended and not context.settings.durable
 
     def _holds(self) -> bool:
-        """The committed epoch holds output (or that is not known yet): the next one is accepted when it is with its consumers."""
+        """The committed epoch holds output (or that is not known yet): the next one is accepted when it is
+        with its consumers."""
         committed = self._context.committed
         if not self._context.settings.two_phase:
             return False
-        return not committed.known(self._context.record) or (committed.manifest is not None and bool(committed.manifest.held))
+        return not committed.known(self._context.record) or (
+            committed.manifest is not None and bool(committed.manifest.held)
+        )
 
     def _mark_completed(self) -> bool:
         if self._context.keeper.idle:
             self._completing = True
-            record = msgspec.structs.replace(self._context.record, outcome="completed", writer=self._context.nonce)
+            record = msgspec.structs.replace(
+                self._context.record, outcome="completed", writer=self._context.nonce
+            )
             self._context.keeper.write(record, self._completed)
         return True
 
@@ -167,7 +179,11 @@ class Endings:
 
     def _fail_when_saved(self, failure: Failure) -> bool:
         context = self._context
-        saved = self._epochs.pending is None and context.record.announced > failure.announced and not self._holds()
+        saved = (
+            self._epochs.pending is None
+            and context.record.announced > failure.announced
+            and not self._holds()
+        )
         if saved or not context.running or self._healing.wrong or context.time.due(failure.deadline):
             self.condemn(failure.category, failure.message)
             return True
@@ -177,7 +193,10 @@ class Endings:
     def _drain(self, drain: Drain) -> bool:
         context = self._context
         if context.time.due(drain.deadline):
-            message = f"not drained within {context.settings.drain_us / 1e6:g} s; the next start replays what was not committed"
+            message = (
+                f"not drained within {context.settings.drain_us / 1e6:g} s; the next start replays what was "
+                "not committed"
+            )
             context.stop_all(message, Finish("stopped", "retryable", message))
         elif context.running and not self._healing.wrong:
             self._drain_running(drain)
@@ -188,7 +207,8 @@ class Endings:
         if not drain.told:
             drain.tell()
             context.instructions.tell(context.workers, DrainNow(context.record.fence))
-        self.wants_epoch = context.settings.two_phase and drain.stopped(context.workers)  # what is held settles with epochs only
+        # what is held settles with epochs only
+        self.wants_epoch = context.settings.two_phase and drain.stopped(context.workers)
         if drain.quiet(context.workers, context.acker_progress) and self._epochs.pending is None:
             if drain.epoch is None:
                 drain.epoch = context.record.announced

@@ -1,17 +1,18 @@
-"""Epochs: announce, gather what the workers accept, write the manifest, commit by one write of the job record.
+"""Epochs: announce, gather what the workers accept, write the manifest, commit by one write of the job
+record.
 
 One epoch is pending at a time, and goes through four stages:
 
     announcing  the number is being written into the record: whoever comes later uses a greater one
-    gathering   all workers were told; the acker's worker says where it cut (decision 003), each accepts when its part is durable
-                and every sink has acknowledged all output below the cut
+    gathering   all workers were told; the acker's worker says where it cut (decision 003), each accepts when
+                its part is durable and every sink has acknowledged all output below the cut
     writing     the manifest, under a name that nobody else can use
     committing  the record names the manifest: this write, and nothing else, is the commit
 
 Until `committing` an epoch can be aborted; from then on only the record says what became of it.
 
-Keeps: the committed epoch and the cut never go back; nothing is committed that a worker has not accepted; objects are removed by name,
-after the commit that made them superfluous (invariant 5). A number is used once.
+Keeps: the committed epoch and the cut never go back; nothing is committed that a worker has not accepted;
+objects are removed by name, after the commit that made them superfluous (invariant 5). A number is used once.
 Does not: say when (coordinator.py does, by calling `announce`); decide who takes part (the layout).
 """
 
@@ -23,9 +24,24 @@ import msgspec
 
 from flamestream.core.coordinator.compaction import to_compact
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.coordination import DeleteObjects, ManifestFailed, ManifestWritten, Settings, WriteManifest
+from flamestream.core.coordinator.coordination import (
+    DeleteObjects,
+    ManifestFailed,
+    ManifestWritten,
+    Settings,
+    WriteManifest,
+)
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Abort, Accepted, Announce, CodeSpan, Committed, CutTaken, Manifest, SegmentRef
+from flamestream.core.protocol.messages import (
+    Abort,
+    Accepted,
+    Announce,
+    CodeSpan,
+    Committed,
+    CutTaken,
+    Manifest,
+    SegmentRef,
+)
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
@@ -65,30 +81,39 @@ class PendingEpoch:
     def _same_cut(self) -> bool:
         for worker, accepted in self.accepted.items():
             if accepted.cut != self.cut:
-                raise Bug(f"{worker} accepted epoch {self.number} at cut {accepted.cut}, but the acker cut it at {self.cut}")
+                raise Bug(
+                    f"{worker} accepted epoch {self.number} at cut {accepted.cut}, but the acker cut it at "
+                    f"{self.cut}"
+                )
         return True
 
 
 def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Settings) -> Manifest:
-    """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest counts."""
+    """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest
+    counts."""
     assert epoch.cut is not None, "a manifest of an epoch that is not cut"
     answers = [epoch.accepted[worker] for worker in sorted(epoch.accepted)]
-    replaced = {name for answer in answers for name in answer.replaced}  # merged: their rows are in `segments` of the same answers
+    # merged: their rows are in `segments` of the same answers
+    replaced = {name for answer in answers for name in answer.replaced}
     old = [segment for segment in (previous.segments if previous else ()) if segment.name not in replaced]
     fronts = {position.front: position for position in (previous.fronts if previous else ())}
     fronts.update((position.front, position) for answer in answers for position in answer.fronts)
     outputs = {(output.sink, output.slot): output for output in (previous.outputs if previous else ())}
     outputs.update(((output.sink, output.slot), output) for answer in answers for output in answer.outputs)
     return Manifest(
-        job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots, epoch=epoch.number, fence=epoch.fence,
-        cut=epoch.cut, segments=(*old, *(segment for answer in answers for segment in answer.segments)),
-        fronts=tuple(fronts[front] for front in sorted(fronts)), outputs=tuple(outputs[key] for key in sorted(outputs)),
-        held=tuple(segment for answer in answers for segment in answer.held), code=spans_of(previous, settings.code),
+        job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots,
+        epoch=epoch.number, fence=epoch.fence, cut=epoch.cut,
+        segments=(*old, *(segment for answer in answers for segment in answer.segments)),
+        fronts=tuple(fronts[front] for front in sorted(fronts)),
+        outputs=tuple(outputs[key] for key in sorted(outputs)),
+        held=tuple(segment for answer in answers for segment in answer.held),
+        code=spans_of(previous, settings.code),
     )  # fmt: skip
 
 
 def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
-    """The applications that made what, when the one with digest `code` has gone on from the snapshot before."""
+    """The applications that made what, when the one with digest `code` has gone on from the snapshot
+    before."""
     spans = previous.code if previous else ()
     if not code or (spans and spans[-1].digest == code):
         return spans
@@ -100,11 +125,16 @@ def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]
     if previous is None:
         return []
     kept = {segment.name for segment in new.segments}
-    return [*(segment.name for segment in previous.segments if segment.name not in kept), *(held.name for held in previous.held), name]
+    return [
+        *(segment.name for segment in previous.segments if segment.name not in kept),
+        *(held.name for held in previous.held),
+        name,
+    ]
 
 
 class Epochs:
-    """The pending epoch, if any. The coordinator tells it what it hears; it says Announce, Committed and Abort to the workers."""
+    """The pending epoch, if any. The coordinator tells it what it hears; it says Announce, Committed and
+    Abort to the workers."""
 
     pending_type: ClassVar[type[PendingEpoch]] = PendingEpoch
 
@@ -121,21 +151,33 @@ class Epochs:
         self._settings, self._nonce = context.settings, context.nonce
 
     def consider(self, *, urgent: bool) -> None:
-        """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for neither."""
+        """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for
+        neither."""
         interval = self._settings.interval_us
-        if interval is None or self.pending or not self._keeper.idle or not self._committed.known(self._context.record):
+        if (
+            interval is None
+            or self.pending
+            or not self._keeper.idle
+            or not self._committed.known(self._context.record)
+        ):
             return
         moved = self._context.minimal > self._context.record.cut
-        if (moved or urgent) and self._deadlines.due_in(self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)):
+        if (moved or urgent) and self._deadlines.due_in(
+            self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)
+        ):
             self._announce()
 
     def _announce(self) -> None:
-        """Begin an epoch: its number goes into the record before anybody hears of it (!), so none is used twice."""
+        """Begin an epoch: its number goes into the record before anybody hears of it (!), so none is used
+        twice."""
         record = self._context.record
         number = self._next_epoch_number(record)
         self.since = self._deadlines.now
         self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since)
-        self._keeper.write(msgspec.structs.replace(record, announced=number, writer=self._nonce), self._on_stage(self._announced))
+        self._keeper.write(
+            msgspec.structs.replace(record, announced=number, writer=self._nonce),
+            self._on_stage(self._announced),
+        )
 
     def cut_taken(self, worker: WorkerId, message: CutTaken) -> None:
         """The acker's worker has cut."""
@@ -143,7 +185,9 @@ class Epochs:
         record = self._context.record
         if epoch and worker == record.layout.acker:
             if message.time < record.cut:
-                raise Bug(f"epoch {epoch.number} was cut at {message.time}, below the committed cut {record.cut}")
+                raise Bug(
+                    f"epoch {epoch.number} was cut at {message.time}, below the committed cut {record.cut}"
+                )
             epoch.cut = message.time
             self._write_if_complete(epoch)
 
@@ -162,13 +206,19 @@ class Epochs:
         """The manifest is durable: commit."""
         epoch = self.pending
         if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
-            if not self._keeper.idle:  # the record is being read because somebody else may have written it: do not commit into that
+            # the record is being read because somebody else may have written it: do not commit into that
+            if not self._keeper.idle:
                 self.abort("the job record is in doubt")
                 return
             epoch.stage = Stage.COMMITTING  # from here on only the record says what became of it (!)
             before, number, name = self._context.record, epoch.number, epoch.name
             record = msgspec.structs.replace(
-                before, committed=number, cut=epoch.cut, manifest=name, manifest_hash=event.hash, writer=self._nonce
+                before,
+                committed=number,
+                cut=epoch.cut,
+                manifest=name,
+                manifest_hash=event.hash,
+                writer=self._nonce,
             )
             self._keeper.write(record, self._on_stage(self._commit))
 
@@ -178,10 +228,13 @@ class Epochs:
             self._not_saved(event.message)
 
     def abort(self, reason: str) -> None:
-        """Give the pending epoch up, if there is one. Not while its commit is under way: then the record decides."""
+        """Give the pending epoch up, if there is one. Not while its commit is under way: then the record
+        decides."""
         if (epoch := self.pending) is None:
             return
-        assert epoch.stage is not Stage.COMMITTING, f"epoch {epoch.number} aborted while it is being committed"
+        assert epoch.stage is not Stage.COMMITTING, (
+            f"epoch {epoch.number} aborted while it is being committed"
+        )
         self.pending = None
         self.problem = f"epoch {epoch.number} aborted: {reason}"
         self._instructions.tell(epoch.workers, Abort(epoch.fence, epoch.number))
@@ -194,9 +247,15 @@ class Epochs:
     def go_on(self) -> None:
         """Abort an epoch that takes too long."""
         epoch = self.pending
-        if epoch and epoch.stage is not Stage.COMMITTING and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us):
+        if (
+            epoch
+            and epoch.stage is not Stage.COMMITTING
+            and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us)
+        ):
             missing = [worker for worker in epoch.workers if worker not in epoch.accepted]
-            waiting_for = f"not accepted by {', '.join(missing)}" if missing else "the manifest is not written"
+            waiting_for = (
+                f"not accepted by {', '.join(missing)}" if missing else "the manifest is not written"
+            )
             self._not_saved(f"{waiting_for} within {self._settings.epoch_timeout_us / 1e6:g} s")
 
     # --- inside ---
@@ -210,7 +269,8 @@ class Epochs:
         epoch = self.pending
 
         def written() -> None:
-            if epoch is not None and epoch is self.pending:  # it may have been aborted while the write was under way
+            # it may have been aborted while the write was under way
+            if epoch is not None and epoch is self.pending:
                 then(epoch)
 
         return written
@@ -227,11 +287,13 @@ class Epochs:
         if epoch.complete():
             epoch.stage = Stage.WRITING
             epoch.manifest = next_manifest(self._committed.manifest, epoch, self._settings)
-            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"  # nobody else can mean this object (!)
+            # nobody else can mean this object (!)
+            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
             self._instructions.add(WriteManifest(epoch.name, epoch.manifest))
 
     def _commit(self, epoch: PendingEpoch) -> None:
-        """The record names the manifest, so the epoch is committed: tell everybody, and only then let objects go (!)."""
+        """The record names the manifest, so the epoch is committed: tell everybody, and only then let objects
+        go (!)."""
         assert epoch.manifest is not None, "a commit without a manifest"
         previous, previous_name = self._committed.manifest, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0

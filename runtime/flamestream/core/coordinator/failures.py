@@ -1,8 +1,9 @@
 """Failures without progress: when starting again is no use.
 
-A run that kills its worker kills it again at every replay. So the same kind of failure, so many times in a row, without minimal time
-having moved and without a calm stretch between, ends the job with an error that names it. Only failures of a running stream count: one
-during a recovery says nothing about the input, and is tried again for as long as it takes, with growing pauses.
+A run that kills its worker kills it again at every replay. So the same kind of failure, so many times in a
+row, without minimal time having moved and without a calm stretch between, ends the job with an error that
+names it. Only failures of a running stream count: one during a recovery says nothing about the input, and is
+tried again for as long as it takes, with growing pauses.
 
 Keeps: no endless crash loop. Does not: detect failures (coordinator.py).
 """
@@ -45,7 +46,9 @@ class Failures:
 
     def may_recover(self) -> bool:
         """Whether the pause after recoveries that came to nothing is over."""
-        return self._unfinished < 2 or self._deadlines.due_in(self._began, AGAIN_US.after(self._unfinished - 1))
+        return self._unfinished < 2 or self._deadlines.due_in(
+            self._began, AGAIN_US.after(self._unfinished - 1)
+        )
 
     def explain(self, died_of: str) -> None:
         """A worker's new life says why the one before ended."""
@@ -53,8 +56,13 @@ class Failures:
 
     def count(self, kind: str, message: str, minimal: Time, *, idle: bool) -> None:
         """A running stream has failed. Raise if that was once too often. `idle`: nothing was in flight."""
-        calm = idle and self._running_since is not None and self._deadlines.now - self._running_since >= self._calm
-        again = kind == self._kind and minimal <= self._at and not calm  # any of the three differing is progress
+        calm = (
+            idle
+            and self._running_since is not None
+            and self._deadlines.now - self._running_since >= self._calm
+        )
+        # any of the three differing is progress
+        again = kind == self._kind and minimal <= self._at and not calm
         if not again:
             self._died_of = ""
         self._kind, self._count, self._at = kind, self._count + 1 if again else 1, max(minimal, self._at)
@@ -62,8 +70,14 @@ class Failures:
             raise self._error(message)
 
     def _error(self, message: str) -> FlameStreamError:
-        told = f"{message}; the {self._count}th failure of this kind in a row, with minimal time standing at {self._at}."
+        told = (
+            f"{message}; the {self._count}th failure of this kind in a row, with minimal time standing at "
+            f"{self._at}."
+        )
         if self._kind in BY_THE_INPUT:
-            guess = "The run at that time probably fails its worker (memory, recursion, a crash in native code, a hang)"
+            guess = (
+                "The run at that time probably fails its worker (memory, recursion, a crash in native code, "
+                "a hang)"
+            )
             return UserError(f"{told} {self._died_of or guess}")
         return Bug(f"{told} Messages get lost between workers, or one of them does not go on")

@@ -1,9 +1,10 @@
 """Gathering: what a new coordinator does before it has recovered or adopted anything.
 
-If every worker of the record's layout reports that it runs under the record's fence, the stream is adopted as it is: nobody is
-disturbed. One write of the record (its `writer`) makes sure that no write of the predecessor can come through after that. If they are
-all there but not all running, or do not come within the discovery time, a recovery begins: at once if some are there, otherwise when as
-many workers are there as the job wants (or it has been waited for them long enough).
+If every worker of the record's layout reports that it runs under the record's fence, the stream is adopted as
+it is: nobody is disturbed. One write of the record (its `writer`) makes sure that no write of the predecessor
+can come through after that. If they are all there but not all running, or do not come within the discovery
+time, a recovery begins: at once if some are there, otherwise when as many workers are there as the job wants
+(or it has been waited for them long enough).
 
 Keeps: taking over never disturbs a running stream. Does not: recover (healing.py).
 """
@@ -57,9 +58,12 @@ class Gathering:
         context = self._context
         if not context.members.lost(context.workers) or context.members.all_gone(context.workers):
             return False
-        settled = self._first is not None and context.time.due_in(max(self._first, self.since), context.settings.settle_us)
+        settled = self._first is not None and context.time.due_in(
+            max(self._first, self.since), context.settings.settle_us
+        )
         return not settled and not context.time.due_in(self.since, context.settings.discovery_us)
 
     def _adopt(self) -> None:
-        """Adopt, unless a worker has greeted again while the record was written, and runs no more; a lost one is healed as ever."""
+        """Adopt, unless a worker has greeted again while the record was written, and runs no more; a lost one
+        is healed as ever."""
         self.adopted = self._runs_what_is_there(self._context.record)

@@ -1,12 +1,13 @@
 """Healing: from what is wrong with an attempt to the next one.
 
-A worker that is lost has its slots taken by whoever is there first (takeover.py); if only its connection to the coordinator broke, and
-it comes back running under the same fence with nobody missing it, nothing happened. A complaint (a broken link between two workers, a
-time that stays in flight, a worker that cannot go on for now) is healed by a new attempt of the same workers. A loss or complaint during
-a recovery begins another.
+A worker that is lost has its slots taken by whoever is there first (takeover.py); if only its connection to
+the coordinator broke, and it comes back running under the same fence with nobody missing it, nothing
+happened. A complaint (a broken link between two workers, a time that stays in flight, a worker that cannot go
+on for now) is healed by a new attempt of the same workers. A loss or complaint during a recovery begins
+another.
 
-Keeps: an attempt is in the record before anybody hears of it; a recovery's messages go out only while all of its layout are connected.
-Does not: know a recovery's steps (recovery.py), or give up (failures.py).
+Keeps: an attempt is in the record before anybody hears of it; a recovery's messages go out only while all of
+its layout are connected. Does not: know a recovery's steps (recovery.py), or give up (failures.py).
 """
 
 import hashlib
@@ -56,7 +57,8 @@ class Healing:
         self.replayed_from = START
         """The cut of the last recovery that came to its Replay."""
         self.steps: dict[str, int] = {}
-        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and sealed."""
+        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and
+        sealed."""
         self._step_began = Instant(0)
         self.ended_at = Instant(0)
         self._context, self._epochs = context, epochs
@@ -85,7 +87,8 @@ class Healing:
         if not lost and self.complaint and not context.time.due(self.complaint.act_at):
             return True
         since = context.members.lost_since(context.workers, context.time.now)
-        vain = context.members.all_gone(context.workers)  # nobody that is lost can come back: its slots go to who is there, now
+        # nobody that is lost can come back: its slots go to who is there, now
+        vain = context.members.all_gone(context.workers)
         waited = vain or context.time.due_in(since, context.settings.grace_us)
         if chosen := self.successors(waited=waited):
             self._heal_with(chosen, lost, since)
@@ -108,9 +111,11 @@ class Healing:
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, "joined")
 
     def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
-        """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can commit nothing from here on."""
+        """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can
+        commit nothing from here on."""
         context = self._context
-        self._epochs.abort(f"a recovery begins: {cause}")  # what its workers accepted is of an attempt that ends here
+        # what its workers accepted is of an attempt that ends here
+        self._epochs.abort(f"a recovery begins: {cause}")
         context.running = context.idle = False
         self.complaint = None
         self.recovery = self.recovery_type(cause, since)
@@ -121,7 +126,8 @@ class Healing:
         context.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:
-        """Tell the workers of the layout, all of which are connected, to recover, once the manifest is known."""
+        """Tell the workers of the layout, all of which are connected, to recover, once the manifest is
+        known."""
         context, recovery = self._context, self.recovery
         if recovery is None or recovery.told or not context.keeper.idle:
             return
@@ -132,14 +138,16 @@ class Healing:
             addresses = {worker: context.members[worker].hello.address for worker in context.workers}
             self._step_ends("record")
             context.instructions.tell(
-                context.workers, recovery.begin(record, context.committed.manifest, addresses, self._key(record.attempt))
+                context.workers,
+                recovery.begin(record, context.committed.manifest, addresses, self._key(record.attempt)),
             )
             context.members.expect(context.workers, context.time.now)
 
     def hear(self, worker: WorkerId, message: Opened | Sealed) -> bool:
         """An answer under the current fence. Whether it was the last one: all were told to replay."""
         context, recovery = self._context, self.recovery
-        if recovery is None or not recovery.told or self.wrong:  # somebody is lost again: the next recovery asks anew
+        # somebody is lost again: the next recovery asks anew
+        if recovery is None or not recovery.told or self.wrong:
             return False
         if isinstance(message, Opened):
             if seal := recovery.opened(worker, message):
@@ -203,10 +211,12 @@ class Healing:
         layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
         if old:
             attempt = self._next_attempt(old)
-            return msgspec.structs.replace(old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce)
+            return msgspec.structs.replace(
+                old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
+            )
         return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="", manifest_hash="",
-            job=settings.job, code=settings.code, writer=self._context.nonce,
+            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="",
+            manifest_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
         )  # fmt: skip
 
     def _next_attempt(self, record: JobRecord) -> Attempt:
@@ -216,5 +226,8 @@ class Healing:
         return min(self._context.settings.workers, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
-        context = self._context  # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link
-        return hmac.new(context.secret.encode(), f"{context.settings.job}/{attempt}".encode(), hashlib.sha256).hexdigest()
+        # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link
+        context = self._context
+        return hmac.new(
+            context.secret.encode(), f"{context.settings.job}/{attempt}".encode(), hashlib.sha256
+        ).hexdigest()

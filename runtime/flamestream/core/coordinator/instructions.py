@@ -1,4 +1,5 @@
-"""Instructions: the coordinator's actions of one step, in order. Its parts put them in; `step` takes them out."""
+"""Instructions: the coordinator's actions of one step, in order. Its parts put them in; `step` takes them
+out."""
 
 from collections.abc import Iterable
 

@@ -1,10 +1,10 @@
 """Membership: which workers are connected, when each was last heard, and who of a layout is lost.
 
-Workers are connected to the coordinator, not registered by Spark: workers of one job may live in several Spark applications. A worker
-that is connected and has no part in the layout is a standby.
+Workers are connected to the coordinator, not registered by Spark: workers of one job may live in several
+Spark applications. A worker that is connected and has no part in the layout is a standby.
 
-Keeps: a worker counts as connected from its Hello until its connection ends, it is silent for too long, or somebody who must know says
-that it is gone; what is remembered of workers that left is bounded by the layout.
+Keeps: a worker counts as connected from its Hello until its connection ends, it is silent for too long, or
+somebody who must know says that it is gone; what is remembered of workers that left is bounded by the layout.
 Does not: decide what follows from a loss (takeover.py, coordinator.py).
 """
 
@@ -31,7 +31,8 @@ class Member:
     progress: Progress | None = None
     """Its newest report under the current fence."""
     reports: bool = False
-    """Whether it has sent a heartbeat on this connection: from then on silence means something, also a standby's."""
+    """Whether it has sent a heartbeat on this connection: from then on silence means something, also a
+    standby's."""
     warm: bool = False
     """Whether it has a committed snapshot at hand, by its newest heartbeat."""
 
@@ -71,14 +72,16 @@ class Membership:
         self._gone.add(worker)
 
     def heard(self, worker: WorkerId, now: Instant, report: Progress | None = None) -> None:
-        """Any message is a sign of life; a report, of whatever fence, also tells who could take over at once."""
+        """Any message is a sign of life; a report, of whatever fence, also tells who could take over at
+        once."""
         if member := self._members.get(worker):
             member.heard = now
             if report is not None:
                 member.reports, member.warm = True, report.warm
 
     def expect(self, workers: Iterable[WorkerId], now: Instant) -> None:
-        """Workers are part of a new attempt: their silence counts from now, and their progress starts anew."""
+        """Workers are part of a new attempt: their silence counts from now, and their progress starts
+        anew."""
         for worker in workers:
             if member := self._members.get(worker):
                 member.heard, member.progress = now, None
@@ -96,8 +99,8 @@ class Membership:
         return all(worker in self._gone for worker in self.lost(workers))
 
     def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
-        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not preferred; of those that are
-        heard of all the time, first those that have the state at hand."""
+        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not
+        preferred; of those that are heard of all the time, first those that have the state at hand."""
         found = {worker: member for worker, member in self._members.items() if worker not in layout}
         newest = max((member.heard for member in found.values()), default=0)
 
@@ -109,7 +112,11 @@ class Membership:
 
     def silent_spares(self, layout: Collection[WorkerId], before: Instant) -> list[WorkerId]:
         """Standbys of which nothing was heard since, though they had reported."""
-        return [worker for worker in self.spares(layout) if self._members[worker].reports and self._members[worker].heard <= before]
+        return [
+            worker
+            for worker in self.spares(layout)
+            if self._members[worker].reports and self._members[worker].heard <= before
+        ]
 
     def progress(self, workers: Iterable[WorkerId]) -> list[Progress | None]:
         """The newest report of each worker, None where there is none yet."""

@@ -1,18 +1,26 @@
 """The record keeper: the coordinator's one hand on the job record.
 
-One request is under way at a time. A write whose outcome is unknown is settled before anything else is decided: read; if what is there
-is what was written, it took effect; if the version is still the old one, the same record is written again (so a write that was under
-way all the time and lands late is that same record); otherwise somebody else has written. `JobRecord.writer` makes the comparison safe.
+One request is under way at a time. A write whose outcome is unknown is settled before anything else is
+decided: read; if what is there is what was written, it took effect; if the version is still the old one, the
+same record is written again (so a write that was under way all the time and lands late is that same record);
+otherwise somebody else has written. `JobRecord.writer` makes the comparison safe.
 
-Keeps: nothing is believed written or not written before it is known (invariant 5); every write is a compare-and-set against the version
-that was read, so a coordinator that has been overtaken changes nothing (invariant 6).
-Does not: decide what to write.
+Keeps: nothing is believed written or not written before it is known (invariant 5); every write is a
+compare-and-set against the version that was read, so a coordinator that has been overtaken changes nothing
+(invariant 6). Does not: decide what to write.
 """
 
 import enum
 from collections.abc import Callable
 
-from flamestream.core.coordinator.coordination import ReadRecord, RecordConflict, RecordRead, RecordUnknown, RecordWritten, WriteRecord
+from flamestream.core.coordinator.coordination import (
+    ReadRecord,
+    RecordConflict,
+    RecordRead,
+    RecordUnknown,
+    RecordWritten,
+    WriteRecord,
+)
 from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
 from flamestream.core.protocol.job_record import JobRecord
@@ -95,7 +103,8 @@ class RecordKeeper:
                 return self._seen(record, version)
 
     def _seen(self, record: JobRecord | None, version: int | None) -> News:
-        # `writer` tells it from anybody else's (!); the version moves also where the record is written as it was.
+        # `writer` tells it from anybody else's (!); the version moves also where the record is written as it
+        # was.
         if self._writing is not None and record == self._writing and version != self.version:
             assert version is not None, "a record without a version"
             return self._took_effect(version)
@@ -110,11 +119,13 @@ class RecordKeeper:
         return News.OVERTAKEN if overtaken else News.CHANGED
 
     def _unchanged(self) -> News:
-        """My write has not taken effect (yet). After a conflict that is a stale read, so read again rather than write."""
+        """My write has not taken effect (yet). After a conflict that is a stale read, so read again rather
+        than write."""
         if self._writing is not None and self._conflict:
             self._read_later()
         elif self._writing is not None:
-            self._send()  # the same record again: if the first lands late after all, it is that same record (!)
+            # the same record again: if the first lands late after all, it is that same record (!)
+            self._send()
         self._conflict = False
         return News.NOTHING
 

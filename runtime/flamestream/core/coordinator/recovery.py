@@ -1,12 +1,15 @@
-"""A recovery: every worker of the new layout opens its sinks, then seals its journals, then all replay from the cut.
+"""A recovery: every worker of the new layout opens its sinks, then seals its journals, then all replay from
+the cut.
 
-The order is the point. The job record already has the new attempt. `Opened` from all: every sink of every slot refuses older fences, so
-what the consumers returned is final. Only then may the journals be sealed: an older attempt can release nothing any more, so nothing
-that it journals from now on can matter. `Sealed` from all: every worker is ready, every time that was ever stamped or released is at
-or below the bound, and only then may a front replay or stamp.
+The order is the point. The job record already has the new attempt. `Opened` from all: every sink of every
+slot refuses older fences, so what the consumers returned is final. Only then may the journals be sealed: an
+older attempt can release nothing any more, so nothing that it journals from now on can matter. `Sealed` from
+all: every worker is ready, every time that was ever stamped or released is at or below the bound, and only
+then may a front replay or stamp.
 
-Keeps: no input lost or counted twice (invariant 3); a consumer that forgot what the manifest says it had is an error (invariant 4).
-Does not: survive the loss of a worker: then another recovery, with the next attempt, starts from the beginning.
+Keeps: no input lost or counted twice (invariant 3); a consumer that forgot what the manifest says it had is
+an error (invariant 4). Does not: survive the loss of a worker: then another recovery, with the next attempt,
+starts from the beginning.
 """
 
 from collections.abc import Mapping
@@ -33,9 +36,16 @@ class Recovery:
         self._opened: dict[WorkerId, Opened] = {}
         self._sealed: dict[WorkerId, Sealed] = {}
 
-    def begin(self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str) -> Recover:
+    def begin(
+        self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str
+    ) -> Recover:
         """Begin: the message that all workers get first."""
-        self.told, self.fence, self._workers, self._manifest = True, record.fence, record.layout.workers, manifest
+        self.told, self.fence, self._workers, self._manifest = (
+            True,
+            record.fence,
+            record.layout.workers,
+            manifest,
+        )
         cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
         return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
 
@@ -47,7 +57,8 @@ class Recovery:
     def opened(self, worker: WorkerId, answer: Opened) -> Seal | None:
         """Take an answer to Recover; the last one gives what all workers are told next."""
         self._opened[worker] = answer
-        if not self._all_opened():  # (!) somebody may still release under an older fence: what consumers returned is not final
+        # (!) somebody may still release under an older fence: what consumers returned is not final
+        if not self._all_opened():
             return None
         self._check_outputs()
         return Seal(self.fence)
@@ -65,20 +76,25 @@ class Recovery:
         return all(worker in self._sealed for worker in self._workers)
 
     def _bound(self) -> Time:
-        """No run at or below it is new: every time stamped so far that left a trace outside is at or below it."""
+        """No run at or below it is new: every time stamped so far that left a trace outside is at or below
+        it."""
         released = [time_of_meta(Meta(answer.t_last)) for answer in self._opened.values()]
         return max([self.cut, *released, *(answer.last for answer in self._sealed.values())])
 
     def _check_outputs(self) -> None:
         """Raises Corrupt if a consumer has lost what the manifest says it had."""
         returned: dict[tuple[SinkName, Slot], SlotOutput] = {
-            (output.sink, output.slot): output for answer in self._opened.values() for output in answer.outputs
+            (output.sink, output.slot): output
+            for answer in self._opened.values()
+            for output in answer.outputs
         }
         for expected in self._manifest.outputs if self._manifest else ():
             found = returned.get((expected.sink, expected.slot))
             if found is None or (found.sequence, found.t_last) < (expected.sequence, expected.t_last):
                 raise Corrupt(
-                    f"sink {expected.sink!r} has lost data: slot {expected.slot} had bundle {expected.sequence} when epoch"
+                    f"sink {expected.sink!r} has lost data: slot {expected.slot} had bundle "
+                    f"{expected.sequence} when epoch"
                     f" {self._manifest.epoch if self._manifest else 0} was committed, and now ends at bundle"
-                    f" {found.sequence if found else 0}. Restore the sink; or begin anew (`flamestream reset`) with an empty one"
+                    f" {found.sequence if found else 0}. Restore the sink; or begin anew (`flamestream "
+                    "reset`) with an empty one"
                 )

@@ -1,8 +1,9 @@
-"""The committed manifest, as the coordinator knows it: read by the name in the job record, never found by listing, and checked.
+"""The committed manifest, as the coordinator knows it: read by the name in the job record, never found by
+listing, and checked.
 
-Keeps: a restore begins from the manifest that the record names, made by this job's graph; a missing, damaged or foreign one is an error
-that names it, never an empty state (invariant 4).
-Does not: read bytes or check hashes (the shell, with the hash in the record), or load segments (the workers).
+Keeps: a restore begins from the manifest that the record names, made by this job's graph; a missing, damaged
+or foreign one is an error that names it, never an empty state (invariant 4). Does not: read bytes or check
+hashes (the shell, with the hash in the record), or load segments (the workers).
 """
 
 import msgspec
@@ -57,14 +58,20 @@ class CommittedManifest:
         if isinstance(event, ManifestLoaded):
             self.learn(event.name, event.manifest)
         else:
-            self.problem, self.corrupt = f"manifest {event.name}: {event.message}", event.category != "retryable"
+            self.problem, self.corrupt = (
+                f"manifest {event.name}: {event.message}",
+                event.category != "retryable",
+            )
             self._again = Instant(self._deadlines.now + self._settings.retry_us)
         return True
 
     def raise_if_corrupt(self) -> None:
         """Raises Corrupt if the manifest is lost, without which no recovery can go on."""
         if self.corrupt:
-            raise Corrupt(f"{self.problem}: the last snapshot of job {self._settings.job!r} is lost; restore the object and start again")
+            raise Corrupt(
+                f"{self.problem}: the last snapshot of job {self._settings.job!r} is lost; restore the "
+                "object and start again"
+            )
 
     def check(self, record: JobRecord) -> None:
         """Raises Corrupt or UserError if the known manifest is not one that this job can start from."""
@@ -72,7 +79,9 @@ class CommittedManifest:
             _check_manifest(self.manifest, record, self._settings)
 
     def _ask(self, record: JobRecord) -> None:
-        if self._asked == record.manifest or (self._again is not None and not self._deadlines.due(self._again)):
+        if self._asked == record.manifest or (
+            self._again is not None and not self._deadlines.due(self._again)
+        ):
             return
         self._asked, self._again = record.manifest, None
         self._instructions.add(ReadManifest(record.manifest, record.manifest_hash))
@@ -82,8 +91,10 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
     name = record.manifest
     if (manifest.epoch, manifest.cut) != (record.committed, record.cut):
         raise Corrupt(
-            f"manifest {name} is of epoch {manifest.epoch} at cut {manifest.cut}, but the job record has epoch {record.committed} at"
-            f" {record.cut}: store and cluster state do not belong together; restore both from the same moment"
+            f"manifest {name} is of epoch {manifest.epoch} at cut {manifest.cut}, but the job record has "
+            f"epoch {record.committed} at"
+            f" {record.cut}: store and cluster state do not belong together; restore both from the same "
+            "moment"
         )
     if manifest.held and not settings.two_phase:
         raise UserError(holds_output(name))
@@ -95,8 +106,10 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
     ):
         if theirs != ours:
             raise UserError(
-                f"manifest {name} was written by another {what}: it has {theirs!r}, this job has {ours!r}. Start with the {what} of the"
-                " snapshot; or begin anew: `flamestream reset` removes what a job of one machine has left, upgrade.strategy: Fresh drops a"
+                f"manifest {name} was written by another {what}: it has {theirs!r}, this job has {ours!r}. "
+                f"Start with the {what} of the"
+                " snapshot; or begin anew: `flamestream reset` removes what a job of one machine has left, "
+                "upgrade.strategy: Fresh drops a"
                 " cluster's"
             )
 
@@ -104,6 +117,7 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
 def holds_output(name: str) -> str:
     """The reason why another guarantee cannot go on from this manifest."""
     return (
-        f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that guarantee once more, stop it "
+        f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that "
+        "guarantee once more, stop it "
         "with a drain (which delivers everything), and change the guarantee then"
     )

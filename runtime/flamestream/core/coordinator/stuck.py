@@ -1,7 +1,8 @@
 """Stuck: a stream that does not go on although every worker is alive.
 
-Two signs that a message was lost where nobody noticed, or nobody could tell the coordinator: the oldest cause in flight stays the same
-(something that was sent is never acked), or a worker's minimal time stays behind the acker's (it does not hear it any more).
+Two signs that a message was lost where nobody noticed, or nobody could tell the coordinator: the oldest cause
+in flight stays the same (something that was sent is never acked), or a worker's minimal time stays behind the
+acker's (it does not hear it any more).
 
 Keeps: after faults stop, progress resumes (invariant 9). Does not: heal (healing.py).
 """
@@ -47,5 +48,8 @@ class Stuck:
             return f"the run at {oldest} (front {front_of(oldest)}) is in flight for {self._limit / 1e6:g} s"
         for worker in workers:
             if worker in self._behind and self._deadlines.due_in(self._behind[worker][1], self._limit):
-                return f"{worker} has not heard that minimal time passed {self._behind[worker][0]} for {self._limit / 1e6:g} s"
+                return (
+                    f"{worker} has not heard that minimal time passed {self._behind[worker][0]} for "
+                    f"{self._limit / 1e6:g} s"
+                )
         return ""

@@ -1,10 +1,11 @@
-"""Barrier: holds results until minimal time passes them, drops invalidated ones, and releases the rest in the total order.
+"""Barrier: holds results until minimal time passes them, drops invalidated ones, and releases the rest in the
+total order.
 
-Results are kept by the time of their run, so holding one is an append and a release is a sort of what is ready. Like a bucket it is
-a multiset of (meta, payload): a tombstone takes away exactly what it names (!).
+Results are kept by the time of their run, so holding one is an append and a release is a sort of what is
+ready. Like a bucket it is a multiset of (meta, payload): a tombstone takes away exactly what it names (!).
 
-Keeps: what is released is final and ascending (invariant 2). Does not: cut bundles or filter a replay (delivery.py).
-Source: EDBT 2018, section 3.4.
+Keeps: what is released is final and ascending (invariant 2). Does not: cut bundles or filter a replay
+(delivery.py). Source: EDBT 2018, section 3.4.
 """
 
 from heapq import heappop, heappush

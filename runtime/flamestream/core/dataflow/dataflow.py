@@ -1,11 +1,12 @@
 """Dataflow: one worker's copy of the graph; moves items from vertex to vertex.
 
-Stateless vertices run where the item is. The input of a grouping, a reduce, a sink, or of any vertex with a balancing function is
-routed: hash -> slot -> owner. What another worker owns goes into the outbox under the current cause; what this one owns is processed
-at once. A cycle never recurses: what goes round waits in a heap, and everything at hand is processed in the order of metas, so that
-speculation is rarely wrong.
+Stateless vertices run where the item is. The input of a grouping, a reduce, a sink, or of any vertex with a
+balancing function is routed: hash -> slot -> owner. What another worker owns goes into the outbox under the
+current cause; what this one owns is processed at once. A cycle never recurses: what goes round waits in a
+heap, and everything at hand is processed in the order of metas, so that speculation is rarely wrong.
 
-Everything sent while processing a message inherits its cause, also a tombstone with an older or newer meta (!).
+Everything sent while processing a message inherits its cause, also a tombstone with an older or newer meta
+(!).
 
 Does not: say what a vertex does (operations.py); ack, stamp, release (worker.py).
 Source: EDBT 2018, sections 2 and 3.
@@ -37,23 +38,27 @@ from flamestream.model.vertex import Kind, Vertex
 Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
 _Round = tuple[Meta, int, Time, int, Any, bool]
-"""(meta, number, cause, vertex, payload, is it a tombstone): an item that goes round a loop. Numbers keep heap order total."""
+"""(meta, number, cause, vertex, payload, is it a tombstone): an item that goes round a loop. Numbers keep
+heap order total."""
 _IN_ORDER = itemgetter(0, 4)
-"""The order of work: by meta, an item before its tombstone. A frame groups by cause, so a tombstone of an older cause may stand before its
-item (!)."""
+"""The order of work: by meta, an item before its tombstone. A frame groups by cause, so a tombstone of an
+older cause may stand before its item (!)."""
 
 
 class Output(Protocol):
     """Where items leave the dataflow."""
 
-    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool) -> None:
+    def send(
+        self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool
+    ) -> None:
         """To another worker."""
 
     def send_gathered(self, owner: WorkerId, cause: Time, items: Gathered) -> None:
         """To another worker, several items at once."""
 
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
-        """With where the item at `meta` came from that failed in `vertex`, or at the door to it. The same for its tombstone."""
+        """With where the item at `meta` came from that failed in `vertex`, or at the door to it. The same for
+        its tombstone."""
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item."""
@@ -62,7 +67,9 @@ class Output(Protocol):
 class Dataflow(Operations):
     """The graph on one worker."""
 
-    def __init__(self, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> None:
+    def __init__(
+        self, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output
+    ) -> None:
         super().__init__(graph, settings.slots, settings.debug, output.located)
         self.states: dict[int, Grouping | Reduce] = {}
         self.cause = Time(0)
@@ -80,14 +87,18 @@ class Dataflow(Operations):
         self._going: dict[tuple[Meta, int], list[_Round]] = {}
         self._annihilated: set[int] = set()
         errors = self._place_of_errors(), self._sink(self.errors), output.error
-        self._dead_letter = output.error if settings.dead_letter is None else self._routed(self.errors, *errors)
-        """Error items go to the slot of the sink that `dead_letter` names, or to whoever holds minimal time."""
+        self._dead_letter = (
+            output.error if settings.dead_letter is None else self._routed(self.errors, *errors)
+        )
+        """Error items go to the slot of the sink that `dead_letter` names, or to whoever holds minimal
+        time."""
         self._compile()
         self._handlers.append(self._at_door(*errors))
         self.states = dict(sorted(self.states.items()))
 
     def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Barrier]) -> None:
-        """A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is forgotten."""
+        """A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is
+        forgotten."""
         self.owners = owners
         self._barriers = barriers
         self._round.clear()
@@ -100,7 +111,9 @@ class Dataflow(Operations):
         """Items of another worker join the next `run`."""
         payloads = codec.decode_many(message.payloads)
         columns = zip(message.metas, message.vertices, payloads, message.tombstones, strict=True)
-        self._came += [(Meta(meta), message.cause, vertex, payload, gone) for meta, vertex, payload, gone in columns]
+        self._came += [
+            (Meta(meta), message.cause, vertex, payload, gone) for meta, vertex, payload, gone in columns
+        ]
 
     @property
     def has_work(self) -> bool:
@@ -113,11 +126,13 @@ class Dataflow(Operations):
         return bool(self._waiting)
 
     def share(self, runs: list[Work]) -> bool:
-        """Process new runs up to the doors of keyed vertices: what is others' there is sent, what is this worker's waits for `run`.
+        """Process new runs up to the doors of keyed vertices: what is others' there is sent, what is this
+        worker's waits for `run`.
 
         True if anything waits.
 
-        Only new runs: what comes from a keyed vertex may be followed by its tombstone, which must not overtake it (!).
+        Only new runs: what comes from a keyed vertex may be followed by its tombstone, which must not
+        overtake it (!).
         """
         self._others_first = True  # what is for other workers leaves before this one's share is begun
         self._process(runs)
@@ -125,7 +140,8 @@ class Dataflow(Operations):
         return self.waits
 
     def run(self, runs: list[Work]) -> None:
-        """Process new runs, what arrived and what waits, and everything that follows on this worker, in the order of metas."""
+        """Process new runs, what arrived and what waits, and everything that follows on this worker, in the
+        order of metas."""
         work, self._waiting, self._came = runs + self._waiting + self._came, [], []
         self._process(work)
 
@@ -152,7 +168,8 @@ class Dataflow(Operations):
         self._enter[vertex](meta, payload, tombstone)
 
     def _go(self, meta: Meta, vertex: int, payload: Any, tombstone: bool) -> None:
-        """Begin a round. An item and its tombstone that both still wait annihilate, or each late item would double what goes round."""
+        """Begin a round. An item and its tombstone that both still wait annihilate, or each late item would
+        double what goes round."""
         waiting = self._going.setdefault((meta, vertex), [])
         for other in waiting:
             if other[5] != tombstone and codec.encode(other[4]) == codec.encode(payload):
@@ -164,7 +181,7 @@ class Dataflow(Operations):
         waiting.append(item)
         heappush(self._round, item)
 
-    # --- doors ----------------------------------------------------------------------------------------------------------------------
+    # --- doors ----------------------------------------------------------------------------------------------
 
     def _routed(self, vertex: int, place: Place, handle: Handle, fail: Fail) -> Enter:
         me, send = self._me, self._output.send
@@ -209,7 +226,7 @@ class Dataflow(Operations):
 
         return handle
 
-    # --- error items ----------------------------------------------------------------------------------------------------------------
+    # --- error items ----------------------------------------------------------------------------------------
 
     def _error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         self._dead_letter(meta, error, tombstone)

@@ -1,13 +1,14 @@
-"""Delivery: what the barrier releases becomes bundles, one call in flight a sink, and a replay is filtered by what was delivered.
+"""Delivery: what the barrier releases becomes bundles, one call in flight a sink, and a replay is filtered by
+what was delivered.
 
-A call carries the bundles of all of a worker's slots for one sink: whatever was released while the last call was under way. Each
-bundle is numbered within its slot and names `t_last`, the meta of its last item; the consumer keeps the newest. After a recovery the
-slot drops what is at or below its consumer's `t_last`, and compares what it computes again with the last bundle: a difference means
-that the graph is not deterministic.
+A call carries the bundles of all of a worker's slots for one sink: whatever was released while the last call
+was under way. Each bundle is numbered within its slot and names `t_last`, the meta of its last item; the
+consumer keeps the newest. After a recovery the slot drops what is at or below its consumer's `t_last`, and
+compares what it computes again with the last bundle: a difference means that the graph is not deterministic.
 
-Keeps: per slot, sequences without gap, released order, nothing twice (invariant 2); a call is resent byte for byte, never cut anew (!).
-Does not: talk to consumers (connectors).
-Source: delivery, consistency and determinism: section on the drifting state model; bundles over slots are ours.
+Keeps: per slot, sequences without gap, released order, nothing twice (invariant 2); a call is resent byte for
+byte, never cut anew (!). Does not: talk to consumers (connectors). Source: delivery, consistency and
+determinism: section on the drifting state model; bundles over slots are ours.
 """
 
 from collections import deque
@@ -28,7 +29,8 @@ from flamestream.model.time import END, Time
 
 @dataclass(slots=True)
 class _SlotState:
-    """`delivered` filters a replay; `expected` are items of the last bundle that a replay must give again, ascending."""
+    """`delivered` filters a replay; `expected` are items of the last bundle that a replay must give again,
+    ascending."""
 
     sequence: SequenceNumber = SequenceNumber(0)
     t_last: Meta = LEAST
@@ -53,7 +55,8 @@ class Delivery:
         self._in_flight: Meta | None = None
 
     def opened(self, last: Mapping[Slot, LastBundle], compare: bool) -> None:
-        """The consumer's memory. `compare` under exactly-once: filter a replay by it and check the replay against it."""
+        """The consumer's memory. `compare` under exactly-once: filter a replay by it and check the replay
+        against it."""
         for slot, bundle in last.items():
             state = self._slots.setdefault(slot, _SlotState(bundle.sequence))
             if compare:
@@ -63,10 +66,15 @@ class Delivery:
 
     def outputs(self) -> list[SlotOutput]:
         """How far each slot has released."""
-        return [SlotOutput(self.sink, slot, state.sequence, state.t_last) for slot, state in sorted(self._slots.items()) if state.t_last]
+        return [
+            SlotOutput(self.sink, slot, state.sequence, state.t_last)
+            for slot, state in sorted(self._slots.items())
+            if state.t_last
+        ]
 
     def put(self, results: list[Result]) -> None:
-        """Released results, ascending. Those delivered before are checked and dropped. Raises UserError if a replay differs."""
+        """Released results, ascending. Those delivered before are checked and dropped. Raises UserError if a
+        replay differs."""
         queue, slots = self._queue, self._slots
         for result in results:
             meta, slot, payload = result
@@ -78,7 +86,9 @@ class Delivery:
                 continue
             if state.expected:
                 self._differs(slot, Meta(state.expected[0][0]), NOT_AGAIN)
-            assert meta > state.t_last, f"slot {slot} of {self.sink!r} releases {meta.hex()} after {state.t_last.hex()}"
+            assert meta > state.t_last, (
+                f"slot {slot} of {self.sink!r} releases {meta.hex()} after {state.t_last.hex()}"
+            )
             state.t_last = meta
             queue.append(result)
 
@@ -156,7 +166,9 @@ def changed(expected: bytes, again: bytes) -> str:
 def difference(sink: SinkName, slot: Slot, meta: Meta, what: str) -> UserError:
     """A replay that differs from what was delivered."""
     return UserError(
-        f"sink {sink!r}, slot {slot}: the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) {what}. "
-        "The functions that lead to this sink are not deterministic, or changed: they must not depend on clock, randomness, "
+        f"sink {sink!r}, slot {slot}: the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) "
+        f"{what}. "
+        "The functions that lead to this sink are not deterministic, or changed: they must not depend on "
+        "clock, randomness, "
         "dict order of foreign data or outside state; `flamestream run --debug` names the function"
     )

@@ -1,15 +1,16 @@
 """Grouping: per key, the window of the last `w` items in global order, computed before the order is certain.
 
-Items that come in order are appended and their window goes out at once. A late item is inserted at its place: for every window that
-it broke a tombstone goes out, then the right windows. A tombstone that comes in takes its victim out in the same way. A bucket is a
-multiset of (meta, payload), because versions of one item may share a meta for a while; a tombstone names its victim by both (!).
+Items that come in order are appended and their window goes out at once. A late item is inserted at its place:
+for every window that it broke a tombstone goes out, then the right windows. A tombstone that comes in takes
+its victim out in the same way. A bucket is a multiset of (meta, payload), because versions of one item may
+share a meta for a while; a tombstone names its victim by both (!).
 
     bucket  x1 x3        windows (x1) (x1 x3)
     x2 ->   x1 x2 x3     tombstone (x1 x3), then (x1 x2) (x2 x3)
 
-Keeps: when nothing below T is in flight, the live windows below T are those of the sequential order (invariant 2).
-Does not: send anything; it returns what must go out.
-Source: EDBT 2018, section 3.2 (optimistic grouping, drifting state).
+Keeps: when nothing below T is in flight, the live windows below T are those of the sequential order
+(invariant 2). Does not: send anything; it returns what must go out. Source: EDBT 2018, section 3.2
+(optimistic grouping, drifting state).
 """
 
 from bisect import bisect_left, bisect_right
@@ -73,7 +74,10 @@ class Grouping(KeyedState[Window]):
 
     def _windows(self, bucket: Window, start: int, end: int, tombstones: bool) -> list[Change]:
         metas, payloads, before = bucket.metas, bucket.payloads, self._window - 1
-        return [(metas[i], tuple(payloads[max(0, i - before) : i + 1]), tombstones) for i in range(start, min(end, len(metas)))]
+        return [
+            (metas[i], tuple(payloads[max(0, i - before) : i + 1]), tombstones)
+            for i in range(start, min(end, len(metas)))
+        ]
 
     def _find(self, bucket: Window, meta: Meta, payload: Any) -> int:
         place = find(bucket.metas, bucket.payloads, meta, payload)
@@ -108,7 +112,13 @@ class Grouping(KeyedState[Window]):
         if end == bisect_left(bucket.metas, committed) or not need:
             return None
         state = codec.encode_items(
-            list(zip(bucket.metas[max(0, end - need) : end], bucket.payloads[max(0, end - need) : end], strict=True))
+            list(
+                zip(
+                    bucket.metas[max(0, end - need) : end],
+                    bucket.payloads[max(0, end - need) : end],
+                    strict=True,
+                )
+            )
         )
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 

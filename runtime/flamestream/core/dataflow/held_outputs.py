@@ -1,15 +1,18 @@
-"""Held outputs: those of `exactly-once-2pc`, which leave only when the epoch that they belong to is committed, as Flink's do.
+"""Held outputs: those of `exactly-once-2pc`, which leave only when the epoch that they belong to is
+committed, as Flink's do.
 
-    results -> barrier -> bundles (cut and encoded as minimal time moves) -> Cut: prepared, a row each in the epoch's snapshot
+    results -> barrier -> bundles (cut and encoded as minimal time moves)
+       -> Cut: prepared, a row each in the epoch's snapshot
     Committed -> ready -> delivered, one call in flight a sink -> settled up to that cut
 
-What an epoch holds is durable before it is committed, so a crash behind the commit delivers the same bundles, byte for byte, from the
-snapshot; a crash before it forgets them, and nobody has seen them. Output and state therefore never disagree, whatever the user's
-functions do. The next epoch is accepted only when the bundles of the committed one are with their consumers (!): its snapshot no longer
-has them. Why the snapshot holds them instead of a replay computing them again: decision 009.
+What an epoch holds is durable before it is committed, so a crash behind the commit delivers the same bundles,
+byte for byte, from the snapshot; a crash before it forgets them, and nobody has seen them. Output and state
+therefore never disagree, whatever the user's functions do. The next epoch is accepted only when the bundles
+of the committed one are with their consumers (!): its snapshot no longer has them. Why the snapshot holds
+them instead of a replay computing them again: decision 009.
 
-Keeps: nothing leaves before its commit, nothing committed is lost; a bundle keeps its number and bytes. Does not: commit, or talk to
-consumers.
+Keeps: nothing leaves before its commit, nothing committed is lost; a bundle keeps its number and bytes. Does
+not: commit, or talk to consumers.
 """
 
 from collections import deque
@@ -33,7 +36,9 @@ Call = tuple[Time, tuple[Bundle, ...]]
 class HeldOutputs(Outputs):
     """Outputs that wait for commits, by the vertex number of the sink."""
 
-    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
+    def __init__(
+        self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts
+    ) -> None:
         super().__init__(fence, sinks, cut, most_items, parts)
         self._most = most_items
         self._uncut = dict.fromkeys(sinks, 0)
@@ -49,28 +54,38 @@ class HeldOutputs(Outputs):
         self._last: dict[SinkName, Mapping[Slot, LastBundle]] = {}
         self._told: dict[tuple[SinkName, Slot], SlotOutput] = {}
 
-    # --- recovery -------------------------------------------------------------------------------------------------------------------
+    # --- recovery -------------------------------------------------------------------------------------------
 
     def opened(self, event: SinkOpened, *, compare: bool) -> None:
         """A consumer says what it remembers; deliveries begin behind what the snapshot holds (`resume`)."""
         self._last[event.sink] = event.last
-        self._tell(event.sink, (Bundle(slot, last.sequence, last.t_last, last.items) for slot, last in event.last.items()))
+        self._tell(
+            event.sink,
+            (Bundle(slot, last.sequence, last.t_last, last.items) for slot, last in event.last.items()),
+        )
 
     def resume(self, held: Iterable[Chain]) -> None:
-        """Every sink is open, and `held` is what the snapshot holds for slots of this worker: deliver what their consumers lack of it."""
+        """Every sink is open, and `held` is what the snapshot holds for slots of this worker: deliver what
+        their consumers lack of it."""
         bundles: dict[int, list[Bundle]] = {number: [] for number in self.deliveries}
         for chain in held:
             bundles[chain.operation].append(bundle_in(chain))
         for number, delivery in self.deliveries.items():
             last = dict(self._last.get(delivery.sink, {}))
-            lacking = [bundle for bundle in bundles[number] if bundle.slot not in last or bundle.sequence > last[bundle.slot].sequence]
+            lacking = [
+                bundle
+                for bundle in bundles[number]
+                if bundle.slot not in last or bundle.sequence > last[bundle.slot].sequence
+            ]
             lacking.sort(key=lambda bundle: (bundle.sequence, bundle.slot))
             self._ready[delivery.sink].extend((END, call) for call in _calls(lacking))
-            last.update((bundle.slot, LastBundle(bundle.sequence, bundle.t_last, bundle.items)) for bundle in lacking)
+            last.update(
+                (bundle.slot, LastBundle(bundle.sequence, bundle.t_last, bundle.items)) for bundle in lacking
+            )
             delivery.opened(last, compare=True)
             self._tell(delivery.sink, lacking)
 
-    # --- epochs ---------------------------------------------------------------------------------------------------------------------
+    # --- epochs ---------------------------------------------------------------------------------------------
 
     def release(self, minimal: Time) -> int:
         """Release what is below minimal time, which is final: it is encoded by and by."""
@@ -78,14 +93,16 @@ class HeldOutputs(Outputs):
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):
                 count += len(released)
-                self._uncut[number] += len(released)  # before the next line, which may take them out of `released`
+                # before the next line, which may take them out of `released`
+                self._uncut[number] += len(released)
                 self.deliveries[number].put(released)
                 if self._uncut[number] >= self._most:
                     self._bundle(number)
         return count
 
     def prepare(self, epoch: Epoch) -> list[Row]:
-        """Minimal time is the cut of `epoch`: all that is held below, which is all that was released and not committed."""
+        """Minimal time is the cut of `epoch`: all that is held below, which is all that was released and not
+        committed."""
         for number in self.deliveries:
             self._bundle(number)
         self._prepared += self._bundled
@@ -93,11 +110,13 @@ class HeldOutputs(Outputs):
         return [_row(number, bundle, epoch) for number, (_, bundles) in self._prepared for bundle in bundles]
 
     def needed(self, cut: Time) -> Time:
-        """An epoch is accepted when that much is settled: what the committed one holds, which the next snapshot has not."""
+        """An epoch is accepted when that much is settled: what the committed one holds, which the next
+        snapshot has not."""
         return self._committed
 
     def commit(self, cut: Time) -> None:
-        """The epoch cut at `cut` is committed: what it holds may leave. It was accepted, so everything older has left."""
+        """The epoch cut at `cut` is committed: what it holds may leave. It was accepted, so everything older
+        has left."""
         assert not self._busy, f"cut {cut} is committed before the output below {self._committed} has left"
         self._delivered, self._committed = self._committed, cut
         for number, call in self._prepared:
@@ -106,7 +125,7 @@ class HeldOutputs(Outputs):
             self._tell(sink, call[1])
         self._prepared = []
 
-    # --- consumers ------------------------------------------------------------------------------------------------------------------
+    # --- consumers ------------------------------------------------------------------------------------------
 
     def calls(self) -> list[Deliver]:
         """The calls that consumers can be given now, one call in flight a sink."""
@@ -119,21 +138,23 @@ class HeldOutputs(Outputs):
         return made
 
     def acknowledged(self, event: BundlesAcknowledged) -> tuple[Time, int]:
-        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no news."""
+        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no
+        news."""
         if event.number != self._numbers[event.sink] or event.sink not in self._in_flight:
             return END, 0
         oldest, bundles = self._in_flight.pop(event.sink)
         return oldest, len(bundles)
 
     def settled(self, minimal: Time) -> Time:
-        """All output below it is acknowledged: the committed cut, or the one before while its output is under way."""
+        """All output below it is acknowledged: the committed cut, or the one before while its output is under
+        way."""
         return self._delivered if self._busy else self._committed
 
     def released(self) -> list[SlotOutput]:
         """How far each slot is with what was committed."""
         return [self._told[place] for place in sorted(self._told)]
 
-    # --- inside ---------------------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     @property
     def _busy(self) -> bool:
@@ -153,7 +174,14 @@ class HeldOutputs(Outputs):
 def _row(number: int, bundle: Bundle, epoch: Epoch) -> Row:
     """A bundle in a snapshot."""
     key = bundle.slot.to_bytes(4, "big") + bundle.sequence.to_bytes(8, "big")
-    return Row(number, bundle.slot, key, epoch, True, len(bundle.t_last).to_bytes(2, "big") + bundle.t_last + bundle.items)
+    return Row(
+        number,
+        bundle.slot,
+        key,
+        epoch,
+        True,
+        len(bundle.t_last).to_bytes(2, "big") + bundle.t_last + bundle.items,
+    )
 
 
 def bundle_in(chain: Chain) -> Bundle:

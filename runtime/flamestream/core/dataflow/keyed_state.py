@@ -1,9 +1,10 @@
-"""Keyed state: what grouping and reduce have in common: buckets by key, what changed since the committed cut, and their rows.
+"""Keyed state: what grouping and reduce have in common: buckets by key, what changed since the committed cut,
+and their rows.
 
 Keys are canonical encodings, compared as bytes: 1, True and 1.0 are three keys, and NaN is one (!).
 
-Keeps: `dirty` names every bucket with an item at or above the committed cut, so rollback, snapshot and trimming cost O(change)
-(invariant 8). Does not: know what a bucket holds (grouping.py, reduce.py).
+Keeps: `dirty` names every bucket with an item at or above the committed cut, so rollback, snapshot and
+trimming cost O(change) (invariant 8). Does not: know what a bucket holds (grouping.py, reduce.py).
 """
 
 from abc import ABC, abstractmethod
@@ -18,8 +19,9 @@ from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
 
 AT_ONCE: Final = 16
-"""Buckets that a chore visits in one call: few enough not to hold up a pass. The kernel's chores do the same: what one has visited when
-an item comes decides where its bucket stands among those that changed, and so the order of rows (invariant 10)."""
+"""Buckets that a chore visits in one call: few enough not to hold up a pass. The kernel's chores do the same:
+what one has visited when an item comes decides where its bucket stands among those that changed, and so the
+order of rows (invariant 10)."""
 
 
 class Bucket:
@@ -32,7 +34,8 @@ class Bucket:
         self.slot = slot
         self.dirty = False
         self.full = 0
-        """Size of its newest full row, and of the deltas written since: when the chain outgrows it, the next row is full."""
+        """Size of its newest full row, and of the deltas written since: when the chain outgrows it, the next
+        row is full."""
         self.chain = 0
 
 

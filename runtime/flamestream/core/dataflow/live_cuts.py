@@ -1,8 +1,8 @@
 """Live cuts: the times whose state must stay at hand: the committed cut, the announced one, and minimal time.
 
-A bucket may forget what lies between two of them, never what one of them needs (!): a survivor rolls back to the committed cut (or to
-the announced one, if it was committed and this worker did not hear), a snapshot reads the announced one, and late items insert
-themselves anywhere above minimal time.
+A bucket may forget what lies between two of them, never what one of them needs (!): a survivor rolls back to
+the committed cut (or to the announced one, if it was committed and this worker did not hear), a snapshot
+reads the announced one, and late items insert themselves anywhere above minimal time.
 
 Times are kept as floors (`meta.floor`), which compare with metas directly.
 """
@@ -32,7 +32,9 @@ class LiveCuts:
 
     def announce(self, epoch: Epoch, cut: Time) -> None:
         """An epoch is pending at `cut`, which is minimal time."""
-        assert self.committed <= cut == self.minimal, f"epoch {epoch} is cut at {cut}, between {self.committed} and {self.minimal}"
+        assert self.committed <= cut == self.minimal, (
+            f"epoch {epoch} is cut at {cut}, between {self.committed} and {self.minimal}"
+        )
         self.announced = (epoch, cut)
         self._refresh()
 

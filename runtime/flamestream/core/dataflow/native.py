@@ -1,7 +1,8 @@
-"""Native parts: the worker's hot paths in the kernel, behind the interfaces of dataflow.py, keyed_state.py, barrier.py and delivery.py.
+"""Native parts: the worker's hot paths in the kernel, behind the interfaces of dataflow.py, keyed_state.py,
+barrier.py and delivery.py.
 
-Keeps: the same trace as the reference parts, for every seed (tests/sim/test_native.py). Does not: know the protocol; these classes
-translate between the core's types and the kernel's.
+Keeps: the same trace as the reference parts, for every seed (tests/sim/test_native.py). Does not: know the
+protocol; these classes translate between the core's types and the kernel's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +47,15 @@ from flamestream.model.windows.shapes import Grid
 class NativeFlow:
     """dataflow.Dataflow."""
 
-    def __init__(self, kernel: ModuleType, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> None:
+    def __init__(
+        self,
+        kernel: ModuleType,
+        graph: Graph,
+        settings: WorkerSettings,
+        me: WorkerId,
+        cuts: LiveCuts,
+        output: Output,
+    ) -> None:
         self.errors = len(graph.vertices)
         self._me = me
         self._cuts = cuts
@@ -64,7 +73,9 @@ class NativeFlow:
             on_error=output.error,
         )
         keyed = [vertex for vertex in graph.vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
-        self.states: dict[int, NativeState] = {vertex.id: NativeState(self._flow, vertex.id, cuts) for vertex in keyed}
+        self.states: dict[int, NativeState] = {
+            vertex.id: NativeState(self._flow, vertex.id, cuts) for vertex in keyed
+        }
 
     @property
     def has_work(self) -> bool:
@@ -82,7 +93,9 @@ class NativeFlow:
 
     def receive(self, message: Data) -> None:
         """Items of another worker join the next `run`."""
-        self._flow.receive(message.cause, message.vertices, message.metas, message.tombstones, message.payloads)
+        self._flow.receive(
+            message.cause, message.vertices, message.metas, message.tombstones, message.payloads
+        )
 
     def share(self, runs: list[Work]) -> bool:
         """Process new runs up to the doors of keyed vertices. True if anything waits there."""
@@ -196,7 +209,11 @@ def _name_of_field(function: Any) -> str | None:
 
 def _time_field(given: Input) -> tuple[str, int] | None:
     """(field, microseconds of an int, or 0), where an item's time is just that."""
-    if type(given.time) is not TimeOf or given.max_ahead is not None or (name := _name_of_field(given.time.at)) is None:
+    if (
+        type(given.time) is not TimeOf
+        or given.max_ahead is not None
+        or (name := _name_of_field(given.time.at)) is None
+    ):
         return None
     return name, given.time.unit
 
@@ -224,7 +241,9 @@ def _described_combine(combine: Any) -> tuple[str, ...] | None:
 
 
 def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
-    assert vertex.initial is not None and vertex.combine is not None, "the graph's builder gives every operation its functions"
+    assert vertex.initial is not None and vertex.combine is not None, (
+        "the graph's builder gives every operation its functions"
+    )
     return {
         "initial": user_code.observed(vertex.initial, debug),
         "combine": user_code.observed(vertex.combine, debug),
@@ -308,7 +327,10 @@ class NativeDelivery:
 
     def outputs(self) -> list[SlotOutput]:
         """How far each slot has released."""
-        return [SlotOutput(self.sink, slot, SequenceNumber(number), t_last) for slot, number, t_last in self._queue.outputs()]
+        return [
+            SlotOutput(self.sink, slot, SequenceNumber(number), t_last)
+            for slot, number, t_last in self._queue.outputs()
+        ]
 
     def put(self, released: Any) -> None:
         """Released results, ascending. Raises UserError if a replay differs."""

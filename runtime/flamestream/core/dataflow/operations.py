@@ -1,15 +1,18 @@
-"""Operations: what the vertices of a graph do to an item, compiled to closures. All runners in Python are made of it.
+"""Operations: what the vertices of a graph do to an item, compiled to closures. All runners in Python are
+made of it.
 
-A function is called, and what it gives goes along the edges. The rest is a runner's own, and it says so in four places: `_keyed` is
-what happens to an item behind the door of a grouping, a reduce or a sink; `_routed` whether an item at a door is worked on here; `_go`
-where what goes round a loop waits; `_error` where error items go. The stream answers with state, workers and tombstones (dataflow.py),
-Spark's batches with rows (spark/frames/walk.py).
+A function is called, and what it gives goes along the edges. The rest is a runner's own, and it says so in
+four places: `_keyed` is what happens to an item behind the door of a grouping, a reduce or a sink; `_routed`
+whether an item at a door is worked on here; `_go` where what goes round a loop waits; `_error` where error
+items go. The stream answers with state, workers and tombstones (dataflow.py), Spark's batches with rows
+(spark/frames/walk.py).
 
-Every edge out of a vertex that has several extends the trace by its number (!), or a filter and a merge could make two items tie.
+Every edge out of a vertex that has several extends the trace by its number (!), or a filter and a merge could
+make two items tie.
 
-Keeps: an item and its tombstone take the same way in the same order. A loop never recurses: `_go` puts off what goes round.
-Does not: hold state, or know who owns a slot.
-Source: EDBT 2018, section 2; graphs are compiled once a worker, not once a recovery.
+Keeps: an item and its tombstone take the same way in the same order. A loop never recurses: `_go` puts off
+what goes round. Does not: hold state, or know who owns a slot. Source: EDBT 2018, section 2; graphs are
+compiled once a worker, not once a recovery.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +35,8 @@ Handle = Callable[[bytes, Slot, Meta, Any, bool], None]
 """(key, slot, meta, payload, is it a tombstone): an item behind a door, where it is worked on."""
 Fail = Callable[[Meta, ErrorValue, bool], None]
 Located = Callable[[int, Meta, ErrorValue, bool], ErrorValue]
-"""(vertex, meta, error, at the door?) -> the error with where its item came from. The same for the item's tombstone."""
+"""(vertex, meta, error, at the door?) -> the error with where its item came from. The same for the item's
+tombstone."""
 KEYED: Final = (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
 """The kinds with a door: their items have a key and a slot."""
 
@@ -62,7 +66,8 @@ class Operations(ABC):
         """An error item."""
 
     def _routed(self, vertex: int, place: Place, handle: Handle, fail: Fail) -> Enter:
-        """Through the door of `vertex`, if this runner has its slot; it has every slot if it does not say otherwise."""
+        """Through the door of `vertex`, if this runner has its slot; it has every slot if it does not say
+        otherwise."""
         return self._at_door(place, handle, fail)
 
     def _at_door(self, place: Place, handle: Handle, fail: Fail) -> Enter:
@@ -77,14 +82,17 @@ class Operations(ABC):
 
         return enter
 
-    # --- compiling ------------------------------------------------------------------------------------------------------------------
+    # --- compiling ------------------------------------------------------------------------------------------
 
     def _compile(self) -> None:
         for number in _last_first(self._graph):
             vertex = self._graph.vertices[number]
             if vertex.kind in KEYED:
                 door = self._place(vertex), self._keyed(vertex), self.failed(vertex, at_door=True)
-                self._handlers[number], self._enter[number] = self._at_door(*door), self._routed(number, *door)
+                self._handlers[number], self._enter[number] = (
+                    self._at_door(*door),
+                    self._routed(number, *door),
+                )
             else:
                 handle = self._handlers[number] = self._stateless(vertex)
                 self._enter[number] = handle if vertex.balance is None else self._balanced(vertex, handle)
@@ -114,7 +122,7 @@ class Operations(ABC):
             case _:  # a source or a merge
                 return self.forward(vertex)
 
-    # --- what vertices do -----------------------------------------------------------------------------------------------------------
+    # --- what vertices do -----------------------------------------------------------------------------------
 
     def forward(self, vertex: Vertex) -> Enter:
         """All edges out of `vertex`."""
@@ -129,7 +137,8 @@ class Operations(ABC):
         return forward
 
     def failed(self, vertex: Vertex, at_door: bool = False) -> Fail:
-        """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one item do not tie."""
+        """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one
+        item do not tie."""
         located, number = self._located, vertex.id
 
         def fail(meta: Meta, error: ErrorValue, tombstone: bool) -> None:
@@ -147,20 +156,33 @@ class Operations(ABC):
         return enter
 
     def _flat_map(self, vertex: Vertex) -> Enter:
-        call, forward, fail = user_code.flat_mapped(vertex, self._debug), self.forward(vertex), self.failed(vertex)
+        call, forward, fail = (
+            user_code.flat_mapped(vertex, self._debug),
+            self.forward(vertex),
+            self.failed(vertex),
+        )
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             results = call(payload)
             if isinstance(results, ErrorValue):
                 fail(meta, results, tombstone)
             else:
-                for index, result in enumerate(results):  # the usual child is in a table, which saves a call an item
-                    forward(Meta(meta + COMPONENTS[index]) if index < 4096 else child(meta, index), result, tombstone)
+                # the usual child is in a table, which saves a call an item
+                for index, result in enumerate(results):
+                    forward(
+                        Meta(meta + COMPONENTS[index]) if index < 4096 else child(meta, index),
+                        result,
+                        tombstone,
+                    )
 
         return enter
 
     def _filter(self, vertex: Vertex) -> Enter:
-        call, forward, fail = user_code.filtered(vertex, self._debug), self.forward(vertex), self.failed(vertex)
+        call, forward, fail = (
+            user_code.filtered(vertex, self._debug),
+            self.forward(vertex),
+            self.failed(vertex),
+        )
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             stays = call(payload)
@@ -175,7 +197,8 @@ class Operations(ABC):
         call, forward, fail = user_code.arrived(vertex), self.forward(vertex), self.failed(vertex)
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
-            result = call(payload, timestamp_of(time_of_meta(meta)))  # what the journal says, never a clock (!)
+            # what the journal says, never a clock (!)
+            result = call(payload, timestamp_of(time_of_meta(meta)))
             (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
 
         return enter
@@ -196,7 +219,9 @@ class Operations(ABC):
 
 def too_often(loop: Vertex) -> ErrorValue:
     """The error item of what goes round without end."""
-    return ErrorValue("loop", "LoopLimit", f"loop {loop.name!r} goes round more than {loop.max_iterations} times")
+    return ErrorValue(
+        "loop", "LoopLimit", f"loop {loop.name!r} goes round more than {loop.max_iterations} times"
+    )
 
 
 def _not_compiled(meta: Meta, payload: Any, tombstone: bool) -> None:
@@ -204,7 +229,8 @@ def _not_compiled(meta: Meta, payload: Any, tombstone: bool) -> None:
 
 
 def _last_first(graph: Graph) -> list[int]:
-    """Every vertex behind those that its results go to, edges out of loops apart (those are looked up when an item goes round)."""
+    """Every vertex behind those that its results go to, edges out of loops apart (those are looked up when an
+    item goes round)."""
     order: list[int] = []
     state = [0] * len(graph.vertices)
     for start in range(len(graph.vertices)):
@@ -212,7 +238,9 @@ def _last_first(graph: Graph) -> list[int]:
         while todo:
             number = todo[-1]
             vertex = graph.vertices[number]
-            ahead = [] if vertex.kind is Kind.LOOP else [output for output in vertex.outputs if not state[output]]
+            ahead = (
+                [] if vertex.kind is Kind.LOOP else [output for output in vertex.outputs if not state[output]]
+            )
             if state[number] == 0 and ahead:
                 todo.extend(ahead)
                 continue

@@ -1,9 +1,12 @@
-"""Outbox: what one pass sends. Items are gathered per receiver and cause, acks per cause, and each peer gets one frame at the end.
+"""Outbox: what one pass sends. Items are gathered per receiver and cause, acks per cause, and each peer gets
+one frame at the end.
 
-A received message is acked once, after everything that follows from it on this worker was processed: the ack is the XOR of its id and
-of the ids of all messages sent under the same cause in this pass, so the acker never sees the cause done too early.
+A received message is acked once, after everything that follows from it on this worker was processed: the ack
+is the XOR of its id and of the ids of all messages sent under the same cause in this pass, so the acker never
+sees the cause done too early.
 
-Keeps: acks before the promise that covers them, in one frame; one sequence a receiver, without gaps. Does not: own a socket.
+Keeps: acks before the promise that covers them, in one frame; one sequence a receiver, without gaps. Does
+not: own a socket.
 """
 
 from collections.abc import Sequence
@@ -54,7 +57,9 @@ class Outbox:
         self._messages: dict[WorkerId, list[PeerMessage]] = {}
         self._sequences: dict[WorkerId, int] = {}
 
-    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool) -> None:
+    def send(
+        self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool
+    ) -> None:
         """An item for a vertex of another worker."""
         columns = self._columns.get((owner, cause))
         if columns is None:
@@ -104,7 +109,9 @@ class Outbox:
 
     def _close(self, owner: WorkerId, cause: Time, columns: _Columns) -> None:
         payloads = codec.encode_many(columns.payloads)
-        self.send_gathered(owner, cause, Gathered(columns.vertices, columns.metas, columns.tombstones, payloads))
+        self.send_gathered(
+            owner, cause, Gathered(columns.vertices, columns.metas, columns.tombstones, payloads)
+        )
 
     def _frame(self, peer: WorkerId, messages: list[PeerMessage]) -> Frame:
         sequence = self._sequences[peer] = self._sequences.get(peer, 0) + 1
@@ -112,7 +119,8 @@ class Outbox:
 
 
 class Inbox:
-    """Which frame is next from each peer: a repeated one must not be processed (and acked) twice, a gap is a loss (!)."""
+    """Which frame is next from each peer: a repeated one must not be processed (and acked) twice, a gap is a
+    loss (!)."""
 
     def __init__(self) -> None:
         self._sequences: dict[WorkerId, int] = {}

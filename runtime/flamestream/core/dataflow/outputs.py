@@ -1,9 +1,11 @@
-"""Outputs: the results of one worker's slots, for all sinks, in one attempt: barriers that hold them, deliveries that hand them over.
+"""Outputs: the results of one worker's slots, for all sinks, in one attempt: barriers that hold them,
+deliveries that hand them over.
 
-    results -> barrier (until minimal time has passed them) -> delivery (until the consumer has acknowledged them) -> settled
+    results -> barrier (until minimal time has passed them)
+       -> delivery (until the consumer has acknowledged them) -> settled
 
-Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers, or wait for commits
-(held_outputs.py does).
+Does not: order or drop results (barrier.py), cut bundles or filter a replay (delivery.py), talk to consumers,
+or wait for commits (held_outputs.py does).
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +22,9 @@ from flamestream.model.time import END, Time
 class Outputs:
     """Barriers and deliveries of all sinks, by vertex number."""
 
-    def __init__(self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts) -> None:
+    def __init__(
+        self, fence: Fence, sinks: Mapping[int, SinkName], cut: Time, most_items: int, parts: Parts
+    ) -> None:
         self.barriers = {number: parts.barrier() for number in sinks}
         self.deliveries = {number: parts.delivery(name, cut, most_items) for number, name in sinks.items()}
         self._fence = fence
@@ -33,7 +37,8 @@ class Outputs:
         self._by_name[event.sink].opened(event.last, compare)
 
     def acknowledged(self, event: BundlesAcknowledged) -> tuple[Time, int]:
-        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no news."""
+        """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no
+        news."""
         delivery = self._by_name[event.sink]
         known = event.number != delivery.number
         news = (END, 0) if known else (delivery.settled, self._bundles.pop(event.sink, 0))
@@ -52,7 +57,11 @@ class Outputs:
     def calls(self) -> list[Deliver]:
         """The calls that consumers can be given now, one call in flight a sink."""
         calls = [(delivery, delivery.next_call()) for delivery in self.deliveries.values()]
-        made = [Deliver(self._fence, delivery.sink, delivery.number, bundles) for delivery, bundles in calls if bundles is not None]
+        made = [
+            Deliver(self._fence, delivery.sink, delivery.number, bundles)
+            for delivery, bundles in calls
+            if bundles is not None
+        ]
         self._bundles.update((call.sink, len(call.bundles)) for call in made)
         return made
 
@@ -72,7 +81,7 @@ class Outputs:
         """How far each slot is."""
         return [output for delivery in self.deliveries.values() for output in delivery.outputs()]
 
-    # --- where output waits for a commit (held_outputs.py); here it does not ----------------------------------------------------------
+    # --- where output waits for a commit (held_outputs.py); here it does not --------------------------------
 
     def resume(self, held: Iterable[Chain]) -> None:
         """Every worker is ready; `held` is what the snapshot holds for slots of this worker."""

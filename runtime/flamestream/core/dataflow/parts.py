@@ -1,6 +1,8 @@
-"""Parts: what a worker is made of where there are two ways: the Python modules, which are the reference, or the native kernel.
+"""Parts: what a worker is made of where there are two ways: the Python modules, which are the reference, or
+the native kernel.
 
-Does not: choose (native.py, and whoever makes a worker). The simulator runs both, and both must give the same trace.
+Does not: choose (native.py, and whoever makes a worker). The simulator runs both, and both must give the same
+trace.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized

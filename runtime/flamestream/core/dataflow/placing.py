@@ -1,7 +1,8 @@
 """Placing: the canonical key and the slot of an item at a vertex.
 
-Keeps: a slot depends on the payload alone, by the vertex's key and balancing functions. Does not: know who owns it (dataflow.py), or
-raise what user code raises: that becomes an error value, which names the function at fault.
+Keeps: a slot depends on the payload alone, by the vertex's key and balancing functions. Does not: know who
+owns it (dataflow.py), or raise what user code raises: that becomes an error value, which names the function
+at fault.
 """
 
 from collections.abc import Callable

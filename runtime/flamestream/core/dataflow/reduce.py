@@ -1,18 +1,21 @@
-"""Reduce: per key, the fold of all items in global order, with a result an item; computed before the order is certain.
+"""Reduce: per key, the fold of all items in global order, with a result an item; computed before the order is
+certain.
 
-This is grouping(2) + combine + cycle in one vertex, for the case that the cycle stays in its slot, as it always does here. A bucket
-holds an accumulator after each item. An item in order costs one `combine`; a late one is inserted, everything behind it is combined
-again, and where a result changed a tombstone for the old one goes out before the new one.
+This is grouping(2) + combine + cycle in one vertex, for the case that the cycle stays in its slot, as it
+always does here. A bucket holds an accumulator after each item. An item in order costs one `combine`; a late
+one is inserted, everything behind it is combined again, and where a result changed a tombstone for the old
+one goes out before the new one.
 
     items  x1      x3              accumulators  a1      a3
     x2 ->  x1  x2  x3                            a1  a2  a3'     tombstone r3, then r2, r3'
 
-Below minimal time the order is certain, so only the accumulators at live cuts stay. A restored accumulator stays encoded until its
-key is touched, so a worker that takes over replays at once, whatever the size of its state.
+Below minimal time the order is certain, so only the accumulators at live cuts stay. A restored accumulator
+stays encoded until its key is touched, so a worker that takes over replays at once, whatever the size of its
+state.
 
-Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2); one accumulator a live cut (invariant 8).
-Does not: send anything; it returns what must go out. Errors of user functions come back as results (user_code.py).
-Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
+Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2); one accumulator a
+live cut (invariant 8). Does not: send anything; it returns what must go out. Errors of user functions come
+back as results (user_code.py). Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
 """
 
 from bisect import bisect_left, bisect_right
@@ -47,7 +50,8 @@ class _Stored(tuple[bytes, ...]):
 
 
 class Accumulation(Bucket):
-    """The items of a key with the accumulator and the result after each, ascending. One list, because each object is a cache miss."""
+    """The items of a key with the accumulator and the result after each, ascending. One list, because each
+    object is a cache miss."""
 
     __slots__ = ("entries",)
 
@@ -140,7 +144,10 @@ class Reduce(KeyedState[Accumulation]):
         return not bucket.entries
 
     def row(self, bucket: Accumulation, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        before, newest = bisect_left(bucket.entries, committed, key=_META) - 1, bisect_left(bucket.entries, cut, key=_META) - 1
+        before, newest = (
+            bisect_left(bucket.entries, committed, key=_META) - 1,
+            bisect_left(bucket.entries, cut, key=_META) - 1,
+        )
         if newest == before:
             return None
         accumulator = self._accumulator(bucket, newest)
@@ -164,7 +171,8 @@ class Reduce(KeyedState[Accumulation]):
 def to_store(before: Any, accumulator: Any, full: int, changes: int) -> tuple[bool, bytes]:
     """A snapshot's row of an accumulator: (is it the whole state, the state or what changed since `before`).
 
-    `full` and `changes` are the sizes of what is stored of the key: 0 if nothing is. A chain of changes never outgrows its full state.
+    `full` and `changes` are the sizes of what is stored of the key: 0 if nothing is. A chain of changes never
+    outgrows its full state.
     """
     change = states.delta_state(before, accumulator) if full else None
     if change is not None and changes + len(change) <= full + states.FULL_ABOVE:
@@ -181,8 +189,13 @@ def decoded(stored: tuple[bytes, ...]) -> Any:
 
 
 def stored_value(kind: Kind, stored: tuple[bytes, ...]) -> Any:
-    """The value that a snapshot has for a key: a grouping's last items as a tuple, or a reduce's accumulator."""
-    return tuple(value for _, value in codec.decode_items(stored[-1])) if kind is Kind.GROUPING else decoded(stored)
+    """The value that a snapshot has for a key: a grouping's last items as a tuple, or a reduce's
+    accumulator."""
+    return (
+        tuple(value for _, value in codec.decode_items(stored[-1]))
+        if kind is Kind.GROUPING
+        else decoded(stored)
+    )
 
 
 def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:

@@ -1,6 +1,8 @@
-"""Twice: a graph in which each function of the user's runs twice, as in debug mode, for whoever interprets it.
+"""Twice: a graph in which each function of the user's runs twice, as in debug mode, for whoever interprets
+it.
 
-A function that depends on clock, chance or outside state, or that changes its input, becomes an error item that names it.
+A function that depends on clock, chance or outside state, or that changes its input, becomes an error item
+that names it.
 
 Does not: see what is the same both times (a date, the order of a set of texts).
 """
@@ -21,14 +23,17 @@ def _as_it_is(_: Vertex, key: Function) -> Function:
 
 
 def twice(graph: Graph, watched: Callable[[Vertex, Function], Function] = _as_it_is) -> Graph:
-    """The graph with each function called twice and compared. `watched` is put around the keys of vertices."""
+    """The graph with each function called twice and compared. `watched` is put around the keys of
+    vertices."""
     doubled = copy(graph)
     doubled.vertices = [_vertex_twice(vertex, watched) for vertex in graph.vertices]
     return doubled
 
 
 def _vertex_twice(vertex: Vertex, watched: Callable[[Vertex, Function], Function]) -> Vertex:
-    settle: Any = {Kind.FLAT_MAP: user_code.lister(vertex), Kind.FILTER: bool}.get(vertex.kind, user_code.as_it_is)
+    settle: Any = {Kind.FLAT_MAP: user_code.lister(vertex), Kind.FILTER: bool}.get(
+        vertex.kind, user_code.as_it_is
+    )
     doubled: dict[str, Any] = {}
     for name in ("balance", "initial", "combine", "emit"):
         if (function := getattr(vertex, name)) is not None:

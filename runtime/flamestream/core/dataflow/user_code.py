@@ -1,7 +1,9 @@
-"""The edge to user code: calls a user's function, checks what it returns, and turns what it raises into an error item.
+"""The edge to user code: calls a user's function, checks what it returns, and turns what it raises into an
+error item.
 
-An error is an item: it travels, can be invalidated, and is acted on only below minimal time, because speculation may raise where the
-true order does not (!). MemoryError and RecursionError are failures of the worker and pass through: they say nothing about the record.
+An error is an item: it travels, can be invalidated, and is acted on only below minimal time, because
+speculation may raise where the true order does not (!). MemoryError and RecursionError are failures of the
+worker and pass through: they say nothing about the record.
 
 In debug mode every function runs twice: both results must be equal, and its input must encode as before.
 
@@ -48,7 +50,8 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
 
 
 def arrived(vertex: Vertex) -> Callable[[Any, int], Any]:
-    """(payload, when its record arrived) -> result or ErrorValue, for ARRIVAL, whose function is ours: a payload may be too deep for it."""
+    """(payload, when its record arrived) -> result or ErrorValue, for ARRIVAL, whose function is ours: a
+    payload may be too deep for it."""
     function = _of(vertex.function)
 
     def call(payload: Any, time: int) -> Any:
@@ -116,7 +119,8 @@ def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:
 
 
 def folded(vertex: Vertex, debug: bool) -> Fold:
-    """The step of a REDUCE. A failed `combine` leaves the accumulator (none at a key's beginning); a failed `emit` does not undo it."""
+    """The step of a REDUCE. A failed `combine` leaves the accumulator (none at a key's beginning); a failed
+    `emit` does not undo it."""
     users_initial, users_combine = _of(vertex.initial), _of(vertex.combine)
     initial, combine = observed(users_initial, debug), observed(users_combine, debug)
     emit = None if vertex.emit is None else observed(vertex.emit, debug)
@@ -159,7 +163,9 @@ def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
     def int32(key: Any) -> int:
         value = call(key)
         if type(value) is not int or not INT32_MIN <= value <= INT32_MAX:
-            raise UserError(f"balancing function {name_of(balance)} returned {value!r}: it must return an int32")
+            raise UserError(
+                f"balancing function {name_of(balance)} returned {value!r}: it must return an int32"
+            )
         return value
 
     return int32
@@ -168,7 +174,8 @@ def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
 @codec.payload_type
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """The accumulator of a key for which nothing has been combined yet, because `initial` or `combine` raised."""
+    """The accumulator of a key for which nothing has been combined yet, because `initial` or `combine`
+    raised."""
 
 
 NOTHING = Nothing()
@@ -180,7 +187,8 @@ def as_it_is(result: Any) -> Any:
 
 
 def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_it_is) -> Function:
-    """The function itself; in debug mode, one that runs it twice and compares. `settle` makes a value of what it returns."""
+    """The function itself; in debug mode, one that runs it twice and compares. `settle` makes a value of what
+    it returns."""
     if not debug:
         return function
 
@@ -188,7 +196,10 @@ def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_
         before = [_encoded(argument) for argument in arguments]
         results = [settle(function(*arguments)) for _ in range(2)]
         if [_encoded(argument) for argument in arguments] != before:
-            raise UserError(f"{name_of(function)} changes its input: functions must leave payloads as they are; build a new value")
+            raise UserError(
+                f"{name_of(function)} changes its input: functions must leave payloads as they are; build a "
+                "new value"
+            )
         if _encoded(results[0]) != _encoded(results[1]):
             cause = "functions must not depend on clock, randomness or outside state"
             raise UserError(f"{name_of(function)} gave two results for one input: {cause}")

@@ -1,7 +1,8 @@
 """What a worker wants done. The shell does it and reports back with an event of the same fence.
 
-A shell carries out the actions of one step in their order; those without a promise of order (uploads, loads) may take their time.
-Whatever is under way for an older fence when a newer one appears may be dropped; its answers are ignored.
+A shell carries out the actions of one step in their order; those without a promise of order (uploads, loads)
+may take their time. Whatever is under way for an older fence when a newer one appears may be dropped; its
+answers are ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,8 @@ class ToPeer:
 
 @dataclass(frozen=True, slots=True)
 class LinkPeers:
-    """Close every link of older fences; from now on exchange frames with `addresses` under `fence`, authenticated by `key`."""
+    """Close every link of older fences; from now on exchange frames with `addresses` under `fence`,
+    authenticated by `key`."""
 
     fence: Fence
     key: str
@@ -50,7 +52,8 @@ class SealJournal:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Make `entry` durable. Answer: JournalAppended (may be coalesced: the newest time stands for all before)."""
+    """Make `entry` durable. Answer: JournalAppended (may be coalesced: the newest time stands for all
+    before)."""
 
     fence: Fence
     front: FrontId
@@ -68,7 +71,8 @@ class TrimJournal:
 
 @dataclass(frozen=True, slots=True)
 class ReadRun:
-    """Read the records of a journalled run again. Answer: RunRead (or SourceFailed). Answered in the order asked."""
+    """Read the records of a journalled run again. Answer: RunRead (or SourceFailed). Answered in the order
+    asked."""
 
     fence: Fence
     front: FrontId
@@ -77,7 +81,8 @@ class ReadRun:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Read on from `offsets` (partitions not named start at their beginning). Records come only within the credit of Pull."""
+    """Read on from `offsets` (partitions not named start at their beginning). Records come only within the
+    credit of Pull."""
 
     fence: Fence
     front: FrontId
@@ -86,7 +91,8 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """The front can take this much more: up to `records` records and about `size` bytes, not added to earlier pulls but replacing them."""
+    """The front can take this much more: up to `records` records and about `size` bytes, not added to earlier
+    pulls but replacing them."""
 
     fence: Fence
     front: FrontId
@@ -116,7 +122,8 @@ class Bundle(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand over `bundles`, atomic per slot, resent byte for byte until acknowledged. One call is in flight per sink."""
+    """Hand over `bundles`, atomic per slot, resent byte for byte until acknowledged. One call is in flight
+    per sink."""
 
     fence: Fence
     sink: SinkName
@@ -126,8 +133,8 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and a nonce. A great snapshot
-    is several of them, one after the other."""
+    """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and
+    a nonce. A great snapshot is several of them, one after the other."""
 
     fence: Fence
     epoch: Epoch
@@ -149,7 +156,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Have `segments` at hand: they are the committed snapshot, and a `Load` of some of their slots may come. No answer."""
+    """Have `segments` at hand: they are the committed snapshot, and a `Load` of some of their slots may come.
+    No answer."""
 
     segments: Sequence[SegmentRef]
 
@@ -161,14 +169,16 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call step again when the clock that stamps runs has come to `time`, even if nothing happens. Later is harmless, and so is twice."""
+    """Call step again when the clock that stamps runs has come to `time`, even if nothing happens. Later is
+    harmless, and so is twice."""
 
     time: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """End this worker's process: it was told to stop, is fenced, or has met a bug. `category` is "" for a normal end."""
+    """End this worker's process: it was told to stop, is fenced, or has met a bug. `category` is "" for a
+    normal end."""
 
     category: str
     reason: str

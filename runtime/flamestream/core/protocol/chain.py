@@ -1,14 +1,17 @@
-"""Chain: the rows of one key that count, in a snapshot of many segments: its newest full state and the changes behind it.
+"""Chain: the rows of one key that count, in a snapshot of many segments: its newest full state and the
+changes behind it.
 
 >>> rows = [Row(1, 7, b"k", epoch, full, state) for epoch, full, state in [(3, False, b"+c"), (1, True, b"a"), (2, True, b"b")]]
 >>> [chain] = chains_of(rows)
 >>> chain.full, chain.states, chain.epoch
 (True, (b'b', b'+c'), 3)
 
-A key has at most one row an epoch, so the chain of a whole snapshot is that of an older one, joined with that of the rows since.
+A key has at most one row an epoch, so the chain of a whole snapshot is that of an older one, joined with that
+of the rows since.
 
-Keeps: rows that a newer full row supersedes have no part in it, wherever they are. Does not: look into states (grouping.py, reduce.py).
-"""
+Keeps: rows that a newer full row supersedes have no part in it, wherever they are. Does not: look into states
+(grouping.py, reduce.py).
+"""  # noqa: E501
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -59,4 +62,7 @@ def chains_of(rows: Iterable[Row]) -> list[Chain]:
 
 def incomplete(chain: Chain) -> Corrupt:
     """The error of a snapshot that has a change without what it changes."""
-    return Corrupt(f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, but not what they change")
+    return Corrupt(
+        f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, but not what they "
+        "change"
+    )

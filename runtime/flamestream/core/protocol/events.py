@@ -1,7 +1,8 @@
-"""What can happen to a worker. The shell turns the outside into these; `Worker.step` takes a pass of them at a time.
+"""What can happen to a worker. The shell turns the outside into these; `Worker.step` takes a pass of them at
+a time.
 
-Frozen slotted dataclasses, one meaning each. Every answer names the fence it belongs to, so an answer to an older attempt is
-recognised and dropped.
+Frozen slotted dataclasses, one meaning each. Every answer names the fence it belongs to, so an answer to an
+older attempt is recognised and dropped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ from flamestream.model.time import FrontId, Time, Timestamp
 class Entry:
     """A journal entry: `count` records of `partition` from `first` on entered as one run at `time`.
 
-    `payloads` is `payload.encode_many` of them if the source cannot replay; b"" otherwise. An entry without records may have a marker
-    there, which tells how far its partition is in event time (model/event_time.py).
+    `payloads` is `payload.encode_many` of them if the source cannot replay; b"" otherwise. An entry without
+    records may have a marker there, which tells how far its partition is in event time (model/event_time.py).
     """
 
     time: Time
@@ -27,7 +28,8 @@ class Entry:
     count: int
     payloads: bytes = b""
     end: Offset | None = None
-    """The offset at which the partition goes on, of a source whose offsets have gaps; None: right behind, at `first + count`."""
+    """The offset at which the partition goes on, of a source whose offsets have gaps; None: right behind, at
+    `first + count`."""
 
     @property
     def next(self) -> Offset:
@@ -36,7 +38,8 @@ class Entry:
 
     @property
     def is_pledge(self) -> bool:
-        """It brings nothing and decides no offset: nothing new was stamped at or below `time`, and nothing will be."""
+        """It brings nothing and decides no offset: nothing new was stamped at or below `time`, and nothing
+        will be."""
         return not self.moves and not self.payloads
 
     @property
@@ -92,7 +95,8 @@ class RecordsArrived:
     """Bytes of input, for credit."""
     hint: Timestamp = Timestamp(0)
     end: Offset | None = None
-    """The `end` of the `Entry` that it becomes. Without payloads it says only where the partition begins: a decision that is journalled."""
+    """The `end` of the `Entry` that it becomes. Without payloads it says only where the partition begins: a
+    decision that is journalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,8 @@ class SinkOpened:
     sink: SinkName
     last: Mapping[Slot, LastBundle]
     newest: bytes = b""
-    """The greatest meta that the consumer has seen of any slot, if that can be above all of `last`: no new run may be at or below it."""
+    """The greatest meta that the consumer has seen of any slot, if that can be above all of `last`: no new
+    run may be at or below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,8 @@ class SinkFenced:
 
 @dataclass(frozen=True, slots=True)
 class SinkFailed:
-    """The consumer cannot go on: it lost or changed what it had, was given a wrong sequence, or a user's callback raised."""
+    """The consumer cannot go on: it lost or changed what it had, was given a wrong sequence, or a user's
+    callback raised."""
 
     fence: Fence
     sink: SinkName
@@ -190,7 +196,8 @@ class BundlesAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The rows of an Upload are durable in `segments` and `held`; `segments` make those `replaced` superfluous."""
+    """The rows of an Upload are durable in `segments` and `held`; `segments` make those `replaced`
+    superfluous."""
 
     fence: Fence
     epoch: Epoch

@@ -1,7 +1,7 @@
 """Message ids: 64 bits, unique in an attempt, and mixed so that no small set of them cancels under XOR.
 
-Unique is not enough: the counters 4, 5, 6 and 7 XOR to zero, and the acker would take four messages in flight for none. The mix is
-the finaliser of splitmix64, a bijection on 64 bits, so ids stay unique.
+Unique is not enough: the counters 4, 5, 6 and 7 XOR to zero, and the acker would take four messages in flight
+for none. The mix is the finaliser of splitmix64, a bijection on 64 bits, so ids stay unique.
 
 >>> ids = MessageIds(attempt=1, sender=0)
 >>> a, b, c, d = (ids.next() for _ in range(4))
@@ -26,7 +26,8 @@ class MessageIds:
     """The ids of one sender in one attempt."""
 
     def __init__(self, attempt: int, sender: int) -> None:
-        self._base = (attempt & 0xFFFF) << 48 | (sender & 0xFFF) << 36  # and 36 bits of counter: 6e10 messages an attempt
+        # and 36 bits of counter: 6e10 messages an attempt
+        self._base = (attempt & 0xFFFF) << 48 | (sender & 0xFFF) << 36
         self._count = 0
 
     def next(self) -> MessageId:

@@ -1,9 +1,10 @@
-"""The job record: the only point of decision. One versioned record in the cluster state, changed by compare-and-set alone.
+"""The job record: the only point of decision. One versioned record in the cluster state, changed by
+compare-and-set alone.
 
-Keeps: attempt, announced and committed never go back (whoever writes derives the next record from the one read; a write that did not
-see the newest is a conflict). `writer` makes every written record different from what anybody else could have written, so that a
-coordinator that does not know whether its write took effect finds out by reading.
-Does not: store itself (ports.JobRecords, store/zookeeper.py).
+Keeps: attempt, announced and committed never go back (whoever writes derives the next record from the one
+read; a write that did not see the newest is a conflict). `writer` makes every written record different from
+what anybody else could have written, so that a coordinator that does not know whether its write took effect
+finds out by reading. Does not: store itself (ports.JobRecords, store/zookeeper.py).
 """
 
 from typing import Annotated
@@ -43,7 +44,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
         if not START <= self.cut <= END:
             raise ValueError(f"its cut is {self.cut}: times are of 64 bits")
         if self.committed > self.announced:
-            raise ValueError(f"epoch {self.committed} is committed and the newest announced is {self.announced}")
+            raise ValueError(
+                f"epoch {self.committed} is committed and the newest announced is {self.announced}"
+            )
 
     @property
     def fence(self) -> Fence:
@@ -52,17 +55,25 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_code(record: JobRecord, code: str, *, changed: bool) -> None:
-    """Raise UserError if the job's last attempt ran another application than that with digest `code`, unless that is meant (`changed`).
+    """Raise UserError if the job's last attempt ran another application than that with digest `code`, unless
+    that is meant (`changed`).
 
-    State up to the committed cut was made by the code of then. Results above it that were delivered already must come out the same again,
-    or the recovery stops with a determinism error.
+    State up to the committed cut was made by the code of then. Results above it that were delivered already
+    must come out the same again, or the recovery stops with a determinism error.
     """
     if changed or not record.code or not code or record.code == code:
         return
-    state = f"its state up to epoch {record.committed} was made by the code before" if record.committed else "nothing was committed yet"
+    state = (
+        f"its state up to epoch {record.committed} was made by the code before"
+        if record.committed
+        else "nothing was committed yet"
+    )
     raise UserError(
-        f"the application's code is not that which job {record.job!r} ran with last: {state}. Put the files back, or go on with "
-        "`flamestream run --changed`: the new code takes over behind that epoch, and an audit can only vouch for what lies below. What the "
-        "old code delivered behind it must come out the same; to be sure of that, stop with a drain before an edit (`flamestream run "
+        f"the application's code is not that which job {record.job!r} ran with last: {state}. Put the files "
+        "back, or go on with "
+        "`flamestream run --changed`: the new code takes over behind that epoch, and an audit can only vouch "
+        "for what lies below. What the "
+        "old code delivered behind it must come out the same; to be sure of that, stop with a drain before "
+        "an edit (`flamestream run "
         "--drain`, then Ctrl-C), or begin anew with `flamestream reset`"
     )

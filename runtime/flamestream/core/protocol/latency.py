@@ -1,9 +1,11 @@
-"""How long results take: from when their run was stamped to when the consumer has acknowledged them, counted in fixed classes.
+"""How long results take: from when their run was stamped to when the consumer has acknowledged them, counted
+in fixed classes.
 
-A sample is a call to a consumer, by its oldest result. Counts only grow, so what happened in a minute is a difference, and the counts of
-several workers add up.
+A sample is a call to a consumer, by its oldest result. Counts only grow, so what happened in a minute is a
+difference, and the counts of several workers add up.
 
-Keeps: a fixed size. Does not: count what a timed source gave (its stamps are no clock's), or say when (who reads does).
+Keeps: a fixed size. Does not: count what a timed source gave (its stamps are no clock's), or say when (who
+reads does).
 """
 
 from bisect import bisect_left
@@ -42,19 +44,22 @@ class Recent:
 
     def take(self, now: int, counts: Sequence[int]) -> None:
         """Take note of the counts at `now`."""
-        if not self._marks or now - self._marks[-1][0] >= WINDOW // _PIECES:  # few marks, whatever the number of reports
+        # few marks, whatever the number of reports
+        if not self._marks or now - self._marks[-1][0] >= WINDOW // _PIECES:
             self._marks.append((now, list(counts)))
         while len(self._marks) > 1 and now - self._marks[0][0] > WINDOW:
             self._marks.popleft()
 
     def counts(self, newest: Sequence[int]) -> list[int]:
-        """The counts since the oldest mark; all of them before there is one. Counts that went back, against the rule, are none."""
+        """The counts since the oldest mark; all of them before there is one. Counts that went back, against
+        the rule, are none."""
         oldest = self._marks[0][1] if self._marks else [0] * len(newest)
         return [max(0, new - old) for new, old in zip(newest, oldest, strict=True)]
 
 
 def quantile(counts: Sequence[int], share: float) -> float:
-    """Milliseconds at a share of all samples, as if they were spread evenly in their class. 0 if there is none."""
+    """Milliseconds at a share of all samples, as if they were spread evenly in their class. 0 if there is
+    none."""
     wanted = share * sum(counts)
     if not wanted:
         return 0.0

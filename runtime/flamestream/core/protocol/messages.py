@@ -1,8 +1,9 @@
 """What workers and the coordinator say to each other. Every frame carries the fence it was sent under.
 
-Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and never a strange object.
-What workers report is also checked for length and range there: a coordinator, and the figures of all jobs, may count on it.
-Payloads travel in `Data.payloads` in the encoding of `model.payload`; nothing here looks inside.
+Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and
+never a strange object. What workers report is also checked for length and range there: a coordinator, and the
+figures of all jobs, may count on it. Payloads travel in `Data.payloads` in the encoding of `model.payload`;
+nothing here looks inside.
 
 Does not: say who sends what when (worker.py, coordinator.py), or how it travels (net/links.py).
 """
@@ -13,7 +14,18 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.model.ids import Epoch, Fence, MessageId, Offset, Partition, SequenceNumber, SinkName, Slot, SourceName, WorkerId
+from flamestream.model.ids import (
+    Epoch,
+    Fence,
+    MessageId,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    SourceName,
+    WorkerId,
+)
 from flamestream.model.layout import Assignment
 from flamestream.model.time import MAX_FRONTS, FrontId, Time
 
@@ -33,11 +45,12 @@ class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A tagged array on the wire."""
 
 
-# --- worker to worker ---------------------------------------------------------------------------------------------------------------
+# --- worker to worker ---------------------------------------------------------------------------------------
 
 
 class Data(_Message, frozen=True):
-    """Items for vertices of the receiver. One id and one cause for all; the receiver acks it once, after processing."""
+    """Items for vertices of the receiver. One id and one cause for all; the receiver acks it once, after
+    processing."""
 
     cause: Time
     id: MessageId
@@ -56,7 +69,8 @@ class Acks(_Message, frozen=True):
 
 
 class Promise(_Message, frozen=True):
-    """To the acker: `front` will stamp nothing below `time`; its newest run entered at `entered`. Follows the acks of that run."""
+    """To the acker: `front` will stamp nothing below `time`; its newest run entered at `entered`. Follows the
+    acks of that run."""
 
     front: FrontId
     entered: Time
@@ -71,7 +85,8 @@ class Question(_Message, frozen=True):
 
 
 class Hold(_Message, frozen=True):
-    """To the acker: a live error item at `time` (count +1), or its invalidation (-1). Minimal time does not pass a held time."""
+    """To the acker: a live error item at `time` (count +1), or its invalidation (-1). Minimal time does not
+    pass a held time."""
 
     time: Time
     count: int
@@ -92,7 +107,8 @@ class Cut(_Message, frozen=True):
 
 
 class Settled(_Message, frozen=True):
-    """To the acker: every output of mine below `time` is acknowledged by its consumer. Back from it: the least of all workers'."""
+    """To the acker: every output of mine below `time` is acknowledged by its consumer. Back from it: the
+    least of all workers'."""
 
     time: Time
 
@@ -111,7 +127,7 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     messages: list[PeerMessage]
 
 
-# --- what snapshots and recovery talk about -----------------------------------------------------------------------------------------
+# --- what snapshots and recovery talk about -----------------------------------------------------------------
 
 
 class SegmentRef(msgspec.Struct, frozen=True):
@@ -145,7 +161,8 @@ class SlotOutput(msgspec.Struct, frozen=True):
 
 
 class CodeSpan(msgspec.Struct, frozen=True):
-    """The application with this digest made what items led to, from the cut `since` on until the next span's."""
+    """The application with this digest made what items led to, from the cut `since` on until the next
+    span's."""
 
     since: Time
     digest: str
@@ -166,16 +183,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     fronts: tuple[FrontPosition, ...]
     outputs: tuple[SlotOutput, ...]
     held: tuple[SegmentRef, ...] = ()
-    """Output below the cut that may leave now that it is committed, and that no consumer surely has (`exactly-once-2pc`)."""
+    """Output below the cut that may leave now that it is committed, and that no consumer surely has
+    (`exactly-once-2pc`)."""
     code: tuple[CodeSpan, ...] = ()
-    """The application's versions that made the snapshot and what was delivered below it, oldest first; empty if nobody said."""
+    """The application's versions that made the snapshot and what was delivered below it, oldest first; empty
+    if nobody said."""
 
 
-# --- worker to coordinator ----------------------------------------------------------------------------------------------------------
+# --- worker to coordinator ----------------------------------------------------------------------------------
 
 
 class Hello(_Message, frozen=True):
-    """First on every connection: who I am and where I stand. `ready` means all of `fence` is recovered and running."""
+    """First on every connection: who I am and where I stand. `ready` means all of `fence` is recovered and
+    running."""
 
     worker: Name
     address: str
@@ -189,11 +209,13 @@ class Hello(_Message, frozen=True):
     died_of: str = ""
     """The reason why the life of this worker before mine ended, if it could be known."""
     clocks: Annotated[int, Meta(ge=0)] = 0
-    """Fronts of my graph's clocks, which are in no manifest: a coordinator that loads no application hears of them here."""
+    """Fronts of my graph's clocks, which are in no manifest: a coordinator that loads no application hears of
+    them here."""
 
 
 class Opened(_Message, frozen=True):
-    """Every slot of every sink of mine is open under `fence`, and refuses older ones; `t_last` is the greatest returned."""
+    """Every slot of every sink of mine is open under `fence`, and refuses older ones; `t_last` is the
+    greatest returned."""
 
     fence: Fence
     t_last: bytes
@@ -201,7 +223,8 @@ class Opened(_Message, frozen=True):
 
 
 class Sealed(_Message, frozen=True):
-    """The journals of my fronts are sealed under `fence`, the newest entry is at `last`; my state at the cut is loaded."""
+    """The journals of my fronts are sealed under `fence`, the newest entry is at `last`; my state at the cut
+    is loaded."""
 
     fence: Fence
     last: AtTime
@@ -216,7 +239,8 @@ class CutTaken(_Message, frozen=True):
 
 
 class Accepted(_Message, frozen=True):
-    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it that is not in `held`."""
+    """My slots are durable at the cut of `epoch`, and every sink has acknowledged all output below it that is
+    not in `held`."""
 
     fence: Fence
     epoch: AtEpoch
@@ -246,7 +270,8 @@ class PeerLost(_Message, frozen=True):
 
 
 class Progress(_Message, frozen=True):
-    """Heartbeat and live figures. From the acker's worker, `oldest` is the oldest cause in flight (END if none)."""
+    """Heartbeat and live figures. From the acker's worker, `oldest` is the oldest cause in flight (END if
+    none)."""
 
     fence: Fence
     minimal: AtTime
@@ -255,9 +280,11 @@ class Progress(_Message, frozen=True):
     items_in: Count
     items_out: Count
     problem: Text = ""
-    """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in `status`."""
+    """A lasting trouble that does not stop the worker (journal full, consumer unreachable): shown in
+    `status`."""
     ended: bool = False
-    """Whether my fronts have ended and minimal time is END: once that is so of all workers and settled, the job is complete."""
+    """Whether my fronts have ended and minimal time is END: once that is so of all workers and settled, the
+    job is complete."""
     latency: Annotated[list[Count], Meta(max_length=MOST_CLASSES)] = []
     """Calls to consumers since I began, by how long their oldest result took (latency.py)."""
     latency_us: Count = 0
@@ -267,7 +294,8 @@ class Progress(_Message, frozen=True):
     bundles: Count = 0
     """Bundles that consumers have acknowledged to me since I began."""
     event_times: Annotated[dict[SourceName, int | None], Meta(max_length=MAX_FRONTS)] = {}
-    """Of my fronts of each source with event time: how far the last of them has come, in microseconds; None: one has told nothing."""
+    """Of my fronts of each source with event time: how far the last of them has come, in microseconds; None:
+    one has told nothing."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0
@@ -281,21 +309,25 @@ class Progress(_Message, frozen=True):
     invalidated: Count = 0
     """Results that were taken back here before their release, since I began."""
     given: Annotated[list[tuple[Count, Count]], Meta(max_length=MOST_STRETCHES)] = []
-    """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my last report to this
-    coordinator; in the first one to it: lately."""
+    """Stretches (first, last), in microseconds, in which consumers have acknowledged something to me since my
+    last report to this coordinator; in the first one to it: lately."""
     warm: bool = False
     """Whether a committed snapshot is at hand, so that a takeover need not read it; told by my host."""
     drained: bool = False
     """Whether I was told to drain and read nothing more, whoever said so."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of others."""
+        """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of
+        others."""
         if len(self.latency) != len(self.release) or len(self.latency) not in (0, MOST_CLASSES):
-            raise ValueError(f"latencies of {len(self.latency)} and {len(self.release)} classes: there are {MOST_CLASSES}")
+            raise ValueError(
+                f"latencies of {len(self.latency)} and {len(self.release)} classes: there are {MOST_CLASSES}"
+            )
 
 
 class Failed(_Message, frozen=True):
-    """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of `model.errors`."""
+    """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of
+    `model.errors`."""
 
     fence: Fence
     category: Annotated[str, Meta(pattern="^(user|retryable|fenced|corrupt|bug)$")]
@@ -307,12 +339,16 @@ ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLo
 
 def shortened(message: ToCoordinator) -> ToCoordinator:
     """The message with texts that a coordinator takes: of longer ones the beginning."""
-    texts = [(field, text) for field in message.__struct_fields__ if isinstance(text := getattr(message, field), str)]
+    texts = [
+        (field, text)
+        for field in message.__struct_fields__
+        if isinstance(text := getattr(message, field), str)
+    ]
     long = {field: text[: MOST_TEXT - 4] + " ..." for field, text in texts if len(text) > MOST_TEXT}
     return msgspec.structs.replace(message, **long) if long else message
 
 
-# --- coordinator to worker ----------------------------------------------------------------------------------------------------------
+# --- coordinator to worker ----------------------------------------------------------------------------------
 
 
 class Recover(_Message, frozen=True):
@@ -342,7 +378,8 @@ class Replay(_Message, frozen=True):
 
 
 class Announce(_Message, frozen=True):
-    """To all; the acker's worker cuts epoch `epoch` at its minimal time. `compact` are segments the receiver should merge."""
+    """To all; the acker's worker cuts epoch `epoch` at its minimal time. `compact` are segments the receiver
+    should merge."""
 
     fence: Fence
     epoch: Epoch

@@ -1,11 +1,14 @@
-"""Output gaps: the stretches in which no consumer was given anything, from what is said of the stretches in which one was.
+"""Output gaps: the stretches in which no consumer was given anything, from what is said of the stretches in
+which one was.
 
-    worker 0   ──●●●──●●─────────────●●──        A stretch (first, last) is reported as giving; a gap is what no stretch of
-    worker 1   ─●●──●●●──────✗                    anybody covers. Whoever says it late, or twice, changes nothing but the truth:
-    gap                 └──────────┘              a coordinator that is younger than a gap hears of both its ends.
+    worker 0   ──●●●──●●─────────────●●──        A stretch (first, last) is reported as giving; a gap is what
+    no stretch of worker 1   ─●●──●●●──────✗                    anybody covers. Whoever says it late, or
+    twice, changes nothing but the truth: gap                 └──────────┘              a coordinator that is
+    younger than a gap hears of both its ends.
 
-A worker remembers its own stretches of the last `RECENT` and reports them anew to each coordinator; what a worker that was killed gave
-behind its last report nobody knows: so a gap may be too long by a report, and never too short by more than PAUSE.
+A worker remembers its own stretches of the last `RECENT` and reports them anew to each coordinator; what a
+worker that was killed gave behind its last report nobody knows: so a gap may be too long by a report, and
+never too short by more than PAUSE.
 
 >>> gaps = OutputGaps()
 >>> gaps.gave(0, 100_000); gaps.gave(500_000, 600_000)
@@ -15,8 +18,9 @@ behind its last report nobody knows: so a gap may be too long by a report, and n
 >>> gaps.all()
 [(500000, 200000)]
 
-Keeps: the longest gap that ended after any moment of the last MEMORY, in a bounded size. Of RECENT at most MOST stretches are kept; the
-pause between two of them that matters least is given up first. Does not: know why nothing came; an idle input makes gaps too.
+Keeps: the longest gap that ended after any moment of the last MEMORY, in a bounded size. Of RECENT at most
+MOST stretches are kept; the pause between two of them that matters least is given up first. Does not: know
+why nothing came; an idle input makes gaps too.
 """
 
 from collections import deque
@@ -36,11 +40,13 @@ class OutputGaps:
 
     def __init__(self) -> None:
         self.first = self.last = 0
-        """The first and the last moment at which a consumer acknowledged something, as far as it was said here."""
+        """The first and the last moment at which a consumer acknowledged something, as far as it was said
+        here."""
         self._recent: list[tuple[int, int]] = []
         """Stretches, in order, with more than PAUSE between them."""
         self._longest: deque[tuple[int, int]] = deque()
-        """(end, length) of older gaps, each shorter than those before it: what ended earlier and was shorter is nobody's answer."""
+        """(end, length) of older gaps, each shorter than those before it: what ended earlier and was shorter
+        is nobody's answer."""
 
     def gave(self, first: int, last: int) -> None:
         """Consumers acknowledged from `first` to `last`."""
@@ -84,7 +90,8 @@ class OutputGaps:
 
 
 def _least(stretches: list[tuple[int, int]]) -> int:
-    """The stretch behind the pause that matters least: the shortest with one behind it that is as long, else the shortest."""
+    """The stretch behind the pause that matters least: the shortest with one behind it that is as long, else
+    the shortest."""
     lengths = [after[0] - before[1] for before, after in pairwise(stretches)]
     longest, covered = 0, []
     for index in range(len(lengths) - 1, -1, -1):

@@ -1,4 +1,5 @@
-"""What a worker must know about its job besides the graph. Plain data; the manifest is turned into it by the shell."""
+"""What a worker must know about its job besides the graph. Plain data; the manifest is turned into it by the
+shell."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -34,13 +35,15 @@ class WorkerSettings:
     code: str = ""
     """Digest of the application's files that were loaded."""
     exactly_once: bool = True
-    """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was delivered."""
+    """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was
+    delivered."""
     two_phase: bool = False
     """`exactly-once-2pc`: output waits for the commit of its epoch, whose snapshot holds it."""
     durable: bool = True
     """False (`none`): no journal entries are waited for, nothing is restored."""
     remembered: bool = True
-    """Every consumer says, when it is opened, what it was given. False: a recovery has only the journals to learn it from."""
+    """Every consumer says, when it is opened, what it was given. False: a recovery has only the journals to
+    learn it from."""
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
     credit_runs: int = 1024
@@ -51,12 +54,14 @@ class WorkerSettings:
     heartbeat: int = 100_000
     """Microseconds between progress reports."""
     probe: int = 1_000_000
-    """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was lost."""
+    """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was
+    lost."""
     slice_size: int = 128
     """Buckets that a chore (snapshot, trimming) visits in one pass."""
     slice_bytes: int = 64 << 10
     """Bytes of rows, about, that are encoded in one pass; the last row may be greater."""
     upload_bytes: int = 16 << 20
-    """Bytes of rows, about, in one upload. While one is under way only the next is encoded: this bounds what a snapshot takes."""
+    """Bytes of rows, about, in one upload. While one is under way only the next is encoded: this bounds what
+    a snapshot takes."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""

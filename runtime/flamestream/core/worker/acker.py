@@ -1,8 +1,9 @@
 """Minimal time: the global time below which nothing is in flight or will enter.
 
-Each message in flight has a cause (the time of the run that led to it) and a 64-bit id. A cause's entry is the XOR of the ids sent
-and received under it, so it is zero exactly when everything sent has been processed. A receiver acks once, after processing, with
-`id received XOR ids sent`: one step, so the entry never touches zero too early. Ids must be mixed non-linearly (4^5^6^7 = 0).
+Each message in flight has a cause (the time of the run that led to it) and a 64-bit id. A cause's entry is
+the XOR of the ids sent and received under it, so it is zero exactly when everything sent has been processed.
+A receiver acks once, after processing, with `id received XOR ids sent`: one step, so the entry never touches
+zero too early. Ids must be mixed non-linearly (4^5^6^7 = 0).
 
 >>> table = AckTable([FrontId(1)], START)
 >>> table.ack(Time(5), MessageId(0xBEEF))     # the front sent one run at time 5 ...
@@ -13,8 +14,8 @@ and received under it, so it is zero exactly when everything sent has been proce
 >>> table.minimal_time
 6
 
-Keeps: minimal time never goes back (invariant 1). Does not: decide who acks when (worker.py), or talk to anyone (shell).
-Source: EDBT 2018, section 3.3; one ack a message instead of two is ours (decision 004).
+Keeps: minimal time never goes back (invariant 1). Does not: decide who acks when (worker.py), or talk to
+anyone (shell). Source: EDBT 2018, section 3.3; one ack a message instead of two is ours (decision 004).
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,8 @@ __all__ = ["END", "START", "AckTable", "FrontId", "MessageId", "Time"]
 
 
 class AckTable:
-    """The messages in flight, by cause, and how far each front has promised. Nothing is in flight below `start`."""
+    """The messages in flight, by cause, and how far each front has promised. Nothing is in flight below
+    `start`."""
 
     def __init__(self, fronts: Iterable[FrontId], start: Time) -> None:
         self._in_flight: dict[Time, int] = {}
@@ -53,14 +55,16 @@ class AckTable:
     def ack(self, cause: Time, ids: MessageId) -> None:
         """Fold in what a front sent, or what a worker received and sent on."""
         before = self._in_flight.pop(cause, None)
-        left = ids if before is None else before ^ ids  # zero: all that was sent under it has been processed, and it is gone
+        # zero: all that was sent under it has been processed, and it is gone
+        left = ids if before is None else before ^ ids
         if left:
             self._in_flight[cause] = left
             if before is None:
                 heappush(self._causes, cause)
 
     def promise(self, front: FrontId, time: Time) -> None:
-        """The front will stamp nothing below `time`. An older promise is a reordered message and says nothing new."""
+        """The front will stamp nothing below `time`. An older promise is a reordered message and says nothing
+        new."""
         self._promised[front] = max(self._promised[front], time)
 
     def promised(self, front: FrontId) -> Time:

@@ -1,11 +1,12 @@
 """The acker: the one worker that folds everybody's acks, asks idle fronts, and tells all what time it is.
 
-When a run enters at t, every other journalled front that has promised less than t is asked to move past it; fronts with nothing to
-send answer at once. So neither idleness nor clock skew costs more than a round trip. A timed front is never asked: nothing but its
-input moves it (!).
+When a run enters at t, every other journalled front that has promised less than t is asked to move past it;
+fronts with nothing to send answer at once. So neither idleness nor clock skew costs more than a round trip. A
+timed front is never asked: nothing but its input moves it (!).
 
-A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others never passes it. Once
-nothing at or below that time is in flight the error is real, for no tombstone can come any more (!).
+A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others
+never passes it. Once nothing at or below that time is in flight the error is real, for no tombstone can come
+any more (!).
 
 Keeps: told times never go back, and a promise counts only behind the acks of the run it covers (invariant 1).
 Does not: know what runs contain, or who is behind a front.
@@ -14,17 +15,28 @@ Source: design, "Time and order" 3; the cut at minimal time is decision 003.
 
 from collections.abc import Iterable, Mapping
 
-from flamestream.core.protocol.messages import Acks, Cut, Hold, MinimalTime, PeerMessage, Promise, Question, Settled
+from flamestream.core.protocol.messages import (
+    Acks,
+    Cut,
+    Hold,
+    MinimalTime,
+    PeerMessage,
+    Promise,
+    Question,
+    Settled,
+)
 from flamestream.core.worker.acker import AckTable
 from flamestream.model.ids import Epoch, MessageId, WorkerId
 from flamestream.model.time import FrontId, Time
 
 
 class Acker:
-    """Takes what workers say; `told` gives what all must hear since the last call, `questions` what fronts are asked."""
+    """Takes what workers say; `told` gives what all must hear since the last call, `questions` what fronts
+    are asked."""
 
     def __init__(self, fronts: Mapping[FrontId, bool], workers: Iterable[WorkerId], start: Time) -> None:
-        """`fronts` says of each whether it can be asked (journalled); `start` is the cut that the attempt replays from."""
+        """`fronts` says of each whether it can be asked (journalled); `start` is the cut that the attempt
+        replays from."""
         self.table = AckTable(fronts, start)
         self._askable = [front for front, journalled in fronts.items() if journalled]
         self._asked = dict.fromkeys(self._askable, start)
@@ -42,7 +54,8 @@ class Acker:
                 for cause, ids in zip(message.causes, message.ids, strict=True):
                     self.table.ack(Time(cause), MessageId(ids))
             case Promise():
-                self._entered = max(self._entered, message.entered)  # the acks of that run came before it, on the same link (!)
+                # the acks of that run came before it, on the same link (!)
+                self._entered = max(self._entered, message.entered)
                 self.table.promise(message.front, message.time)
             case Hold():
                 self._hold(message)
@@ -64,7 +77,8 @@ class Acker:
     @property
     def error(self) -> str | None:
         """The first error that no tombstone can invalidate any more."""
-        first = min(self._holds, default=None)  # while anything at or below is in flight, a tombstone may still take it away (!)
+        # while anything at or below is in flight, a tombstone may still take it away (!)
+        first = min(self._holds, default=None)
         return self._holds[first][0] if first is not None and self.table.minimal_time > first else None
 
     def told(self) -> list[PeerMessage]:
@@ -82,7 +96,11 @@ class Acker:
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""
-        asked = [front for front in self._askable if max(self.table.promised(front) - 1, self._asked[front]) < self._entered]
+        asked = [
+            front
+            for front in self._askable
+            if max(self.table.promised(front) - 1, self._asked[front]) < self._entered
+        ]
         self._asked.update(dict.fromkeys(asked, self._entered))
         return [Question(front, self._entered) for front in asked]
 

@@ -2,8 +2,9 @@
 
     entered -> released (minimal time has passed the run) -> acknowledged (its consumer has the results)
 
-Keeps: a fixed size, but for runs that are not released yet; a run that is replayed although it was released is not timed again.
-Does not: decide anything; count what a timed source's stamps say of time (they are no clock's).
+Keeps: a fixed size, but for runs that are not released yet; a run that is replayed although it was released
+is not timed again. Does not: decide anything; count what a timed source's stamps say of time (they are no
+clock's).
 """
 
 from collections import deque
@@ -56,7 +57,8 @@ class Counters:
         """A run of a front of this worker has entered."""
         self.items_in += items
         self.runs += 1
-        if front_of(time) in self._clocked and time >= self._released_to:  # a replayed run was timed when it first entered
+        # a replayed run was timed when it first entered
+        if front_of(time) in self._clocked and time >= self._released_to:
             self._waiting.append(time)
 
     def released(self, minimal: Time, results: int, now: Timestamp) -> None:
@@ -68,7 +70,8 @@ class Counters:
             self._release.observe(now - timestamp_of(waiting.popleft()))
 
     def acknowledged(self, stamped: Time, bundles: int, now: Timestamp) -> None:
-        """A call of so many bundles is durable at its consumer; its oldest result is of the run at `stamped`."""
+        """A call of so many bundles is durable at its consumer; its oldest result is of the run at
+        `stamped`."""
         self.bundles += bundles
         if bundles:
             self._gave.gave(now, now)
@@ -80,13 +83,14 @@ class Counters:
         self._told_to = 0
 
     def report(self, replayed: int, invalidated: int) -> Counted:
-        """The counts so far, with those of the present attempt. When something was given is said once to each coordinator."""
+        """The counts so far, with those of the present attempt. When something was given is said once to each
+        coordinator."""
         known, self._told_to = self._told_to, self._gave.last
         given = [(max(first, known), last) for first, last in self._gave.recent() if last > known]
         return {
-            "items_in": self.items_in, "items_out": self.items_out, "runs": self.runs, "bundles": self.bundles,
-            "latency": list(self._acknowledgment.counts), "latency_us": self._acknowledgment.total,
-            "release": list(self._release.counts), "release_us": self._release.total,
-            "replayed": self.replayed + replayed, "invalidated": self.invalidated + invalidated,
-            "given": given,
+            "items_in": self.items_in, "items_out": self.items_out, "runs": self.runs,
+            "bundles": self.bundles, "latency": list(self._acknowledgment.counts),
+            "latency_us": self._acknowledgment.total, "release": list(self._release.counts),
+            "release_us": self._release.total, "replayed": self.replayed + replayed,
+            "invalidated": self.invalidated + invalidated, "given": given,
         }  # fmt: skip

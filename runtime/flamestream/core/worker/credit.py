@@ -1,8 +1,9 @@
 """Credit: how much of a front's input may be under way before it must wait.
 
-It is taken before stamping, in runs and bytes of input, and returns when minimal time has passed the run *and* every bundle below is
-acknowledged: that is when the settled time of all workers passes it, also if the run had no output. Credit that came back from the
-barrier alone would let a slow consumer's backlog grow without bound (!).
+It is taken before stamping, in runs and bytes of input, and returns when minimal time has passed the run
+*and* every bundle below is acknowledged: that is when the settled time of all workers passes it, also if the
+run had no output. Credit that came back from the barrier alone would let a slow consumer's backlog grow
+without bound (!).
 
 >>> credit = Credit(runs=2, size=100)
 >>> credit.take(Time(1), 60); credit.take(Time(2), 60); credit.left

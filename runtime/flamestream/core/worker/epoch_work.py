@@ -1,14 +1,17 @@
-"""Epoch work: what one worker does for epochs, from the announcement to the trimming behind a commit, in slices between passes.
+"""Epoch work: what one worker does for epochs, from the announcement to the trimming behind a commit, in
+slices between passes.
 
-    Announce -> Cut -> rows are encoded, a slice a pass -> Upload -> durable and all output below the cut acknowledged -> Accepted
+    Announce -> Cut -> rows are encoded, a slice a pass -> Upload
+       -> durable and all output below the cut acknowledged -> Accepted
     Committed -> buckets let go of what only older cuts needed, a slice a pass
 
-The coordinator decides one epoch at a time, but its word and the acker's cut travel on different links: the cut of an epoch may come
-before the word on the one before. What changed is reckoned from the committed cut, so without that word it cannot be known, and the
-epoch is refused (!): rows reckoned from an older cut would make a chain of deltas that fits no state.
+The coordinator decides one epoch at a time, but its word and the acker's cut travel on different links: the
+cut of an epoch may come before the word on the one before. What changed is reckoned from the committed cut,
+so without that word it cannot be known, and the epoch is refused (!): rows reckoned from an older cut would
+make a chain of deltas that fits no state.
 
-Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: decide (core/coordinator/epochs.py), or know what rows
-contain.
+Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: decide
+(core/coordinator/epochs.py), or know what rows contain.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +32,9 @@ from flamestream.model.time import Time
 class EpochWork:
     """The epochs of one worker in one attempt. `actions` gathers what must be done."""
 
-    def __init__(self, fence: Fence, cuts: LiveCuts, states: Mapping[int, States], settings: WorkerSettings) -> None:
+    def __init__(
+        self, fence: Fence, cuts: LiveCuts, states: Mapping[int, States], settings: WorkerSettings
+    ) -> None:
         self.actions: list[Action] = []
         self._fence = fence
         self._cuts = cuts
@@ -39,26 +44,33 @@ class EpochWork:
         self._compact: dict[Epoch, list[SegmentRef]] = {}
         self._chores: list[Iterator[object]] = []
 
-    # --- what the coordinator and the acker say -------------------------------------------------------------------------------------
+    # --- what the coordinator and the acker say -------------------------------------------------------------
 
     def announced(self, epoch: Epoch, compact: list[SegmentRef]) -> None:
-        """`epoch` will be cut. All before it are decided: the word on a committed one would have come first."""
+        """`epoch` will be cut. All before it are decided: the word on a committed one would have come
+        first."""
         self._decided(Epoch(epoch - 1))
         self._compact = {epoch: compact}
 
     def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs) -> None:
-        """Minimal time is `cut`: everything below is final, and at hand. Begin the snapshot, or refuse the epoch."""
-        if self._cuts.announced is not None:  # (!) changes since an unknown cut would be deltas that fit no state
+        """Minimal time is `cut`: everything below is final, and at hand. Begin the snapshot, or refuse the
+        epoch."""
+        # (!) changes since an unknown cut would be deltas that fit no state
+        if self._cuts.announced is not None:
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
         self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
-        delivered = outputs.released() if self._settings.exactly_once else []  # consumers of others do not know what they were given
+        # consumers of others do not know what they were given
+        delivered = outputs.released() if self._settings.exactly_once else []
         rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
-        self._pending = PendingSnapshot(self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch))
+        self._pending = PendingSnapshot(
+            self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch)
+        )
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
-        """`epoch` is committed at `cut`: begin to let go of what only older cuts needed. False if that is not news."""
+        """`epoch` is committed at `cut`: begin to let go of what only older cuts needed. False if that is not
+        news."""
         self.aborted(epoch)
         if cut <= self._cuts.committed:
             return False
@@ -68,7 +80,8 @@ class EpochWork:
         return True
 
     def forget(self) -> None:
-        """There are no epochs (guarantee `none`), so no recovery goes back to a cut: nothing needs what minimal time has passed."""
+        """There are no epochs (guarantee `none`), so no recovery goes back to a cut: nothing needs what
+        minimal time has passed."""
         self.committed(Epoch(0), self._cuts.minimal)
 
     def aborted(self, epoch: Epoch) -> None:
@@ -81,7 +94,7 @@ class EpochWork:
         if self._pending is not None and self._pending.epoch <= newest:
             self._pending = None
 
-    # --- the work -------------------------------------------------------------------------------------------------------------------
+    # --- the work -------------------------------------------------------------------------------------------
 
     def go_on(self, settled: Time) -> None:
         """Do a slice of what is left to do. All output below `settled` is with its consumers."""
@@ -93,7 +106,8 @@ class EpochWork:
             self.actions.append(Wake())
 
     def finish_chores(self) -> None:
-        """All that is left at once: an unfinished one holds buckets that a snapshot or a rollback must visit."""
+        """All that is left at once: an unfinished one holds buckets that a snapshot or a rollback must
+        visit."""
         for chore in self._chores:
             for _ in chore:
                 pass

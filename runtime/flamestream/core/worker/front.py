@@ -1,15 +1,18 @@
 """Fronts: where records become runs, and where time comes from.
 
-A timed front stamps by the place of its input alone: runs are cut at multiples of `run_length`, a stamp is the time after the last, its
-promise is the time after that, and nothing but input moves it (!). It needs no journal and holds others back while idle.
+A timed front stamps by the place of its input alone: runs are cut at multiples of `run_length`, a stamp is
+the time after the last, its promise is the time after that, and nothing but input moves it (!). It needs no
+journal and holds others back while idle.
 
-A journalled front stamps whatever has arrived as one run, above its clock, everything it stamped, promised or was asked for, and the
-bound of the last recovery. Every run is in the journal before any promise above it counts (!); a run found in the journal keeps its
-time whatever was asked, and until all such runs are replayed the front promises only the next of them (!).
+A journalled front stamps whatever has arrived as one run, above its clock, everything it stamped, promised or
+was asked for, and the bound of the last recovery. Every run is in the journal before any promise above it
+counts (!); a run found in the journal keeps its time whatever was asked, and until all such runs are replayed
+the front promises only the next of them (!).
 
-A recovery learns how far results had gone from consumers and journals. The runs of timed fronts are in no journal: beside them, where
-a consumer does not remember what it was given, a journalled front pledges. What it was asked for is in its journal before it is
-promised (!), or the next attempt, on a machine whose clock is behind, would stamp below what was delivered.
+A recovery learns how far results had gone from consumers and journals. The runs of timed fronts are in no
+journal: beside them, where a consumer does not remember what it was given, a journalled front pledges. What
+it was asked for is in its journal before it is promised (!), or the next attempt, on a machine whose clock is
+behind, would stamp below what was delivered.
 
 >>> front = JournalledFront(FrontPosition(front=0, last=START, offsets={}))
 >>> front.start(entries=[], bound=START)
@@ -19,8 +22,8 @@ True
 >>> front.durable(run.time); front.promise() > run.time
 True
 
-Keeps: strictly growing stamps, none below a promise (invariant 1); the same times at every replay (invariant 2).
-Does not: read records or clocks, or write the journal (worker.py asks the shell to). Credit is credit.py.
+Keeps: strictly growing stamps, none below a promise (invariant 1); the same times at every replay (invariant
+2). Does not: read records or clocks, or write the journal (worker.py asks the shell to). Credit is credit.py.
 Source: EDBT 2018, section 3.1; journalled fronts are the design's "Time and order" 2 and 3.
 """
 
@@ -38,7 +41,8 @@ from flamestream.model.time import END, START, Time, Timestamp, next_time, time_
 
 
 def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
-    """The offset of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were skipped and it may be any."""
+    """The offset of the `index`-th of `count` records from `first` to before `end`; -1 if offsets were
+    skipped and it may be any."""
     if end - first == count:
         return first + index
     return end - 1 if index == count - 1 else -1
@@ -58,7 +62,8 @@ class RunRecords(list[Any]):
 
 
 class Positions:
-    """The places of a front after each of its runs, so that a cut anywhere above the committed one can be answered."""
+    """The places of a front after each of its runs, so that a cut anywhere above the committed one can be
+    answered."""
 
     def __init__(self, begin: FrontPosition) -> None:
         self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
@@ -75,8 +80,8 @@ class Positions:
         self._ended = time
 
     def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
-        """Partition and offset of a record of the run at `time`, if that is above the committed cut. The offset is -1 where it is not
-        known: of a run whose offsets have gaps only the last one's is."""
+        """Partition and offset of a record of the run at `time`, if that is above the committed cut. The
+        offset is -1 where it is not known: of a run whose offsets have gaps only the last one's is."""
         for run in reversed(self._runs):
             if run.time == time and run.moves:
                 return run.partition, offset_in(run.first, run.count, run.next, index)
@@ -117,7 +122,8 @@ class TimedFront:
         self._waiting: list[object] = []
 
     def take(self, first: Offset, payloads: Sequence[object]) -> None:
-        """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the producer."""
+        """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the
+        producer."""
         have = self._next + len(self._waiting)
         assert first <= have, f"front {self.id} got offset {first} and waits for {have}"
         self._waiting.extend(payloads[have - first :])  # a reader that began anew repeats what is there
@@ -136,7 +142,8 @@ class TimedFront:
     def stamp(self) -> tuple[Entry, Sequence[object]]:
         """The next complete run."""
         assert self.ready, f"front {self.id} has no complete run"
-        length = min(self._run_length - self._next % self._run_length, len(self._waiting))  # to the next multiple: a replay cuts alike
+        # to the next multiple: a replay cuts alike
+        length = min(self._run_length - self._next % self._run_length, len(self._waiting))
         payloads, self._waiting = self._waiting[:length], self._waiting[length:]
         first, self._next = self._next, Offset(self._next + length)
         self.last = next_time(self.last, self.id)
@@ -192,27 +199,35 @@ class JournalledFront:
         self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
 
-    def stamp(self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None) -> Entry:
-        """A new run of `count` records of `partition` from `first` on. It is not durable yet. Only a source that names `end` may skip."""
+    def stamp(
+        self, clock: Timestamp, partition: Partition, first: Offset, count: int, end: Offset | None = None
+    ) -> Entry:
+        """A new run of `count` records of `partition` from `first` on. It is not durable yet. Only a source
+        that names `end` may skip."""
         assert not self.replay, f"front {self.id} stamps before its journal is replayed"
         have = self.offsets.get(partition, 0)
         follows = first == have if end is None else have <= first <= first + count <= end
-        assert follows, f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
+        assert follows, (
+            f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
+        )
         entry = Entry(self._moved(clock), partition, first, count, end=end)
         self.offsets[partition] = entry.next
         self.positions.add(entry)
         return entry
 
     def mark(self, clock: Timestamp, partition: Partition, marker: Marker) -> Entry:
-        """A new run without records, which tells how far a partition is in event time; of none, all of the front's."""
+        """A new run without records, which tells how far a partition is in event time; of none, all of the
+        front's."""
         assert not self.replay, f"front {self.id} marks before its journal is replayed"
-        entry = Entry(self._moved(clock), partition, self.offsets.get(partition, Offset(0)), 0, encode_many([marker]))
+        entry = Entry(
+            self._moved(clock), partition, self.offsets.get(partition, Offset(0)), 0, encode_many([marker])
+        )
         self._marked(entry, marker)
         return entry
 
     def _moved(self, clock: Timestamp) -> Time:
-        """The time of a new entry, which is not durable yet: above all that was stamped, promised or asked for; the clock only moves it
-        further, so a clock set back does no harm (!)."""
+        """The time of a new entry, which is not durable yet: above all that was stamped, promised or asked
+        for; the clock only moves it further, so a clock set back does no harm (!)."""
         self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
         self._undurable.append(self.last)
         return self.last
@@ -224,8 +239,8 @@ class JournalledFront:
             self.positions.end(entry.time)
 
     def pledge(self, clock: Timestamp) -> Entry | None:
-        """The entry that must be durable before the front can promise what it was asked for, unless one is under way already. It goes
-        as far as the clock, so that questions for older times need no other."""
+        """The entry that must be durable before the front can promise what it was asked for, unless one is
+        under way already. It goes as far as the clock, so that questions for older times need no other."""
         if self.replay or self._undurable or self.ended or self.last >= self._floor:
             return None
         return Entry(self._moved(clock), Partition(""), Offset(0), 0)
@@ -244,7 +259,8 @@ class JournalledFront:
         if self.replay:
             return self.replay[0].time  # journalled times are fixed: whatever was asked, they come first (!)
         if self._undurable:
-            return self._undurable[0]  # a promise above it would let results leave that a replay could not repeat (!)
+            # a promise above it would let results leave that a replay could not repeat (!)
+            return self._undurable[0]
         if self.ended:
             return END
         return next_time(self.last if self._pledges else max(self.last, self._floor), self.id)

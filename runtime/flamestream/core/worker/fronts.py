@@ -2,9 +2,9 @@
 
     records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may pass the run
 
-The journal write overlaps processing: only the promise waits for it, and so does everything that the run leads to (!).
-After a recovery the journalled runs above the cut are read again, a few ahead, and enter in order at their own times; new records
-are asked for only behind them.
+The journal write overlaps processing: only the promise waits for it, and so does everything that the run
+leads to (!). After a recovery the journalled runs above the cut are read again, a few ahead, and enter in
+order at their own times; new records are asked for only behind them.
 
 Keeps: a promise never passes a run that is not durable; stamping only within credit (invariants 1, 3 and 8).
 Does not: talk to producers or journals; it gathers actions.
@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from flamestream.core.protocol.actions import Action, Append, Follow, Pull, ReadRun, SealJournal, TrimJournal, WakeAt
+from flamestream.core.protocol.actions import (
+    Action,
+    Append,
+    Follow,
+    Pull,
+    ReadRun,
+    SealJournal,
+    TrimJournal,
+    WakeAt,
+)
 from flamestream.core.protocol.events import Entry, RecordsArrived
 from flamestream.core.protocol.messages import FrontPosition, Promise
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
@@ -30,7 +39,8 @@ from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_o
 Enter = Callable[[SourceName, Entry, Sequence[object]], None]
 READ_AHEAD = 4
 PASS_BYTES = 32_768
-"""Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short, whatever backlog there is."""
+"""Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short,
+whatever backlog there is."""
 NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
@@ -40,7 +50,8 @@ class Fronts:
     """All fronts of one worker. `actions` gathers what must be done; `enter` takes each run."""
 
     def __init__(
-        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId], positions: Mapping[FrontId, FrontPosition], enter: Enter,
+        self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId],
+        positions: Mapping[FrontId, FrontPosition], enter: Enter,
         timings: Mapping[SourceName, Timing] = NO_TIMINGS,
     ) -> None:  # fmt: skip
         """`timings`: of the sources with event time."""
@@ -53,16 +64,31 @@ class Fronts:
         self._durable = settings.durable
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        pledges = settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
-        self._timings = {number: timings[front.source] for number, front in self._settings.items() if front.source in timings}
+        pledges = (
+            settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
+        )
+        self._timings = {
+            number: timings[front.source]
+            for number, front in self._settings.items()
+            if front.source in timings
+        }
         tell = self._timings.keys()
-        self._fronts = {number: _front(front, positions.get(number), pledges, number in tell) for number, front in self._settings.items()}
-        self._silence = {number: Silence(timing.idle) for number, timing in self._timings.items() if timing.idle is not None}
+        self._fronts = {
+            number: _front(front, positions.get(number), pledges, number in tell)
+            for number, front in self._settings.items()
+        }
+        self._silence = {
+            number: Silence(timing.idle)
+            for number, timing in self._timings.items()
+            if timing.idle is not None
+        }
         arriving = {number: timing for number, timing in self._timings.items() if timing.by_arrival}
         self._passing = {number: Passing(timing.step) for number, timing in arriving.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
-        self._pledging = [front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)]
+        self._pledging = [
+            front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)
+        ]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
@@ -80,7 +106,7 @@ class Fronts:
         self.drained = False
         self._started = False
 
-    # --- recovery -------------------------------------------------------------------------------------------------------------------
+    # --- recovery -------------------------------------------------------------------------------------------
 
     def seal(self, cut: Time) -> None:
         """Fix what counts of the journals."""
@@ -116,7 +142,7 @@ class Fronts:
             self._ending.add(number)
             front.ended = True
 
-    # --- records --------------------------------------------------------------------------------------------------------------------
+    # --- records --------------------------------------------------------------------------------------------
 
     def records(self, event: RecordsArrived) -> None:
         """New records; they are stamped in `advance`, as far as credit allows."""
@@ -160,11 +186,16 @@ class Fronts:
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
         if self._durable:
             replayable = self._settings[front.id].replayable
-            stored = entry if replayable or not entry.moves else replace(entry, payloads=codec.encode_many(payloads))
+            stored = (
+                entry
+                if replayable or not entry.moves
+                else replace(entry, payloads=codec.encode_many(payloads))
+            )
             self.actions.append(Append(self._fence, front.id, stored))
         else:
             front.durable(entry.time)
-        self._entered(front, entry, payloads, size)  # at once, beside the write: only the promise waits for that
+        # at once, beside the write: only the promise waits for that
+        self._entered(front, entry, payloads, size)
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
         self._room -= size
@@ -174,7 +205,8 @@ class Fronts:
         self._enter(self._settings[front.id].source, entry, payloads)
 
     def advance(self, now: Timestamp) -> None:
-        """Let enter what credit allows: journalled runs first, then new records. Comes before the pass processes, for runs enter here."""
+        """Let enter what credit allows: journalled runs first, then new records. Comes before the pass
+        processes, for runs enter here."""
         self._room = PASS_BYTES
         for number, front in self._fronts.items():
             if self._to_read.get(number):
@@ -187,14 +219,22 @@ class Fronts:
 
     def _set_alarm(self) -> None:
         """Ask for a pass when the next step of the clock is to be told, once."""
-        alarm = min((passing.next for number, passing in self._passing.items() if self._tells_time_passing(number)), default=None)
+        alarm = min(
+            (passing.next for number, passing in self._passing.items() if self._tells_time_passing(number)),
+            default=None,
+        )
         if alarm is not None and alarm != self._alarm:
             self.actions.append(WakeAt(alarm))
         self._alarm = alarm
 
     def _tells_time_passing(self, number: FrontId) -> bool:
         front = self._fronts[number]
-        return isinstance(front, JournalledFront) and front.tells_end and number in self._following and not self.drained
+        return (
+            isinstance(front, JournalledFront)
+            and front.tells_end
+            and number in self._following
+            and not self.drained
+        )
 
     @property
     def waits_for_a_pass(self) -> bool:
@@ -229,27 +269,45 @@ class Fronts:
                 self._journal(front, entry, event.payloads, event.size)
                 continue
             have = front.offsets.get(event.partition, Offset(0))
-            assert event.first <= have, f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
-            if payloads := event.payloads[have - event.first :]:  # a reader that began anew repeats what has entered
-                self._journal(front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size)
+            assert event.first <= have, (
+                f"front {front.id} got offset {event.first} of {event.partition!r} and waits for {have}"
+            )
+            # a reader that began anew repeats what has entered
+            if payloads := event.payloads[have - event.first :]:
+                self._journal(
+                    front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size
+                )
         ending = front.id in self._ending and not held
         if ending and front.tells_end:
             self._mark(front, now, [Partition("")], ENDED)
         front.ended = ending
         silence = self._silence.get(front.id)
-        if silence is not None and front.tells_end and front.id in self._following and self._may_enter(front.id):
+        if (
+            silence is not None
+            and front.tells_end
+            and front.id in self._following
+            and self._may_enter(front.id)
+        ):
             self._mark(front, now, silence.idle(now, front.offsets), IDLE)
         passing = self._passing.get(front.id)
-        if passing is not None and passing.due(now) and self._tells_time_passing(front.id) and self._may_enter(front.id):
+        if (
+            passing is not None
+            and passing.due(now)
+            and self._tells_time_passing(front.id)
+            and self._may_enter(front.id)
+        ):
             self._mark(front, now, [Partition("")], PASSED)
 
-    def _mark(self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker) -> None:
+    def _mark(
+        self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker
+    ) -> None:
         """A run without records for each of these partitions, which says what is so of it."""
         for partition in partitions:
             self._journal(front, front.mark(now, partition, marker), [marker], 0)
 
     def _read_on(self, number: FrontId) -> None:
-        """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the source."""
+        """Keep a few journalled runs ahead in reading, within credit; behind the last one, follow the
+        source."""
         front = self._fronts[number]
         if isinstance(front, JournalledFront) and front.replay:
             self._replay_on(front, self._to_read[number])
@@ -260,7 +318,11 @@ class Fronts:
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
-        while left and self._room > 0 and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0]):
+        while (
+            left
+            and self._room > 0
+            and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0])
+        ):
             entry = left.pop()
             if entry.payloads:
                 if entry is not front.replay[0]:  # a marker behind runs that are being read
@@ -273,7 +335,7 @@ class Fronts:
         if not front.replay:
             self._read_on(front.id)
 
-    # --- time and credit ------------------------------------------------------------------------------------------------------------
+    # --- time and credit ------------------------------------------------------------------------------------
 
     def asked(self, number: FrontId, time: Time) -> None:
         """The acker asks a front to move past `time`. A timed front is moved by nothing but its input (!)."""
@@ -288,7 +350,8 @@ class Fronts:
         for pledging in self._pledging:
             if (entry := pledging.pledge(now)) is not None:
                 self.actions.append(Append(self._fence, pledging.id, entry))
-        # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in flight (!).
+        # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in
+        # flight (!).
         promises = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]
         self._told.update((promise.front, promise) for promise in news)
@@ -308,8 +371,11 @@ class Fronts:
         """Tell producers how much may come, where that changed."""
         for number in self._following:
             front, (runs, size) = self._fronts[number], self._credit[number].left
-            records = runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
-            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])  # what is here enters first
+            records = (
+                runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN
+            )
+            # what is here enters first
+            full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
             grant = (0, 0) if full or self.drained or not runs else (records, min(size, PASS_BYTES))
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
@@ -323,21 +389,25 @@ class Fronts:
     def all_ended(self) -> bool:
         return all(front.promise() == END for front in self._fronts.values())
 
-    # --- cuts -----------------------------------------------------------------------------------------------------------------------
+    # --- cuts -----------------------------------------------------------------------------------------------
 
     def positions(self, cut: Time) -> list[FrontPosition]:
         """The place of each front at `cut`."""
         return [front.positions.at(cut) for front in self._fronts.values()]
 
     def place_of(self, time: Time, index: int) -> str:
-        """The `index`-th record of the run at `time`, for people: by its offset if the front is here, else by its place in the run."""
+        """The `index`-th record of the run at `time`, for people: by its offset if the front is here, else by
+        its place in the run."""
         found = self.record(time, index)
         if found is None or found[1] < 0:
-            return f"record {index} of the run at time {time}" + (f" of partition {found[0]!r}" if found and found[0] else "")
+            return f"record {index} of the run at time {time}" + (
+                f" of partition {found[0]!r}" if found and found[0] else ""
+            )
         return f"record {found[1]}" + (f" of partition {found[0]!r}" if found[0] else "")
 
     def record(self, time: Time, index: int) -> tuple[Partition, int] | None:
-        """Partition and offset (-1: not known) of the `index`-th record of the run at `time`, if its front is here."""
+        """Partition and offset (-1: not known) of the `index`-th record of the run at `time`, if its front is
+        here."""
         front = self._fronts.get(front_of(time))
         return front.positions.record(time, index) if front is not None else None
 

@@ -1,26 +1,30 @@
 """Rejoin: a worker's side of a recovery.
 
-    Recover  -> drop what is above the cut, open every slot of every sink, load the slots whose state is not at hand  -> Opened
-    Seal     -> seal the journals of my fronts; when they are sealed and everything is loaded                          -> Sealed
-    Replay   -> run
+    Recover  -> drop what is above the cut, open every slot of every sink, load the slots whose state is not
+    at hand  -> Opened Seal     -> seal the journals of my fronts; when they are sealed and everything is
+    loaded                          -> Sealed Replay   -> run
 
-A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots are loaded from the
-manifest's segments. State above the cut must not survive (!), and frames of the new attempt count only once everything is loaded.
+A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots
+are loaded from the manifest's segments. State above the cut must not survive (!), and frames of the new
+attempt count only once everything is loaded.
 
-Replay reaches each worker in its own time, late if its link or its coordinator is slow, and whoever has heard it runs. So a worker that
-is ready must be whole (!): between `Sealed` and Replay there may come
+Replay reaches each worker in its own time, late if its link or its coordinator is slow, and whoever has heard
+it runs. So a worker that is ready must be whole (!): between `Sealed` and Replay there may come
 
     items, acks, promises   of peers that run: processed and counted as ever
-    minimal time            moves only for a worker without fronts, whose promises nobody waits for: it releases, and numbers bundles
-    Cut                     behind that, or at the committed cut: it takes part in the epoch, which must wait for what the last one held
+    minimal time            moves only for a worker without fronts, whose promises nobody waits for: it
+                            releases, and numbers bundles
+    Cut                     behind that, or at the committed cut: it takes part in the epoch, which must wait
+                            for what the last one held
     Committed, Abort        of that epoch
     acknowledgements        of held output, which is committed and leaves at once
     Question                the front remembers it, and answers when it begins
-    Announce, Drain         from a coordinator that believes it running: the acker tells nothing and no front reads before Replay
+    Announce, Drain         from a coordinator that believes it running: the acker tells nothing and no front
+                            reads before Replay
     Recover                 ends all of this
 
-Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is sealed before all workers said so (the coordinator's part).
-Does not: touch journals or consumers (fronts.py, delivery.py).
+Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is sealed before all workers said so
+(the coordinator's part). Does not: touch journals or consumers (fronts.py, delivery.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +56,9 @@ class Phase(IntEnum):
 class Rejoin:
     """The recoveries of one worker, one after another; the newest counts."""
 
-    def __init__(self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, States]) -> None:
+    def __init__(
+        self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, States]
+    ) -> None:
         self._me = me
         self._cuts = cuts
         self._states = states
@@ -88,7 +94,8 @@ class Rejoin:
         self._roll_back(message.cut, mine)
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
         actions: list[Action] = [LinkPeers(fence, message.key, others)]
-        self._loading = set(mine) - self._have if message.manifest is not None else set()  # a survivor's slots are at hand
+        # a survivor's slots are at hand
+        self._loading = set(mine) - self._have if message.manifest is not None else set()
         self._have |= set(mine) - self._loading
         actions += self._loads(message, mine)
         self._unopened = set(sinks)
@@ -102,11 +109,14 @@ class Rejoin:
         if not self._loading and not held:
             return []
         self._waits_for_load = True
-        segments = [segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)]
+        segments = [
+            segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)
+        ]
         return [Load(message.assignment.fence, segments, sorted(self._loading), held)]
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
-        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()  # no state above the cut may survive (!)
+        # no state above the cut may survive (!)
+        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
         for state in self._states.values():
             state.keep(self._have)
             state.go_back(cut)
@@ -115,7 +125,8 @@ class Rejoin:
     def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
         """A sink refuses older fences from now on."""
         self._unopened.discard(sink)
-        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])  # for the bound of new stamps (!)
+        # for the bound of new stamps (!)
+        self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
 
     def loaded(self, chains: Sequence[Chain], held: Sequence[Chain] = ()) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""

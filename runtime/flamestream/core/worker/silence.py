@@ -1,7 +1,8 @@
 """Silence: what a front has to say while nothing comes, so that marks need not wait for it.
 
-A partition that has brought nothing for a while is idle; and where event time is when records arrive, it passes by itself. Both are
-judged by the clock, so that it was so is a run in the journal, and a replay does not ask again (!).
+A partition that has brought nothing for a while is idle; and where event time is when records arrive, it
+passes by itself. Both are judged by the clock, so that it was so is a run in the journal, and a replay does
+not ask again (!).
 
 Keeps: each silence, and each step of the clock, is told once. Does not: write it (fronts.py).
 Source: rule 21 of the design.

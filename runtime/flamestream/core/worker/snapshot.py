@@ -1,13 +1,14 @@
 """Snapshot: a worker's part in an epoch, from the cut to its acceptance.
 
-When the acker's cut arrives, minimal time equals it: everything below is final and at hand, on every worker, without a question to
-anyone. The rows of what changed since the committed cut are encoded in slices between passes and uploaded off the data path, those of
-a great snapshot in several uploads, each encoded while the one before is on its way. The epoch is accepted once all are durable *and*
-every sink has acknowledged all output below the cut (!): a commit must never cover what a consumer may still lack. (Where output
-waits for the commit, the upload has it, and what the epoch before held must be acknowledged.)
+When the acker's cut arrives, minimal time equals it: everything below is final and at hand, on every worker,
+without a question to anyone. The rows of what changed since the committed cut are encoded in slices between
+passes and uploaded off the data path, those of a great snapshot in several uploads, each encoded while the
+one before is on its way. The epoch is accepted once all are durable *and* every sink has acknowledged all
+output below the cut (!): a commit must never cover what a consumer may still lack. (Where output waits for
+the commit, the upload has it, and what the epoch before held must be acknowledged.)
 
-Keeps: invariants 4 and 5; the rows of at most two uploads are in memory. Does not: decide anything (core/coordinator/epochs.py does);
-releases never wait for it.
+Keeps: invariants 4 and 5; the rows of at most two uploads are in memory. Does not: decide anything
+(core/coordinator/epochs.py does); releases never wait for it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,10 +61,11 @@ class PendingSnapshot:
     """The snapshot of one epoch on one worker."""
 
     def __init__(
-        self, fence: Fence, epoch: Epoch, cut: Time, rows: EncodedRows, fronts: list[FrontPosition], outputs: list[SlotOutput],
-        needed: Time | None = None, held: Sequence[Row] = (),
+        self, fence: Fence, epoch: Epoch, cut: Time, rows: EncodedRows, fronts: list[FrontPosition],
+        outputs: list[SlotOutput], needed: Time | None = None, held: Sequence[Row] = (),
     ) -> None:  # fmt: skip
-        """`needed` of the output must be settled, up to the cut if not said; `held` is output that the snapshot holds."""
+        """`needed` of the output must be settled, up to the cut if not said; `held` is output that the
+        snapshot holds."""
         self.fence = fence
         self.epoch = epoch
         self.cut = cut
@@ -89,7 +91,9 @@ class PendingSnapshot:
         held, self._held_rows = self._held_rows, ()
         return Upload(self.fence, self.epoch, rows, compact, held)
 
-    def uploaded(self, segments: Sequence[SegmentRef], replaced: Sequence[str], held: Sequence[SegmentRef] = ()) -> None:
+    def uploaded(
+        self, segments: Sequence[SegmentRef], replaced: Sequence[str], held: Sequence[SegmentRef] = ()
+    ) -> None:
         """The rows of one upload are durable."""
         assert self._under_way, "one upload at a time"
         self._under_way = False
@@ -98,10 +102,20 @@ class PendingSnapshot:
         self._held += held
 
     def accepted(self, settled: Time) -> Accepted | None:
-        """The acceptance, as soon as all rows are durable and all output below the cut is acknowledged (!)."""
+        """The acceptance, as soon as all rows are durable and all output below the cut is acknowledged
+        (!)."""
         if not self._all_durable() or not self._all_acknowledged(settled):
             return None
-        return Accepted(self.fence, self.epoch, self.cut, self._segments, self._replaced, self._fronts, self._outputs, self._held)
+        return Accepted(
+            self.fence,
+            self.epoch,
+            self.cut,
+            self._segments,
+            self._replaced,
+            self._fronts,
+            self._outputs,
+            self._held,
+        )
 
     def _all_durable(self) -> bool:
         return self._all_sent and not self._under_way

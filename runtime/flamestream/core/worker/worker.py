@@ -1,12 +1,14 @@
-"""Worker: one pass of events in, actions out. It executes the whole graph for its slots, hosts its fronts, and maybe the acker.
+"""Worker: one pass of events in, actions out. It executes the whole graph for its slots, hosts its fronts,
+and maybe the acker.
 
-A pass takes everything that is at hand: frames of peers, new records, answers of the shell. Items are processed together, in the
-order of metas; then acks, promises, questions and times leave, one frame a peer:
+A pass takes everything that is at hand: frames of peers, new records, answers of the shell. Items are
+processed together, in the order of metas; then acks, promises, questions and times leave, one frame a peer:
 
-    events -> admit -> process -> acks, promises -> (acker) minimal time -> barriers -> deliveries -> a slice of a chore -> frames
+    events -> admit -> process -> acks, promises -> (acker) minimal time -> barriers -> deliveries
+       -> a slice of a chore -> frames
 
-Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the attempt with `Failed`; an
-assertion ends the process, for a worker whose invariant is broken must not go on.
+Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the
+attempt with `Failed`; an assertion ends the process, for a worker whose invariant is broken must not go on.
 
 Does not: any I/O, and it reads no clock: readings of two come with the pass.
 Source: design, "Where things run" and "Processing".
@@ -45,7 +47,9 @@ from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp
 class Worker:
     """A worker, for one life of its process."""
 
-    def __init__(self, me: WorkerId, graph: Graph, settings: WorkerSettings, parts: Parts = REFERENCE) -> None:
+    def __init__(
+        self, me: WorkerId, graph: Graph, settings: WorkerSettings, parts: Parts = REFERENCE
+    ) -> None:
         self.me, self._parts = me, parts
         self.fence: Fence = NO_FENCE
         self.cuts = LiveCuts(START)
@@ -75,19 +79,21 @@ class Worker:
         self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(
-            self.me, address, self.fence, ready, self._settings.python, self._graph.identity, self._settings.code,
-            clocks=len(self._graph.clocks),
+            self.me, address, self.fence, ready, self._settings.python, self._graph.identity,
+            self._settings.code, clocks=len(self._graph.clocks),
         )  # fmt: skip
 
-    # --- one pass -------------------------------------------------------------------------------------------------------------------
+    # --- one pass -------------------------------------------------------------------------------------------
 
     def step(self, now: Timestamp, instant: Instant, events: Sequence[ev.Event]) -> list[Action]:
-        """Take a pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says what is due."""
+        """Take a pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says
+        what is due."""
         self._now, self._instant = now, instant
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
-            self._try(self._take, event)  # each by itself: behind one that halts this attempt may stand the next one's Recover
+            # each by itself: behind one that halts this attempt may stand the next one's Recover
+            self._try(self._take, event)
         self._try(self._process)
         self._try(self._flush)
         self._report()
@@ -148,7 +154,8 @@ class Worker:
             self._actions.append(Wake())
 
     def _let_others_begin(self) -> None:
-        """Send what of new runs belongs to other workers; this worker does its own share in the next pass, at the same time as they.
+        """Send what of new runs belongs to other workers; this worker does its own share in the next pass, at
+        the same time as they.
 
         Nothing is acked or promised before that share is done (!), so two passes are one for everybody else.
         """
@@ -162,7 +169,7 @@ class Worker:
         self._failure = self._failure or msg.Failed(self.fence, category, message)
         self._actions.append(ToldCoordinator(self._failure))
 
-    # --- the coordinator ------------------------------------------------------------------------------------------------------------
+    # --- the coordinator ------------------------------------------------------------------------------------
 
     def _told(self, message: msg.ToWorker) -> None:
         if isinstance(message, msg.Stop):
@@ -176,7 +183,9 @@ class Worker:
         elif message.fence == self.fence and not self._halted:
             self._directed(message)
 
-    def _directed(self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain) -> None:
+    def _directed(
+        self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain
+    ) -> None:
         match message:
             case msg.Seal():
                 self._fronts.seal(self.cuts.committed)
@@ -203,7 +212,9 @@ class Worker:
         self._halted = False
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
-        positions = {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
+        positions = (
+            {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
+        )
         self._counters.begin(self._fronts.replayed, self._outputs.invalidated)
         self._begin(message.assignment.layout, message.cut, positions)
 
@@ -212,7 +223,9 @@ class Worker:
         settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
-        self._fronts = Fronts(self.fence, settings, layout.fronts_of(me), positions, self._enter, self._entrances.timings)
+        self._fronts = Fronts(
+            self.fence, settings, layout.fronts_of(me), positions, self._enter, self._entrances.timings
+        )
         askable = {front.front: not front.timed for front in settings.fronts}
         self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
         outputs = HeldOutputs if settings.two_phase else Outputs
@@ -243,7 +256,9 @@ class Worker:
                 self._lost(event.peer, event.reason)
             case ev.SinkFenced():
                 self._halted = True
-                self._actions.append(Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}"))
+                self._actions.append(
+                    Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}")
+                )
             case ev.Uploaded() | ev.UploadFailed():
                 self._epochs.uploaded(event)
             case _:
@@ -268,7 +283,8 @@ class Worker:
         """Tell the coordinator how far this recovery is."""
         told = self._rejoin.progress(self._outputs.released(), self._fronts.all_sealed, self._fronts.last)
         if any(isinstance(message, msg.Sealed) for message in told):
-            self._outputs.resume(self._rejoin.take_held())  # not at Replay: peers that heard theirs first are already heard (!)
+            # not at Replay: peers that heard theirs first are already heard (!)
+            self._outputs.resume(self._rejoin.take_held())
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
@@ -277,7 +293,7 @@ class Worker:
             self._broken[peer] = reason
             self._actions.append(ToldCoordinator(msg.PeerLost(self.fence, peer, reason)))
 
-    # --- items ----------------------------------------------------------------------------------------------------------------------
+    # --- items ----------------------------------------------------------------------------------------------
 
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
         """A run of a front of this worker enters."""
@@ -292,7 +308,8 @@ class Worker:
                 self._runs.append((meta, entry.time, number, payload, False))
 
     def _frame(self, event: ev.FromPeer) -> None:
-        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:  # before that, state is not all here (!)
+        # before that, state is not all here (!)
+        if event.frame.fence != self.fence or self._halted or not self._rejoin.ready:
             return
         if self._inbox.admits(event.peer, event.frame.sequence):
             for message in event.frame.messages:
@@ -315,7 +332,9 @@ class Worker:
                 assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
                 self._acker.take(peer, message)
 
-    def send(self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool) -> None:
+    def send(
+        self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool
+    ) -> None:
         """An item for another worker (dataflow.Output)."""
         self._outbox.send(owner, cause, vertex, meta, payload, tombstone)
 
@@ -324,20 +343,24 @@ class Worker:
         self._outbox.send_gathered(owner, cause, items)
 
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
-        """The error with where its item came from (dataflow.Output): a record's place only where every run of the job would know it."""
+        """The error with where its item came from (dataflow.Output): a record's place only where every run of
+        the job would know it."""
         time = time_of_meta(meta)
         known = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
         place = self._fronts.record(time, first_component(meta)) if known else None
         return located(error, self._settings.fronts[front_of(time)].source, place, vertex)
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
-        """An error item under `onError: fail`: minimal time must not pass its run while it lives (dataflow.Output)."""
+        """An error item under `onError: fail`: minimal time must not pass its run while it lives
+        (dataflow.Output)."""
         time = time_of_meta(meta)
         source = self._settings.fronts[front_of(time)].source
         where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
-        self._tell(self._layout.acker, msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph)))
+        self._tell(
+            self._layout.acker, msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph))
+        )
 
-    # --- time -----------------------------------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
     def _tell(self, worker: WorkerId, message: msg.PeerMessage) -> None:
         if worker == self.me:
@@ -357,8 +380,8 @@ class Worker:
             self._tell(acker, msg.Settled(settled))
 
     def _hear(self, acker: Acker) -> bool:
-        """Tell all what is new to the acker here. True if something was. This worker hears it as the others do, behind this
-        pass: what it does then must not hold up what they wait for."""
+        """Tell all what is new to the acker here. True if something was. This worker hears it as the others
+        do, behind this pass: what it does then must not hold up what they wait for."""
         told, questions = acker.told(), acker.questions()
         for message in told:
             for peer in self._peers:
@@ -382,25 +405,36 @@ class Worker:
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
-                self._epochs.cut(message.epoch, message.time, self._fronts.positions(message.time), self._outputs)
+                self._epochs.cut(
+                    message.epoch, message.time, self._fronts.positions(message.time), self._outputs
+                )
                 if self._acker is not None:
-                    self._actions.append(ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time)))
+                    self._actions.append(
+                        ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time))
+                    )
 
     def _report(self) -> None:
         if self._instant - self._reported < self._settings.heartbeat:
-            return  # a standby reports too: else nobody could tell that its machine is gone before it is given slots
+            # a standby reports too: else nobody could tell that its machine is gone before it is given slots
+            return
         self._reported = self._instant
         acker, fronts = self._acker, self._fronts
-        if acker is not None and acker.error is not None:  # minimal time stays at it; said each time, for the coordinator may be a new one
+        # minimal time stays at it; said each time, for the coordinator may be a new one
+        if acker is not None and acker.error is not None:
             self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", acker.error)))
         progress = msg.Progress(
-            self.fence, self._minimal, self._outputs.settled(self._minimal), END if acker is None else acker.table.oldest,
-            problem="; ".join(fronts.stalled.values()), ended=fronts.all_ended and self._minimal == END,
-            event_times=self._entrances.event_times(self._layout.fronts_of(self.me)), in_flight=fronts.in_flight,
-            drained=fronts.drained, **self._counters.report(fronts.replayed, self._outputs.invalidated),
+            self.fence, self._minimal, self._outputs.settled(self._minimal),
+            END if acker is None else acker.table.oldest, problem="; ".join(fronts.stalled.values()),
+            ended=fronts.all_ended and self._minimal == END,
+            event_times=self._entrances.event_times(self._layout.fronts_of(self.me)),
+            in_flight=fronts.in_flight, drained=fronts.drained,
+            **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
-        # What makes this attempt unfit is said with each report, for the coordinator may be one that was greeted before it was so (!).
+        # What makes this attempt unfit is said with each report, for the coordinator may be one that was
+        # greeted before it was so (!).
         if self._failure is not None:
             self._actions.append(ToldCoordinator(self._failure))
-        self._actions += [ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()]
+        self._actions += [
+            ToldCoordinator(msg.PeerLost(self.fence, peer, reason)) for peer, reason in self._broken.items()
+        ]

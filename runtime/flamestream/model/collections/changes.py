@@ -1,12 +1,14 @@
 """The change journal of a Map or Set: which keys changed between two versions, in O(change).
 
-A journal is a chain of links `(before, key, length)`; every change of a value makes a new link, so a link stands for exactly one
-version, whatever forks there are. The changes from an old version to a new one are the keys met on the way back from the new one's
-link until the old one's link is met, by identity. If it is not met, the versions are unrelated, or the journal has been cut in
-between, and there is no cheap delta: never a wrong one.
+A journal is a chain of links `(before, key, length)`; every change of a value makes a new link, so a link
+stands for exactly one version, whatever forks there are. The changes from an old version to a new one are the
+keys met on the way back from the new one's link until the old one's link is met, by identity. If it is not
+met, the versions are unrelated, or the journal has been cut in between, and there is no cheap delta: never a
+wrong one.
 
-A journal is cut (begun anew) when it is longer than half the collection, so it stays bounded; writing the collection in full then costs
-a constant factor of the changes. Links are tuples, because a long chain of them is freed without recursion.
+A journal is cut (begun anew) when it is longer than half the collection, so it stays bounded; writing the
+collection in full then costs a constant factor of the changes. Links are tuples, because a long chain of them
+is freed without recursion.
 
 Keeps: what two versions share is never changed, so forks and threads do no harm.
 """
@@ -21,14 +23,16 @@ Link = tuple[Any, Any, int]
 
 
 def begun() -> Link:
-    """The first link of a version that nothing is known about. A new object in it makes every such tuple a different one."""
+    """The first link of a version that nothing is known about. A new object in it makes every such tuple a
+    different one."""
     return (None, object(), 0)
 
 
 def noted(link: Link, key: Key, size: int) -> Link:
     """The link of a version that differs from that of `link` in `key` at most. `size` is the collection's."""
     length = link[2]
-    if length >= LEAST_LIMIT and length >= size >> 1:  # writing all of it costs no more than twice its changes
+    # writing all of it costs no more than twice its changes
+    if length >= LEAST_LIMIT and length >= size >> 1:
         return begun()
     return (link, key, length + 1)
 

@@ -1,7 +1,8 @@
 """How deep a collection nests, kept up to date at O(1) a change.
 
-A collection remembers how many of its elements have height 1, 2, ...; scalars (height 0) are not counted, so a flat collection has the
-empty tuple. So the height of a collection that changed is exact, and the same whether it was built, changed or restored.
+A collection remembers how many of its elements have height 1, 2, ...; scalars (height 0) are not counted, so
+a flat collection has the empty tuple. So the height of a collection that changed is exact, and the same
+whether it was built, changed or restored.
 
 >>> counts = with_height((), 2)
 >>> counts, without_height(counts, 2)
@@ -48,7 +49,8 @@ def without_height(counts: Counts, height: int) -> Counts:
 
 
 def height_of_element(value: Any) -> int:
-    """The height of a value that is put into a collection. Raises PayloadError unless it is a payload that fits."""
+    """The height of a value that is put into a collection. Raises PayloadError unless it is a payload that
+    fits."""
     return height_of(value, MAX_DEPTH - 1)
 
 
@@ -62,7 +64,9 @@ def with_elements(counts: Counts, values: Iterable[Any]) -> Counts:
 
 def without_element(counts: Counts, value: Any) -> Counts:
     """The counts without the element `value`, which was checked when it was put in."""
-    return counts if not counts or type(value) in SCALARS else without_height(counts, height_of_element(value))
+    return (
+        counts if not counts or type(value) in SCALARS else without_height(counts, height_of_element(value))
+    )
 
 
 def collection_height(collection: Collected, room: int) -> int:

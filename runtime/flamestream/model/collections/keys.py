@@ -1,7 +1,8 @@
-"""Keys of a Map and elements of a Set, as they are kept: told apart by their encoding, never by Python's `==` and `hash`.
+"""Keys of a Map and elements of a Set, as they are kept: told apart by their encoding, never by Python's `==`
+and `hash`.
 
-To Python 1, True and 1.0 are one key; here they are three. A str or an int is kept as it is, which is fast and clashes with nothing;
-every other key is kept as its canonical encoding.
+To Python 1, True and 1.0 are one key; here they are three. A str or an int is kept as it is, which is fast
+and clashes with nothing; every other key is kept as its canonical encoding.
 """
 
 from collections.abc import Iterable

@@ -6,7 +6,8 @@ immutables.Map (a HAMT in C) under the kept form of the keys, and a change journ
 >>> counts, counts["b"], counts.get(1)
 (Map({'a': 1, 'b': 2, True: 3}), 2, None)
 
-Keeps: keys and values are payloads; keys are told apart with their types; iteration is in the order of the encoded keys.
+Keeps: keys and values are payloads; keys are told apart with their types; iteration is in the order of the
+encoded keys.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,7 +20,14 @@ import msgspec
 from flamestream.model.codec import encode
 from flamestream.model.collections import changes as journal
 from flamestream.model.collections.changes import Link
-from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
+from flamestream.model.collections.heights import (
+    FLAT,
+    Counts,
+    collection_height,
+    height_of_element,
+    with_height,
+    without_element,
+)
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
 from flamestream.model.payload_codec import PLAIN, take_values, wire_of
@@ -130,7 +138,9 @@ class Map(Collection[K], Generic[K, V]):
 def _counts_with(counts: Counts, before: Any, key: Any, value: Any) -> Counts:
     """The counts after `value` for `key` has taken the place of `before`."""
     height = height_of_element(value)
-    counts = with_height(counts, height_of_element(key)) if before is _ABSENT else without_element(counts, before)
+    counts = (
+        with_height(counts, height_of_element(key)) if before is _ABSENT else without_element(counts, before)
+    )
     return with_height(counts, height) if height else counts
 
 
@@ -149,7 +159,8 @@ def _to_wire(value: Map[Any, Any], room: int) -> list[Wire]:
         raise too_deep()
     wire: list[Wire] = [MAP_TAG]
     entries = value._entries
-    places = {encoded(place): place for place in entries}  # in the order of encodings, or equal maps would have unequal bytes (!)
+    # in the order of encodings, or equal maps would have unequal bytes (!)
+    places = {encoded(place): place for place in entries}
     for code in sorted(places):
         place = places[code]
         element = entries[place]

@@ -19,7 +19,14 @@ import msgspec
 from flamestream.model.codec import encode
 from flamestream.model.collections import changes as journal
 from flamestream.model.collections.changes import Link
-from flamestream.model.collections.heights import FLAT, Counts, collection_height, height_of_element, with_height, without_element
+from flamestream.model.collections.heights import (
+    FLAT,
+    Counts,
+    collection_height,
+    height_of_element,
+    with_height,
+    without_element,
+)
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
 from flamestream.model.payload_codec import take_values
@@ -89,7 +96,9 @@ class Set(Collection[T_co]):
     def __eq__(self, other: object) -> bool:
         if type(other) is not Set:
             return NotImplemented
-        return self._elements is other._elements or (len(self) == len(other) and encode(self) == encode(other))
+        return self._elements is other._elements or (
+            len(self) == len(other) and encode(self) == encode(other)
+        )
 
     def __hash__(self) -> int:
         return hash(encode(self))

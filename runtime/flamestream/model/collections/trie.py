@@ -1,8 +1,9 @@
 """The trie below a Vector: leaves of 32 values under nodes of up to 32 children, all tuples.
 
-A trie of level 1 is a tuple of leaves, one of level 2 a tuple of those, and so on; the level is the least that holds all leaves, so
-equal lengths have equal shapes. A change copies one node a level and shares the rest, and what two tries share is the same object:
-`changed_places` skips it and looks only at what differs. That is right for any two tries, related or not.
+A trie of level 1 is a tuple of leaves, one of level 2 a tuple of those, and so on; the level is the least
+that holds all leaves, so equal lengths have equal shapes. A change copies one node a level and shares the
+rest, and what two tries share is the same object: `changed_places` skips it and looks only at what differs.
+That is right for any two tries, related or not.
 
 Tuples, because a deep chain of them is freed without recursion, and because they never form a cycle.
 """
@@ -111,7 +112,8 @@ def _changed(old: Trie, new: Trie, level: int, start: int) -> Iterator[int]:
 
 
 def different(old: Trie, new: Trie, start: int) -> Iterable[int]:
-    """Places, from `start` on, where two nodes have different objects; what only one of them has does not count."""
+    """Places, from `start` on, where two nodes have different objects; what only one of them has does not
+    count."""
     if not any(map(is_not, old, new)):
         return ()
     return [start + place for place, differs in enumerate(map(is_not, old, new)) if differs]

@@ -1,14 +1,16 @@
 """Vector: an immutable sequence with O(log n) append, set and pop.
 
-A trie of full leaves (trie.py) and a tail of 1 to 32 values. Versions share the list that holds their tail: each knows its own length,
-and appending to the newest puts the value behind it, touching no other; a version that others have grown from copies its part first.
+A trie of full leaves (trie.py) and a tail of 1 to 32 values. Versions share the list that holds their tail:
+each knows its own length, and appending to the newest puts the value behind it, touching no other; a version
+that others have grown from copies its part first.
 
 >>> words = Vector(["a"]).append("b")
 >>> words, words.append("c")[-1], len(words)
 (Vector(['a', 'b']), 'c', 2)
 
-Keeps: elements are payloads; the shape depends on the length alone; two versions share what is equal, by identity (for deltas, see
-state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part. Why not pyrsistent: decision 002.
+Keeps: elements are payloads; the shape depends on the length alone; two versions share what is equal, by
+identity (for deltas, see state.py). Source: Bagwell and Rompf, RRB-trees (2011), without the relaxed part.
+Why not pyrsistent: decision 002.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -72,7 +74,9 @@ class Vector(Collection[T_co]):
         made._counts = counts
         tail, length = self._tail, _in_tail(self._size)
         if length == WIDTH:
-            made._level, made._root = trie.pushed(self._level, self._root, (self._size >> trie.BITS) - 1, tuple(tail))
+            made._level, made._root = trie.pushed(
+                self._level, self._root, (self._size >> trie.BITS) - 1, tuple(tail)
+            )
             made._tail = [value]
             return made  # type: ignore[no-any-return]
         made._level = self._level
@@ -105,8 +109,16 @@ class Vector(Collection[T_co]):
         tail = _tail_of(self)
         in_trie = self._size - len(tail)
         if place >= in_trie:
-            return _made(self._size, self._level, self._root, list(trie.replaced(tail, 0, place - in_trie, value)), counts)
-        return _made(self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts)
+            return _made(
+                self._size,
+                self._level,
+                self._root,
+                list(trie.replaced(tail, 0, place - in_trie, value)),
+                counts,
+            )
+        return _made(
+            self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts
+        )
 
     def pop(self) -> "Vector[T_co]":
         """The vector without its last value (which is `vector[-1]`). Raises IndexError if it is empty."""

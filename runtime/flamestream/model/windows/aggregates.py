@@ -1,6 +1,7 @@
 """Aggregates: what becomes of the items of a window.
 
-Values are compared as Python does, but for NaN, which is the least or the greatest only where there is nothing else.
+Values are compared as Python does, but for NaN, which is the least or the greatest only where there is
+nothing else.
 
 Does not: know when a window ends (panes.py, sessions.py).
 """
@@ -23,7 +24,8 @@ Value = Function | str
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A fold in three parts. `merge` gives one accumulator for two windows that become one; without it a session keeps its items."""
+    """A fold in three parts. `merge` gives one accumulator for two windows that become one; without it a
+    session keeps its items."""
 
     initial: Callable[[], Any]
     combine: Callable[[Any, Any], Any]
@@ -95,18 +97,22 @@ def distinct(value: Value) -> Aggregate:
 
 
 def top(count: int, by: Value) -> Aggregate:
-    """A tuple of the `count` items with the greatest values, the greatest first, the earlier of equal ones before the later.
+    """A tuple of the `count` items with the greatest values, the greatest first, the earlier of equal ones
+    before the later.
 
     Raises GraphError if `count` is below 1.
     """
     if count < 1:
         raise GraphError(f"top({count}): at least one item has to be asked for")
     of, said = _of(f"top({count}, by=", value=by)
-    return Aggregate(tuple, lambda best, item: ranked(best, of(item), item, count), emit=items_of, said=said + ")")
+    return Aggregate(
+        tuple, lambda best, item: ranked(best, of(item), item, count), emit=items_of, said=said + ")"
+    )
 
 
 def ranked(best: tuple[Any, ...], value: Any, item: Any, count: int) -> tuple[Any, ...]:
-    """The best so far, as pairs of value and item, with one more in its place: behind those that are as great. At most `count`."""
+    """The best so far, as pairs of value and item, with one more in its place: behind those that are as
+    great. At most `count`."""
     place = len(best)
     while place and above(value, best[place - 1][0]):
         place -= 1
@@ -136,7 +142,13 @@ def _chosen(name: str, value: Value, better: Callable[[Any, Any], bool]) -> Aggr
     def merge(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
         return b if not a or (b and better(b[0], a[0])) else a
 
-    return Aggregate(tuple, lambda best, item: merge(best, (of(item),)), emit=operator.itemgetter(0), merge=merge, said=said)
+    return Aggregate(
+        tuple,
+        lambda best, item: merge(best, (of(item),)),
+        emit=operator.itemgetter(0),
+        merge=merge,
+        said=said,
+    )
 
 
 def _of(name: str, value: Value) -> tuple[Function, str]:

@@ -2,8 +2,8 @@
 
     within="1h"     10:00 passes    10:40 goes    11:00 goes    11:01 passes     (then none until 12:01)
 
-Keeps: of two items that pass, the times are more than `within` apart. A time is forgotten when no item in time can be near it,
-so an item older than the mark is late: what it repeats may be forgotten.
+Keeps: of two items that pass, the times are more than `within` apart. A time is forgotten when no item in
+time can be near it, so an item older than the mark is late: what it repeats may be forgotten.
 """
 
 from bisect import bisect_left

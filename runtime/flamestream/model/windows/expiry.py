@@ -1,7 +1,8 @@
 """Expiry: a fold whose keys are forgotten when they have been silent for some event time.
 
-A state holds its last time and an alarm. An item moves the last time alone; the alarm, when it rings, is set again to what the last time
-asks for by then. So a touch costs no move among the times at which keys are due, and a key is still forgotten at the mark that says so (!).
+A state holds its last time and an alarm. An item moves the last time alone; the alarm, when it rings, is set
+again to what the last time asks for by then. So a touch costs no move among the times at which keys are due,
+and a key is still forgotten at the mark that says so (!).
 
     item 10:00   alarm 11:00      item 10:40   alarm still 11:00      at 11:00 it is set to 11:40
 
@@ -64,9 +65,12 @@ class Expiry(OfKeys):
 
 
 def expiring(
-    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None, ttl: Duration
+    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None,
+    ttl: Duration
 ) -> Results[Any]:  # fmt: skip
     """A reduce that forgets. Raises GraphError."""
     written = f"reduce({name_of(combine)}, ttl={ttl!r})"
-    program = Expiry(initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written)
+    program = Expiry(
+        initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written
+    )
     return results_of(program, (stream, key), event_time=time_of(stream, written))

@@ -1,12 +1,13 @@
 """Join: pairs of items of two streams whose times are near each other.
 
-    left    l1        l2                within=("-5s", "10s"): right's time less left's is from -5 s to 10 s, both included
-    right        r1           r2        pairs: (l1, r1), (l2, r1), (l2, r2)
+    left    l1        l2                within=("-5s", "10s"): right's time less left's is from -5 s to 10 s,
+    both included right        r1           r2        pairs: (l1, r1), (l2, r1), (l2, r2)
 
-An item waits for partners until the mark says that none can come any more. One that has met none leaves with None then, if `how` keeps
-its side. An item older than the mark is late, for partners of it may be gone.
+An item waits for partners until the mark says that none can come any more. One that has met none leaves with
+None then, if `how` keeps its side. An item older than the mark is late, for partners of it may be gone.
 
-Keeps: a pair is a result once, when the second of it comes; an item meets partners in the order of their times.
+Keeps: a pair is a result once, when the second of it comes; an item meets partners in the order of their
+times.
 """
 
 from bisect import bisect_left, bisect_right
@@ -63,7 +64,10 @@ class Join(OfKeys):
         low, high = self.low, self.high
         if now.side == RIGHT:
             mine, others, low, high = others, mine, -high, -low
-        first, last = bisect_left(others, now.time + low, key=_TIME), bisect_right(others, now.time + high, key=_TIME)
+        first, last = (
+            bisect_left(others, now.time + low, key=_TIME),
+            bisect_right(others, now.time + high, key=_TIME),
+        )
         met = others[first:last]
         if met and 1 - now.side in self.kept and not all(row[2] for row in met):
             others = (*others[:first], *((time, other, True) for time, other, _ in met), *others[last:])
@@ -89,7 +93,8 @@ class Join(OfKeys):
 
 @dataclass(frozen=True, slots=True)
 class TimeOfPair(TimeOf):
-    """(left, right) -> the later of both times; of an item that met none, the last moment at which it could have."""
+    """(left, right) -> the later of both times; of an item that met none, the last moment at which it could
+    have."""
 
     join: Join
     times: tuple[TimeOf, TimeOf]
@@ -104,7 +109,12 @@ class TimeOfPair(TimeOf):
 
 
 def joined(
-    left: Stream[Any], right: Stream[Any], on: On, within: tuple[Duration, Duration] | None, how: str, unbounded: bool
+    left: Stream[Any],
+    right: Stream[Any],
+    on: On,
+    within: tuple[Duration, Duration] | None,
+    how: str,
+    unbounded: bool,
 ) -> Results[Any]:
     """The pairs of two streams. Raises GraphError."""
     where = f"join in graph {left.graph.name!r}"
@@ -113,7 +123,8 @@ def joined(
         raise GraphError(f"{where}: how={how!r} is none of {', '.join(HOW)}")
     if (within is None) != unbounded:
         raise GraphError(
-            f'{where} needs a bound, or it keeps every item for ever: say within=("-5s", "5s") (right\'s time less left\'s), '
+            f'{where} needs a bound, or it keeps every item for ever: say within=("-5s", "5s") (right\'s '
+            "time less left's), "
             "or unbounded=True if that is meant; not both"
         )
     low, high = (-FOR_EVER, FOR_EVER) if within is None else bounds_of(within, where)
@@ -135,12 +146,14 @@ def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:
 
 
 def same_times(left: Stream[Any], right: Stream[Any], written: str) -> tuple[TimeOf, TimeOf]:
-    """The event times of both. Raises GraphError if there is none, or if they are counted in different ways."""
+    """The event times of both. Raises GraphError if there is none, or if they are counted in different
+    ways."""
     check_graph(left, right, written)
     times = time_of(left, written), time_of(right, written)
     if times[LEFT].unit != times[RIGHT].unit:
         raise GraphError(
-            f"{written} in graph {left.graph.name!r}: its streams say their times in different units, so no common one is known"
+            f"{written} in graph {left.graph.name!r}: its streams say their times in different units, so no "
+            "common one is known"
         )
     return times
 
@@ -148,7 +161,10 @@ def same_times(left: Stream[Any], right: Stream[Any], written: str) -> tuple[Tim
 def check_graph(left: Stream[Any], right: Stream[Any], written: str) -> None:
     """Raises GraphError if the streams are not of one graph."""
     if left.graph is not right.graph:
-        raise GraphError(f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: build both in one")
+        raise GraphError(
+            f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: build "
+            "both in one"
+        )
 
 
 def keys_of(on: On) -> tuple[Function, Function]:
@@ -160,7 +176,10 @@ def keys_of(on: On) -> tuple[Function, Function]:
 def on_written(on: On) -> str:
     """The keys as they stand in a graph, for messages."""
     return " and ".join(
-        dict.fromkeys(repr(each) if isinstance(each, str) else name_of(each) for each in (on if isinstance(on, tuple) else (on,)))
+        dict.fromkeys(
+            repr(each) if isinstance(each, str) else name_of(each)
+            for each in (on if isinstance(on, tuple) else (on,))
+        )
     )
 
 

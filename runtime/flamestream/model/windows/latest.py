@@ -1,12 +1,15 @@
 """Latest: each item of a stream with the version of another that held at its time.
 
     rates    1.10         1.12          1.15
-    orders         o1             o2                (o1, 1.10), (o2, 1.12): final when the mark passes the order's time
+    orders         o1             o2                (o1, 1.10), (o2, 1.12): final when the mark passes the
+    order's time
 
-A version holds from its time until the next one's. An order waits until the mark has passed it, for a version of its time may still come.
+A version holds from its time until the next one's. An order waits until the mark has passed it, for a version
+of its time may still come.
 
-Keeps: the newest version that is not younger than the mark, and all younger ones: no order in time can ask for another. Of versions with
-one time the last that came holds. Does not: take what is older than the mark: it is late.
+Keeps: the newest version that is not younger than the mark, and all younger ones: no order in time can ask
+for another. Of versions with one time the last that came holds. Does not: take what is older than the mark:
+it is late.
 """
 
 from bisect import bisect_right

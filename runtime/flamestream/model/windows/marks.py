@@ -2,10 +2,11 @@
 
     progress of partitions -> one reduce: the least of all -> a mark whenever that passes a step -> one to each shard
 
-A mark has a place in the order of items, so a window closes at the same place at every replay, whatever is late on the wire.
+A mark has a place in the order of items, so a window closes at the same place at every replay, whatever is
+late on the wire.
 
-Keeps: marks only grow. A partition counts from the run that found it (!); an idle one, from its next record. Without each front's first
-word there is no mark. Does not: close anything (process.py).
+Keeps: marks only grow. A partition counts from the run that found it (!); an idle one, from its next record.
+Without each front's first word there is no mark. Does not: close anything (process.py).
 """
 
 from collections.abc import Iterator, Mapping
@@ -86,22 +87,32 @@ class LeastOf:
 
 
 def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
-    """A mark for each shard, whenever the least event time of `sources` has passed a step. Each call adds a vertex of its own.
+    """A mark for each shard, whenever the least event time of `sources` has passed a step. Each call adds a
+    vertex of its own.
 
-    The order of calls matters: what a mark leads to comes before the same mark of a later call, so a window over
-    windows still gets what those gave (!).
+    The order of calls matters: what a mark leads to comes before the same mark of a later call, so a window
+    over windows still gets what those gave (!).
     """
     if (moved := graph.marks.get(sources)) is None:
-        begins: list[Stream[Any]] = [Stream(graph, vertex.id) for vertex in graph.sources if vertex.name in sources]
+        begins: list[Stream[Any]] = [
+            Stream(graph, vertex.id) for vertex in graph.sources if vertex.name in sources
+        ]
         first, *others = begins
-        ahead = {source.name: source.timing.max_ahead for source in graph.sources if source.timing and source.timing.max_ahead}
+        ahead = {
+            source.name: source.timing.max_ahead
+            for source in graph.sources
+            if source.timing and source.timing.max_ahead
+        }
         progress = (first.merge(*others) if others else first).flat_map(progress_of)
-        moved = graph.marks[sources] = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead), emit=_moved)
+        moved = graph.marks[sources] = progress.reduce(
+            key=_one_key, combine=LeastOf(sources, ahead), emit=_moved
+        )
     return unlimited(moved.flat_map(ToShards(graph.shards)))
 
 
 def unlimited(stream: Stream[Any]) -> Stream[Any]:
-    """The stream, without the graph's limits on what its last operation makes of one item: those are for users' functions (!)."""
+    """The stream, without the graph's limits on what its last operation makes of one item: those are for
+    users' functions (!)."""
     vertex = stream.graph.vertices[stream.vertex]
     vertex.max_results = vertex.max_result_bytes = UNLIMITED
     return stream

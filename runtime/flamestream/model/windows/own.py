@@ -72,7 +72,10 @@ def processed_by(
     """What a user's functions make of a stream. Raises GraphError."""
     written = f"process({name_of(on_item)})"
     if (on_time is None) != (due is None):
-        raise GraphError(f"{written} in graph {stream.graph.name!r}: on_time and due go together: due(state) says when on_time is called")
+        raise GraphError(
+            f"{written} in graph {stream.graph.name!r}: on_time and due go together: due(state) says when "
+            "on_time is called"
+        )
     time = time_of(stream, written)
     return results_of(Own(on_item, on_time, due, time, written), (stream, key), event_time=time)
 
@@ -80,4 +83,7 @@ def processed_by(
 def _answer(function: Function, answer: Any) -> Answer:
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], tuple | list):
         return answer
-    raise UserError(f"{name_of(function)} returned {answer!r}: it must return (state, results), the results as a tuple or list")
+    raise UserError(
+        f"{name_of(function)} returned {answer!r}: it must return (state, results), the results as a tuple "
+        "or list"
+    )

@@ -21,7 +21,8 @@ Place = tuple[int, Any]
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Windowed(Generic[K, V]):
-    """The result of a window: `start` belongs to it, `end` does not. Both are as the items' times are: datetimes in UTC, or ints."""
+    """The result of a window: `start` belongs to it, `end` does not. Both are as the items' times are:
+    datetimes in UTC, or ints."""
 
     key: K
     start: Any
@@ -47,8 +48,8 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Panes(Closing):
-    """The program of windows of a shape. Each window of a key has a place of its own, (end, key), so an item costs the same however many
-    are open; its state is a tuple of its accumulator, which may be None."""
+    """The program of windows of a shape. Each window of a key has a place of its own, (end, key), so an item
+    costs the same however many are open; its state is a tuple of its accumulator, which may be None."""
 
     shape: Grid | Calendar
 

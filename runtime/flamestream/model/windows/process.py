@@ -1,14 +1,16 @@
-"""Process: programs in event time, as a composition: a merge of items and marks, one reduce over shards of keys, a flat_map.
+"""Process: programs in event time, as a composition: a merge of items and marks, one reduce over shards of
+keys, a flat_map.
 
-    items  --> merge --> reduce by shard: (mark, states by place, places by when they are due) --> results of each step
+    items  --> merge --> reduce by shard: (mark, states by place, places by when they are due) --> results of
+           each step
     marks  -->
 
-A key belongs to a shard by its canonical encoding. Times are kept in whole steps of the mark, rounded up, so what a mark makes due is
-found without looking at other places (!).
+A key belongs to a shard by its canonical encoding. Times are kept in whole steps of the mark, rounded up, so
+what a mark makes due is found without looking at other places (!).
 
-Keeps: a key's program sees its items in total order, and each time it asked for once, before any item behind the mark that passed it.
-What is due at one mark is called by time, then by place. Does not: know what programs do (program.py).
-Source: section 6 of the design, which tried it as plain functions.
+Keeps: a key's program sees its items in total order, and each time it asked for once, before any item behind
+the mark that passed it. What is due at one mark is called by time, then by place. Does not: know what
+programs do (program.py). Source: section 6 of the design, which tried it as plain functions.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,7 +80,9 @@ def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
 def timed_sources(stream: Stream[Any]) -> list[Vertex]:
     """The sources whose marks close what comes of a stream: those with an event time that lead to it."""
     graph = stream.graph
-    return [source for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)]
+    return [
+        source for source in graph.sources if source.timing and stream.vertex in graph.reachable(source.id)
+    ]
 
 
 def values(results: tuple[Any, ...]) -> Iterator[Any]:
@@ -131,7 +135,8 @@ class Steps:
             before = states.get(place)
             after, more = self.program.on_item(place, before, item, now)
             results += more
-            while shard.mark is not None and self._is_due(place, after, shard.mark):  # it asked for a time that has been
+            # it asked for a time that has been
+            while shard.mark is not None and self._is_due(place, after, shard.mark):
                 after, more = self.called(place, after)
                 results += more
             states, due = self._kept(states, due, place, before, after)
@@ -142,14 +147,20 @@ class Steps:
         return self.inputs[side].key(item)
 
     def time(self, side: int, item: Any, mark: int | None) -> int:
-        """The event time of an item. Raises UserError if it is further ahead of the mark than its source allows."""
+        """The event time of an item. Raises UserError if it is further ahead of the mark than its source
+        allows."""
         each = self.inputs[side]
         time: int = each.time(item)
         if each.max_ahead is not None and mark is not None and time > mark + each.max_ahead:
-            raise UserError(f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its source's max_ahead")
+            raise UserError(
+                f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its "
+                "source's max_ahead"
+            )
         return time
 
-    def _kept(self, states: Map[Any, Any], due: Map[Any, Any], place: Any, before: Any, after: Any) -> tuple[Map[Any, Any], Map[Any, Any]]:
+    def _kept(
+        self, states: Map[Any, Any], due: Map[Any, Any], place: Any, before: Any, after: Any
+    ) -> tuple[Map[Any, Any], Map[Any, Any]]:
         """States and times with `after` in the place of `before`."""
         if after is not None:
             states = states.set(place, after)
@@ -174,7 +185,11 @@ class Steps:
     def _passed(self, shard: Shard, mark: int) -> Shard:
         """The mark has come to `mark`: whatever is due by then is called, by time and place."""
         states, due, results = shard.states, shard.due, list[Any]()
-        waiting = [self._entry(place, states[place]) for bucket in _between(due, shard.mark, mark, self.step) for place in due[bucket]]
+        waiting = [
+            self._entry(place, states[place])
+            for bucket in _between(due, shard.mark, mark, self.step)
+            for place in due[bucket]
+        ]
         heapify(waiting)
         while waiting:
             _, _, place = heappop(waiting)
@@ -195,18 +210,26 @@ class Steps:
         return time
 
     def called(self, place: Any, state: Any) -> Answer:
-        """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten, or it would fail for ever."""
+        """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten,
+        or it would fail for ever."""
         time = self._due(place, state)
         try:
             after, results = self.program.on_time(place, state, time)
             if after is not None and (again := self.program.due(place, after)) is not None and again <= time:
-                raise UserError(f"it was called at {time} and asks to be called again at {again}: a next time is a later one")
+                raise UserError(
+                    f"it was called at {time} and asks to be called again at {again}: a next time is a later "
+                    "one"
+                )
             check(after)
             check(results := tuple(results))
         except (MemoryError, RecursionError):
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            name, cause = (name_of(error.function), error.error) if type(error) is Raised else (self.program.written, error)
+            name, cause = (
+                (name_of(error.function), error.error)
+                if type(error) is Raised
+                else (self.program.written, error)
+            )
             return None, (Failed(name, type(cause).__name__, said(cause)),)
         return after, results
 

@@ -1,7 +1,7 @@
 """Ranking: which keys had the most items in a window: a window over the results of windows.
 
-Counts of one window have one end, so they meet under it. They come before the mark that closes the ranking, because what a mark leads to
-comes before the same mark of a later vertex (marks.py).
+Counts of one window have one end, so they meet under it. They come before the mark that closes the ranking,
+because what a mark leads to comes before the same mark of a later vertex (marks.py).
 
 Does not: count (panes.py).
 """
@@ -26,8 +26,8 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Ranking(OfKeys):
-    """The program of one window of all keys; its key is (start, end) as items say times. Ties are by the encoding of keys, so
-    the order in which shards tell their counts does not matter (!)."""
+    """The program of one window of all keys; its key is (start, end) as items say times. Ties are by the
+    encoding of keys, so the order in which shards tell their counts does not matter (!)."""
 
     count: int
     written: str

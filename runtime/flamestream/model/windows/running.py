@@ -33,4 +33,6 @@ def running_top(stream: Stream[Any], count: int, by: Value, key: Function) -> St
 
 
 def _running(stream: Stream[Any], aggregate: Aggregate, key: Function) -> Stream[Any]:
-    return stream.reduce(key=key, initial=aggregate.initial, combine=aggregate.combine, emit=KeyAndResult(key, aggregate))
+    return stream.reduce(
+        key=key, initial=aggregate.initial, combine=aggregate.combine, emit=KeyAndResult(key, aggregate)
+    )

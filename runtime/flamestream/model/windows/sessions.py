@@ -1,14 +1,15 @@
 """Sessions: windows that last as long as a key's items come one soon after the other.
 
     items of a key      x  x    x                  x   x
-    gap="30m"           |---------------|          |--------|      from the first item to `gap` behind the last
+    gap="30m"           |---------------|          |--------|      from the first item to `gap` behind the
+    last
                                      y             y comes late, and may join two that are open to one
 
-An item belongs to `[time, time + gap)`; open sessions that it meets become one with it. It comes too late if that has passed and it
-meets none, so what is closed never changes.
+An item belongs to `[time, time + gap)`; open sessions that it meets become one with it. It comes too late if
+that has passed and it meets none, so what is closed never changes.
 
-Does not: remember closed ones. An item that is late, but whose own window is open, begins a session even where it would have met a closed
-one (as in Flink and Beam).
+Does not: remember closed ones. An item that is late, but whose own window is open, begins a session even
+where it would have met a closed one (as in Flink and Beam).
 """
 
 from dataclasses import dataclass
@@ -33,12 +34,14 @@ class Open:
     end: int
     start: int
     folded: Any
-    """The accumulator; or, without `merge`, an fs.Vector of (number, item) pairs: numbers are the order in which a key's items came."""
+    """The accumulator; or, without `merge`, an fs.Vector of (number, item) pairs: numbers are the order in
+    which a key's items came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions(Closing, OfKeys):
-    """The program of sessions. A state is a tuple of those of the key that are open, in the order of time; they never meet."""
+    """The program of sessions. A state is a tuple of those of the key that are open, in the order of time;
+    they never meet."""
 
     gap: int
 
@@ -80,7 +83,9 @@ class Sessions(Closing, OfKeys):
         """The accumulator of a session."""
         if self.aggregate.merge is not None:
             return session.folded
-        return reduce(self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial))
+        return reduce(
+            self.aggregate.folded, (item for _, item in session.folded), called(self.aggregate.initial)
+        )
 
 
 def _in_order(parts: list[Vector[Any]]) -> Vector[Any]:

@@ -5,7 +5,8 @@
                                        |---------|---------|
     tumbling("1d", zone=Berlin)   |------|-----|------|            23 h where summer time begins
 
-Does not: know sessions, whose windows depend on what comes (sessions.py), or read a zone's rules (flamestream/zones.py).
+Does not: know sessions, whose windows depend on what comes (sessions.py), or read a zone's rules
+(flamestream/zones.py).
 """
 
 from dataclasses import dataclass
@@ -52,8 +53,9 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """Windows that begin when the clocks of a zone show a multiple of `size`, `offset` later. A time that clocks show twice begins its
-    window the first time, so an hour that comes twice makes one window of two hours, and that day one of 25."""
+    """Windows that begin when the clocks of a zone show a multiple of `size`, `offset` later. A time that
+    clocks show twice begins its window the first time, so an hour that comes twice makes one window of two
+    hours, and that day one of 25."""
 
     zone: Zone
     size: int
@@ -93,33 +95,42 @@ Shape = Grid | Calendar | Session
 
 
 def tumbling(size: Duration, *, offset: Duration = "0s", zone: Zone | None = None) -> Grid | Calendar:
-    """Windows of length `size`, one behind the other. They begin at multiples of it since 1970 in UTC, `offset` later.
+    """Windows of length `size`, one behind the other. They begin at multiples of it since 1970 in UTC,
+    `offset` later.
 
-    `zone`: they begin where its clocks show these multiples: whole days, or hours that divide a day. Raises GraphError.
+    `zone`: they begin where its clocks show these multiples: whole days, or hours that divide a day. Raises
+    GraphError.
     """
     length, start = micros(size, "size", least=1), micros(offset, "offset")
     if zone is None:
         return Grid(length, length, start, f"tumbling({size!r})")
     if length % DAY and (length % HOUR or DAY % length):
         raise GraphError(
-            f"tumbling({size!r}, zone={zone.name!r}): windows by the clocks of a zone are whole days, or hours that divide a day; "
+            f"tumbling({size!r}, zone={zone.name!r}): windows by the clocks of a zone are whole days, or "
+            "hours that divide a day; "
             "for any other length leave zone out"
         )
     return Calendar(zone, length, start, f"tumbling({size!r}, zone={zone.name!r})")
 
 
 def sliding(size: Duration, *, every: Duration, offset: Duration = "0s") -> Grid:
-    """Windows of length `size` that begin every `every`: each item is in several, if that is less. Raises GraphError."""
+    """Windows of length `size` that begin every `every`: each item is in several, if that is less. Raises
+    GraphError."""
     length, step = micros(size, "size", least=1), micros(every, "every", least=1)
     if step > length:
-        raise GraphError(f"sliding({size!r}, every={every!r}): items between two windows would be in none; every is at most the size")
+        raise GraphError(
+            f"sliding({size!r}, every={every!r}): items between two windows would be in none; every is at "
+            "most the size"
+        )
     if length > MOST_OF_ONE * step:
         raise GraphError(
-            f"sliding({size!r}, every={every!r}): each item would be in {length // step:,} windows; at most {MOST_OF_ONE:,} are kept"
+            f"sliding({size!r}, every={every!r}): each item would be in {length // step:,} windows; at most "
+            f"{MOST_OF_ONE:,} are kept"
         )
     return Grid(length, step, micros(offset, "offset"), f"sliding({size!r}, every={every!r})")
 
 
 def session(gap: Duration) -> Session:
-    """Windows that begin with an item and end `gap` after the last one. An item exactly `gap` later begins a new one."""
+    """Windows that begin with an item and end `gap` after the last one. An item exactly `gap` later begins a
+    new one."""
     return Session(Micros(micros(gap, "gap", least=1)), f"session({gap!r})")

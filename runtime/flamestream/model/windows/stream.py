@@ -20,12 +20,15 @@ T = TypeVar("T")
 
 
 def timed_source(
-    graph: Graph, name: str, decode: Function | None, at: Function | str, unit: str | None, late: Duration, idle: Duration | None,
-    max_ahead: Duration | None,
+    graph: Graph, name: str, decode: Function | None, at: Function | str, unit: str | None, late: Duration,
+    idle: Duration | None, max_ahead: Duration | None,
 ) -> Stream[Any]:  # fmt: skip
-    """A source that tells its event time: its records, without what goes with them for the marks (marks.py)."""
+    """A source that tells its event time: its records, without what goes with them for the marks
+    (marks.py)."""
     if unit is not None and unit not in UNITS:
-        raise GraphError(f"source {name!r} in graph {graph.name!r}: unit={unit!r} is none of {', '.join(UNITS)}")
+        raise GraphError(
+            f"source {name!r} in graph {graph.name!r}: unit={unit!r} is none of {', '.join(UNITS)}"
+        )
     time = TimeOf(function_of(at), UNITS[unit] if unit else 0)
     where = f"source {name!r} in graph {graph.name!r}"
     timing = Timing(
@@ -85,7 +88,9 @@ class Results(Stream[T]):
 
     __slots__ = ("_steps",)
 
-    def __init__(self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None) -> None:
+    def __init__(
+        self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None
+    ) -> None:
         """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
         results = _all_of(steps, values).filter(sound).vertex
@@ -94,21 +99,27 @@ class Results(Stream[T]):
 
     @property
     def late(self) -> Stream[Any]:
-        """The items that came too late for it, as they were. Nothing is dropped in silence: give them a sink."""
+        """The items that came too late for it, as they were. Nothing is dropped in silence: give them a
+        sink."""
         steps: Stream[Any] = self._steps  # type: ignore[attr-defined]
         return _all_of(steps, late_items)
 
 
 def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
-    """Results that are there already, one by one: however many windows close at once, none may become an error item (!)."""
+    """Results that are there already, one by one: however many windows close at once, none may become an
+    error item (!)."""
     return unlimited(steps.flat_map(part))
 
 
 def results_of(
-    program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None, late: Results[Any] | None = None
+    program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None,
+    late: Results[Any] | None = None
 ) -> Results[Any]:  # fmt: skip
-    """The results of a program on streams, each with its key. Raises GraphError for a stream without event time."""
-    return Results(processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time, late)
+    """The results of a program on streams, each with its key. Raises GraphError for a stream without event
+    time."""
+    return Results(
+        processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time, late
+    )
 
 
 def time_of(stream: Stream[Any], written: str) -> TimeOf:
@@ -116,7 +127,8 @@ def time_of(stream: Stream[Any], written: str) -> TimeOf:
     if stream.event_time is None or not timed_sources(stream):
         where = f"{written} in graph {stream.graph.name!r}"
         raise GraphError(
-            f'{where} needs event time, which its stream has not: say graph.source(..., at="...") or clock="arrival" where it begins, '
+            f'{where} needs event time, which its stream has not: say graph.source(..., at="...") or '
+            'clock="arrival" where it begins, '
             "and the same of all sources that are merged"
         )
     return stream.event_time
@@ -127,7 +139,12 @@ def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
     timings = [source.timing for source in timed_sources(stream)]
     if time is ARRIVAL:
         stream, key = dated(stream), OfDated(key)
-    return Input(stream, key, time, min((timing.max_ahead for timing in timings if timing and timing.max_ahead), default=None))
+    return Input(
+        stream,
+        key,
+        time,
+        min((timing.max_ahead for timing in timings if timing and timing.max_ahead), default=None),
+    )
 
 
 def dated(stream: Stream[Any]) -> Stream[Any]:

@@ -3,8 +3,8 @@
     left   (1, "a")                 (1, "b")
     right             (1, "x")                     Changed(None, (a, x))   Changed((a, x), (b, x))
 
-A change says what was and what is, so whoever sums over the join can take back. No event time is needed: the order of items says
-which is the last.
+A change says what was and what is, so whoever sums over the join can take back. No event time is needed: the
+order of items says which is the last.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,9 @@ def joined_tables(left: Stream[Any], right: Stream[Any], on: On, how: str) -> St
         raise GraphError(f"join_table in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
     check_graph(left, right, f"join_table(on={on_written(on)})")
     both = left.map(on_side(LEFT)).merge(right.map(on_side(RIGHT)))
-    changes = both.reduce(key=KeyOfSide(keys_of(on)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how]))
+    changes = both.reduce(
+        key=KeyOfSide(keys_of(on)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how])
+    )
     return changes.filter(_is_change)
 
 

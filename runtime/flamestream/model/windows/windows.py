@@ -38,9 +38,9 @@ class LastOf(TimeOf):
 class Windows(Generic[T]):
     """The windows of a stream, of which nothing is made yet.
 
-    Each method gives an `fs.Windowed(key, start, end, value)` for each window of each key that has items, when it is final; with
-    `results="each"` at each of its items instead. `.late` of what they give has the items that came too late. A value is a
-    field of items by its name, or a function of an item.
+    Each method gives an `fs.Windowed(key, start, end, value)` for each window of each key that has items,
+    when it is final; with `results="each"` at each of its items instead. `.late` of what they give has the
+    items that came too late. A value is a field of items by its name, or a function of an item.
     """
 
     stream: Stream[T]
@@ -76,27 +76,35 @@ class Windows(Generic[T]):
         return self.aggregate(aggregates.collected(), results)
 
     def top(self, count: int, *, by: Value | Size, results: str = "final") -> Results[Windowed[Any, Any]]:
-        """A tuple of the `count` items with the greatest value, the greatest first, the earlier of equal ones before the later.
+        """A tuple of the `count` items with the greatest value, the greatest first, the earlier of equal ones
+        before the later.
 
-        `by=fs.size`: the keys with the most items instead. A window's value is then a tuple of (key, number of items), equal numbers in
-        the order of keys, and its own key None: it is a window of all of them. Raises GraphError.
+        `by=fs.size`: the keys with the most items instead. A window's value is then a tuple of (key, number
+        of items), equal numbers in the order of keys, and its own key None: it is a window of all of them.
+        Raises GraphError.
         """
         ranking = aggregates.top(count, by)
         if not isinstance(by, Size):
             return self.aggregate(ranking, results)
         if isinstance(self.shape, Session) or results != "final":
-            raise GraphError(f"top({count}, by=fs.size) compares keys in the same window, when it is final: sessions have none in common")
+            raise GraphError(
+                f"top({count}, by=fs.size) compares keys in the same window, when it is final: sessions have "
+                "none in common"
+            )
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
         return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
 
     def fold(
-        self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any], emit: Callable[[Any], Any] | None = None,
-        merge: Callable[[Any, Any], Any] | None = None, results: str = "final",
+        self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any],
+        emit: Callable[[Any], Any] | None = None, merge: Callable[[Any, Any], Any] | None = None,
+        results: str = "final",
     ) -> Results[Windowed[Any, Any]]:  # fmt: skip
-        """A window's items folded in the order in which they came: `emit` of `combine(accumulator, item)` from `initial()` on.
+        """A window's items folded in the order in which they came: `emit` of `combine(accumulator, item)`
+        from `initial()` on.
 
-        `merge`: (accumulator, accumulator) -> the accumulator of two sessions that become one; without it a session keeps its items.
+        `merge`: (accumulator, accumulator) -> the accumulator of two sessions that become one; without it a
+        session keeps its items.
         """
         return self.aggregate(Aggregate(initial, combine, emit, merge), results)
 
@@ -106,14 +114,23 @@ class Windows(Generic[T]):
             raise GraphError(f'results={results!r} is neither "final" nor "each"')
         written = self._written(aggregate)
         time = time_of(self.stream, written)
-        if time.unit and not isinstance(self.shape, Calendar) and any(size % time.unit for size in self.shape.sizes):
-            raise GraphError(f"{written}: its items say their times in units of {time.unit} us, so no window can begin or end in between")
+        if (
+            time.unit
+            and not isinstance(self.shape, Calendar)
+            and any(size % time.unit for size in self.shape.sizes)
+        ):
+            raise GraphError(
+                f"{written}: its items say their times in units of {time.unit} us, so no window can begin or "
+                "end in between"
+            )
         program: Program
         if isinstance(self.shape, Session):
             program = Sessions(aggregate, results == "each", written, time.shown, self.shape.gap)
         else:
             program = Panes(aggregate, results == "each", written, time.shown, self.shape)
-        return results_of(program, (self.stream, self.key), event_time=LastOf(operator.attrgetter("end"), time.unit))
+        return results_of(
+            program, (self.stream, self.key), event_time=LastOf(operator.attrgetter("end"), time.unit)
+        )
 
     def _written(self, aggregate: Aggregate) -> str:
         return f"window({self.shape.written}).{aggregate.written}"

@@ -1,7 +1,7 @@
 """Zone: how far a place's clocks are from UTC, and since when, as plain data.
 
-Whoever builds a graph reads it once from the machine's files (flamestream/zones.py), so folding items needs none (!): a pure
-function of a table gives the same windows at every replay.
+Whoever builds a graph reads it once from the machine's files (flamestream/zones.py), so folding items needs
+none (!): a pure function of a table gives the same windows at every replay.
 
 >>> berlin = Zone("Berlin", (0, 100), (10, 20), 1_000)       # at 100 clocks go from 110 to 120
 >>> berlin.local(99), berlin.local(100), berlin.first(115)
@@ -40,5 +40,8 @@ class Zone:
 
     def _place(self, time: int) -> int:
         if not self.since[0] <= time < self.until:
-            raise UserError(f"the event time {time / 1e6} s since 1970 is outside of what is known of the zone {self.name!r}")
+            raise UserError(
+                f"the event time {time / 1e6} s since 1970 is outside of what is known of the zone "
+                f"{self.name!r}"
+            )
         return bisect_right(self.since, time) - 1

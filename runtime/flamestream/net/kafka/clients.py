@@ -2,15 +2,18 @@
 
 >>> KafkaAccess(brokers="host:9092", settings={"sasl.password": "x"})
 Traceback (most recent call last):
-ValueError: `settings` holds 'sasl.password', which is a secret: write it as secrets: {sasl.password: {env: NAME}} or {file: PATH}
+ValueError: `settings` holds 'sasl.password', which is a secret: write it as secrets: {sasl.password: {env:
+NAME}} or {file: PATH}
 >>> KafkaAccess(brokers="host:9092", settings={"acks": 1})
 Traceback (most recent call last):
 ValueError: `settings` may not set 'acks': exactly-once rests on it
 
-Every other client setting is passed through as it is (SASL, TLS, buffers). Secrets come from the environment or from files when a client
-is made; they are never part of a spec, a message or a log. librdkafka's own log lines go nowhere: what lasts is said by `problem`.
+Every other client setting is passed through as it is (SASL, TLS, buffers). Secrets come from the environment
+or from files when a client is made; they are never part of a spec, a message or a log. librdkafka's own log
+lines go nowhere: what lasts is said by `problem`.
 
-Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written (connectors/kafka).
+Keeps: settings that a guarantee rests on cannot be changed. Does not: decide what is read or written
+(connectors/kafka).
 """
 
 import contextlib
@@ -50,11 +53,14 @@ OWN: Final = {
 }
 """Settings that are not a user's, and what to do instead."""
 SECRETS: Final = frozenset({
-    "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.key.pem", "sasl.oauthbearer.client.secret",
-    "sasl.oauthbearer.config", "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.assertion.private.key.pem",
+    "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.key.pem",
+    "sasl.oauthbearer.client.secret", "sasl.oauthbearer.config",
+    "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.assertion.private.key.pem",
     "sasl.oauthbearer.assertion.private.key.passphrase",
 })  # fmt: skip
-_ONLY_PRODUCERS: Final = frozenset({"transaction.timeout.ms", "linger.ms", "queue.buffering.max.ms", "batch.size", "compression.type"})
+_ONLY_PRODUCERS: Final = frozenset(
+    {"transaction.timeout.ms", "linger.ms", "queue.buffering.max.ms", "batch.size", "compression.type"}
+)
 _silent: Final = logging.getLogger("flamestream.kafka.librdkafka")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
@@ -109,7 +115,8 @@ class KafkaAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 def with_absolute_files(part: Any, folder: Path, name: str = "") -> Any:
-    """A part of a spec with certificates, files of secrets and Avro schemas relative to the manifest's folder."""
+    """A part of a spec with certificates, files of secrets and Avro schemas relative to the manifest's
+    folder."""
     if isinstance(part, dict):
         return {key: with_absolute_files(value, folder, str(key)) for key, value in part.items()}
     is_file = name in ("file", "schema") or name.endswith(".location")
@@ -123,7 +130,8 @@ def require_package(where: str) -> None:
 
 
 class Clients:
-    """Makes clients of one source or sink. `problem` is the newest trouble that one of them had with its brokers."""
+    """Makes clients of one source or sink. `problem` is the newest trouble that one of them had with its
+    brokers."""
 
     def __init__(self, access: KafkaAccess, name: str) -> None:
         self._access = access
@@ -138,23 +146,38 @@ class Clients:
         """A producer for callers that flush; idempotent unless `settings` say that repeats do no harm."""
         from confluent_kafka import Producer  # an extra
 
-        # A flush sends at once, whatever the linger: until then records gather, so that a delivery is one request a partition.
+        # A flush sends at once, whatever the linger: until then records gather, so that a delivery is one
+        # request a partition.
         usual = {"linger.ms": 5, "socket.nagle.disable": True, "queue.buffering.max.messages": 1_000_000}
         with failure_of(self._name):
-            return Producer(self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings}))
+            return Producer(
+                self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings})
+            )
 
     def consumer(self, **settings: object) -> "Consumer":
-        """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our snapshots."""
+        """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our
+        snapshots."""
         from confluent_kafka import Consumer  # an extra
 
-        usual = {"socket.nagle.disable": True, "queued.max.messages.kbytes": 8192, "group.id": f"flamestream-{self._name}"}
-        fixed = {"enable.auto.commit": False, "enable.auto.offset.store": False, "auto.offset.reset": "error", **settings}
+        usual = {
+            "socket.nagle.disable": True,
+            "queued.max.messages.kbytes": 8192,
+            "group.id": f"flamestream-{self._name}",
+        }
+        fixed = {
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            **settings,
+        }
         with failure_of(self._name):
             return Consumer(self._settings(usual, _ONLY_PRODUCERS, fixed))
 
     def reader(self, isolation: str, **more: object) -> "Consumer":
         """A consumer for reading to an end (reading.py): it learns of the end soon."""
-        return self.consumer(**{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10, **more})
+        return self.consumer(
+            **{"isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10, **more}
+        )
 
     def admin(self) -> "AdminClient":
         """A client for metadata, and to create topics of our own."""
@@ -165,7 +188,8 @@ class Clients:
 
     @contextlib.contextmanager
     def asking(self, admin: "AdminClient", *where: str) -> Iterator[None]:
-        """`failure_of` for a first question: to a refused login librdkafka gives no answer. Until one has worked it is the user's."""
+        """`failure_of` for a first question: to a refused login librdkafka gives no answer. Until one has
+        worked it is the user's."""
         try:
             with failure_of(*where):
                 yield
@@ -173,16 +197,26 @@ class Clients:
             admin.poll(0)  # what the brokers said meanwhile
             if self._refusal is not None and not self._proved:
                 raise judged(self._refusal, ": ".join(where)) from error
-            raise BrokersAway(f"{error}; no answer from {self._access.brokers}{self._said and f': {self._said}'}") from error
+            raise BrokersAway(
+                f"{error}; no answer from {self._access.brokers}{self._said and f': {self._said}'}"
+            ) from error
         self.works()
 
     def works(self) -> None:
         """Something came back from the brokers."""
         self.problem, self._said, self._proved = "", "", True
 
-    def _settings(self, usual: Mapping[str, object], without: Collection[str], fixed: Mapping[str, object]) -> dict[str, Any]:
+    def _settings(
+        self, usual: Mapping[str, object], without: Collection[str], fixed: Mapping[str, object]
+    ) -> dict[str, Any]:
         mine = {name: value for name, value in self._access.settings.items() if name not in without}
-        quick = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000, "log_level": 0, "logger": _silent, "error_cb": self._error}
+        quick = {
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 1000,
+            "log_level": 0,
+            "logger": _silent,
+            "error_cb": self._error,
+        }
         secrets = {name: secret.value(name) for name, secret in self._access.secrets.items()}
         return {"bootstrap.servers": self._access.brokers, **quick, **usual, **mine, **secrets, **fixed}
 

@@ -27,21 +27,29 @@ class NoSuchTopic(UserError):
 
 
 _USER: Final = {
-    "UNKNOWN_TOPIC_OR_PART": "there is no such topic: create it, or correct `topic` (the engine creates no topic of yours)",
-    "_UNKNOWN_TOPIC": "there is no such topic: create it, or correct `topic` (the engine creates no topic of yours)",
-    "_UNKNOWN_PARTITION": "there is no such partition: the partitioner names one that the topic does not have",
+    "UNKNOWN_TOPIC_OR_PART": "there is no such topic: create it, or correct `topic` (the engine creates no "
+    "topic of yours)",
+    "_UNKNOWN_TOPIC": "there is no such topic: create it, or correct `topic` (the engine creates no topic of "
+    "yours)",
+    "_UNKNOWN_PARTITION": "there is no such partition: the partitioner names one that the topic does not "
+    "have",
     "TOPIC_EXCEPTION": "the topic's name is not allowed",
-    "TOPIC_AUTHORIZATION_FAILED": "the user may not do that with the topic: grant it Describe, and Read (source) or Write (sink)",
-    "GROUP_AUTHORIZATION_FAILED": "the user may not use the group: grant it Read on it, or name another by settings: {group.id: ...}",
+    "TOPIC_AUTHORIZATION_FAILED": "the user may not do that with the topic: grant it Describe, and Read "
+    "(source) or Write (sink)",
+    "GROUP_AUTHORIZATION_FAILED": "the user may not use the group: grant it Read on it, or name another by "
+    "settings: {group.id: ...}",
     "CLUSTER_AUTHORIZATION_FAILED": "the user may not do that in this cluster: grant it IdempotentWrite",
-    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user may not use the transactional ids flamestream.*: grant it Write on that prefix",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "the user may not use the transactional ids flamestream.*: "
+    "grant it Write on that prefix",
     "SASL_AUTHENTICATION_FAILED": "the brokers refuse the login: correct `secrets` and the sasl.* settings",
     "_AUTHENTICATION": "the brokers refuse the login: correct `secrets` and the sasl.* settings",
     "_SSL": "TLS failed: correct the ssl.* settings",
-    "MSG_SIZE_TOO_LARGE": "the record is too large: raise message.max.bytes in `settings` and max.message.bytes of the topic",
+    "MSG_SIZE_TOO_LARGE": "the record is too large: raise message.max.bytes in `settings` and "
+    "max.message.bytes of the topic",
     "RECORD_LIST_TOO_LARGE": "the records are too large: raise max.message.bytes of the topic",
     "_INVALID_ARG": "a setting is wrong: correct `settings`",
-    "INVALID_TRANSACTION_TIMEOUT": "transaction.timeout.ms is more than the brokers' transaction.max.timeout.ms: lower it in `settings`",
+    "INVALID_TRANSACTION_TIMEOUT": "transaction.timeout.ms is more than the brokers' "
+    "transaction.max.timeout.ms: lower it in `settings`",
     "POLICY_VIOLATION": "the brokers' policy forbids it",
     "INVALID_REPLICATION_FACTOR": "the cluster cannot hold so many replicas: create the topic yourself",
 }

@@ -1,9 +1,10 @@
 """Who a topic is: its id and its partitions, asked for at once, or on the way and looked at later.
 
-A topic that was deleted and created again has its name and another id: offsets mean other records, and what was written is gone.
+A topic that was deleted and created again has its name and another id: offsets mean other records, and what
+was written is gone.
 
-Keeps: an answer that does not come is a `problem` of the clients. Does not: judge what follows (connectors/kafka/source_topic.py,
-connectors/kafka/writing.py).
+Keeps: an answer that does not come is a `problem` of the clients. Does not: judge what follows
+(connectors/kafka/source_topic.py, connectors/kafka/writing.py).
 """
 
 from concurrent.futures import Future
@@ -31,16 +32,22 @@ def ask(admin: "AdminClient", topic: str) -> "Future[TopicDescription]":
     """Ask for a topic's description; the answer is for `described`."""
     from confluent_kafka import TopicCollection  # an extra
 
-    found: Future[TopicDescription] = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic]
+    found: Future[TopicDescription] = admin.describe_topics(
+        TopicCollection([topic]), request_timeout=ANSWER_SECONDS
+    )[topic]
     return found
 
 
-def described(clients: Clients, admin: "AdminClient", asked: "Future[TopicDescription]", *where: str) -> Described:
+def described(
+    clients: Clients, admin: "AdminClient", asked: "Future[TopicDescription]", *where: str
+) -> Described:
     """Wait for a topic's description. Raises NoSuchTopic, BrokersAway if there is no answer."""
     with clients.asking(admin, *where):
         found = asked.result(ANSWER_SECONDS * 2)
     partitions = sorted(found.partitions, key=lambda info: info.id)
-    return Described(str(found.topic_id), [info.id for info in partitions], [len(info.replicas) for info in partitions])
+    return Described(
+        str(found.topic_id), [info.id for info in partitions], [len(info.replicas) for info in partitions]
+    )
 
 
 class TopicIdentity:

@@ -29,12 +29,17 @@ def settings_of(admin: "AdminClient", topic: str, where: str) -> dict[str, str]:
 
     resource = ConfigResource(ResourceType.TOPIC, topic)
     with failure_of(where):
-        found = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(ANSWER_SECONDS * 2)
+        found = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result(
+            ANSWER_SECONDS * 2
+        )
     return {name: str(entry.value) for name, entry in found.items()}
 
 
-def create(admin: "AdminClient", topic: str, partitions: int, replicas: int, settings: Mapping[str, str], where: str) -> None:
-    """Create a topic; that somebody else was quicker is fine. `where` begins the message of a failure. Blocks."""
+def create(
+    admin: "AdminClient", topic: str, partitions: int, replicas: int, settings: Mapping[str, str], where: str
+) -> None:
+    """Create a topic; that somebody else was quicker is fine. `where` begins the message of a failure.
+    Blocks."""
     from confluent_kafka import KafkaError, KafkaException  # an extra
     from confluent_kafka.cimpl import NewTopic
 

@@ -1,7 +1,9 @@
-"""Reading partitions of a topic to a known end: control topics at an opening, and the tail of an output topic.
+"""Reading partitions of a topic to a known end: control topics at an opening, and the tail of an output
+topic.
 
-The end is what the partition holds when the reading begins. A reader that sees only committed records waits until everything below that
-end is decided; whatever could hold it open has been fenced before, so the wait is short, and bounded.
+The end is what the partition holds when the reading begins. A reader that sees only committed records waits
+until everything below that end is decided; whatever could hold it open has been fenced before, so the wait is
+short, and bounded.
 
 Keeps: it gives every visible record below the end, or raises. Does not: interpret records.
 """
@@ -21,16 +23,25 @@ READ_SECONDS: Final = 60.0
 _BATCH: Final = 1000
 
 
-def bounds_of(consumer: "Consumer", topic: str, numbers: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
-    """First offset and high watermark of each partition. `consumer` must read uncommitted records, else open transactions hide some."""
+def bounds_of(
+    consumer: "Consumer", topic: str, numbers: Iterable[int], where: str
+) -> dict[int, tuple[int, int]]:
+    """First offset and high watermark of each partition. `consumer` must read uncommitted records, else open
+    transactions hide some."""
     from confluent_kafka import TopicPartition  # an extra
 
     with failure_of(where, f"topic {topic!r}"):
-        return {number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS) for number in numbers}
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_SECONDS)
+            for number in numbers
+        }
 
 
-def visible(clients: Clients, topic: str, committed: bool, where: str) -> "tuple[dict[int, int], Iterator[Message]]":
-    """The first offset of each partition, and the records up to the ends of now that a consumer sees (`committed`: one that reads so)."""
+def visible(
+    clients: Clients, topic: str, committed: bool, where: str
+) -> "tuple[dict[int, int], Iterator[Message]]":
+    """The first offset of each partition, and the records up to the ends of now that a consumer sees
+    (`committed`: one that reads so)."""
     numbers = TopicIdentity(clients, topic, where, f"topic {topic!r}").now().partitions
     uncommitted = clients.reader("read_uncommitted")
     bounds = bounds_of(uncommitted, topic, numbers, where)
@@ -47,7 +58,9 @@ def visible(clients: Clients, topic: str, committed: bool, where: str) -> "tuple
     return starts, records()
 
 
-def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: Mapping[int, int], where: str) -> "Iterator[Message]":
+def read_to(
+    consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: Mapping[int, int], where: str
+) -> "Iterator[Message]":
     """Records of the partitions from `starts` to before `ends`. `consumer` has enable.partition.eof."""
     from confluent_kafka import KafkaError, TopicPartition  # an extra
 
@@ -82,6 +95,7 @@ def read_to(consumer: "Consumer", topic: str, starts: Mapping[int, int], ends: M
 def _undecided(where: str, topic: str, left: Mapping[int, int], seconds: float) -> str:
     ends = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(left.items()))
     return (
-        f"{where}: topic {topic!r} was not read to its end within {seconds:g} s ({ends}): the brokers are slow, or hold a transaction that "
+        f"{where}: topic {topic!r} was not read to its end within {seconds:g} s ({ends}): the brokers are "
+        "slow, or hold a transaction that "
         "they never decide; kafka-transactions.sh find-hanging names such"
     )

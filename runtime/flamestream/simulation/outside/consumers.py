@@ -1,8 +1,10 @@
-"""Simulated consumers: the outside of each sink, which keeps each slot's last bundle and refuses older fences.
+"""Simulated consumers: the outside of each sink, which keeps each slot's last bundle and refuses older
+fences.
 
-A delivery is atomic per slot. The consumer may be slow, may get a delivery twice, and may die between taking one and acknowledging
-it; what it took stays. Whoever delivers sends the same bytes again until it hears an answer. A consumer may lose the last bundles of
-a slot: then it says so if it is given what comes behind them, and returns an older last bundle to whoever opens the slot.
+A delivery is atomic per slot. The consumer may be slow, may get a delivery twice, and may die between taking
+one and acknowledging it; what it took stays. Whoever delivers sends the same bytes again until it hears an
+answer. A consumer may lose the last bundles of a slot: then it says so if it is given what comes behind them,
+and returns an older last bundle to whoever opens the slot.
 
 Every bundle that is taken is shown to the invariants.
 """
@@ -11,7 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    Event,
+    LastBundle,
+    SinkFailed,
+    SinkFenced,
+    SinkOpened,
+)
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.world import World
@@ -78,8 +87,15 @@ class ConsumerSite:
         """A sentence about what it has lost before these; "" if nothing."""
         for bundle in bundles:
             log = self.slots.get(bundle.slot)
-            if log is not None and log.lossy and bundle.sequence > (last := log.last.sequence if log.last else 0) + 1:
-                return f"sink {self.sink!r} has lost data: slot {bundle.slot} ends at bundle {last}, and got {bundle.sequence}"
+            if (
+                log is not None
+                and log.lossy
+                and bundle.sequence > (last := log.last.sequence if log.last else 0) + 1
+            ):
+                return (
+                    f"sink {self.sink!r} has lost data: slot {bundle.slot} ends at bundle {last}, and got "
+                    f"{bundle.sequence}"
+                )
         return ""
 
     def lose_random(self) -> bool:
@@ -122,19 +138,26 @@ class ConsumerSite:
             return
         if last is not None and bundle.sequence == last.sequence:
             same = (bundle.t_last, bundle.items) == (last.t_last, last.items)
-            self.world.require(same, "2 prefix", f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink} repeated with other bytes")
+            self.world.require(
+                same,
+                "2 prefix",
+                f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink} repeated with other bytes",
+            )
             self.world.trace.cover("consumer.repeated bundle")
             return
         expected = 1 if last is None else last.sequence + 1
         self.world.require(
-            bundle.sequence == expected, "2 prefix", f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink}, expected {expected}"
+            bundle.sequence == expected,
+            "2 prefix",
+            f"bundle {bundle.sequence} of slot {bundle.slot} of {self.sink}, expected {expected}",
         )
         self.taken(self.sink, fence, bundle)
         log.bundles.append(LastBundle(bundle.sequence, bundle.t_last, bundle.items))
 
 
 class Forgetful(ConsumerSite):
-    """A consumer of the weakest kind that at-least-once allows: it knows no fences, remembers nothing, and takes whatever comes."""
+    """A consumer of the weakest kind that at-least-once allows: it knows no fences, remembers nothing, and
+    takes whatever comes."""
 
     def open(self, fence: Fence, slots: Sequence[Slot]) -> dict[Slot, LastBundle] | None:
         """Nothing is remembered."""
@@ -199,7 +222,11 @@ class ConsumerPort:
 
     def _open(self, action: OpenSink) -> Event:
         last = self._site.open(action.fence, action.slots)
-        return SinkFenced(action.fence, action.sink) if last is None else SinkOpened(action.fence, action.sink, last)
+        return (
+            SinkFenced(action.fence, action.sink)
+            if last is None
+            else SinkOpened(action.fence, action.sink, last)
+        )
 
     def _deliver(self, action: Deliver) -> Event:
         site = self._site
@@ -207,7 +234,11 @@ class ConsumerPort:
         if not fenced and (lost := site.lacks(action.bundles)):
             return SinkFailed(action.fence, action.sink, "corrupt", lost)
         taken = self._site.deliver(action.fence, action.bundles)
-        return BundlesAcknowledged(action.fence, action.sink, action.number) if taken else SinkFenced(action.fence, action.sink)
+        return (
+            BundlesAcknowledged(action.fence, action.sink, action.number)
+            if taken
+            else SinkFenced(action.fence, action.sink)
+        )
 
     def _answered(self, action: OpenSink | Deliver, answer: Event, life: int) -> None:
         if self._alive and self._pending is action and life == self._site.life:

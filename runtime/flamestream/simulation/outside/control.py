@@ -1,7 +1,8 @@
 """Connections between workers and coordinators: in order, breakable, with either direction falling silent.
 
-A worker has one connection at a time, to the newest coordinator that it knows of; it says Hello first and connects again when the
-connection breaks. A coordinator that is a zombie keeps the connections that nobody has taken away from it.
+A worker has one connection at a time, to the newest coordinator that it knows of; it says Hello first and
+connects again when the connection breaks. A coordinator that is a zombie keeps the connections that nobody
+has taken away from it.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from flamestream.simulation.faults import Fault
 from flamestream.simulation.world import World
 
 LATE = (5_000, 80_000)
-"""Microseconds by which a late message is late: from a few hops to more than most epochs and recoveries take."""
+"""Microseconds by which a late message is late: from a few hops to more than most epochs and recoveries
+take."""
 
 
 class WorkerEnd(Protocol):
@@ -89,7 +91,9 @@ class ControlLink:
 
     def _carry(self, way: _Way, arrive: Callable[[object], None], message: object) -> None:
         if not self.broken:
-            way.arrives = max(way.arrives, self._world.now + self._time() + self._late(message), way.silent_until)
+            way.arrives = max(
+                way.arrives, self._world.now + self._time() + self._late(message), way.silent_until
+            )
             self._world.after(way.arrives - self._world.now, arrive, message)
 
     def _late(self, message: object) -> int:

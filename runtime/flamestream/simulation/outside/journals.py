@@ -1,9 +1,10 @@
 """Simulated journals: one durable log a front, with seals.
 
-An append becomes durable some time after it was asked for, in order; a seal fixes which entries of older fences count: those that
-were durable at that moment, for ever. What a zombie appends later never counts. A full disk fails appends for a while: the writer is
-told, the entries stay queued in order, and become durable when there is room. An answer may be lost: then the same is asked again, and
-done already. An entry may be damaged: whoever seals the journal and needs it says so, and the data is lost.
+An append becomes durable some time after it was asked for, in order; a seal fixes which entries of older
+fences count: those that were durable at that moment, for ever. What a zombie appends later never counts. A
+full disk fails appends for a while: the writer is told, the entries stay queued in order, and become durable
+when there is room. An answer may be lost: then the same is asked again, and done already. An entry may be
+damaged: whoever seals the journal and needs it says so, and the data is lost.
 
 Keeps a full history besides, which no trim shortens, as the oracle of what has entered.
 """
@@ -13,7 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
-from flamestream.core.protocol.events import Entry, Event, JournalAppended, JournalFailed, JournalSealed, SourceFailed
+from flamestream.core.protocol.events import (
+    Entry,
+    Event,
+    JournalAppended,
+    JournalFailed,
+    JournalSealed,
+    SourceFailed,
+)
 from flamestream.model.ids import NO_FENCE, Fence
 from flamestream.model.time import FrontId, Time
 from flamestream.simulation.faults import Fault
@@ -73,7 +81,11 @@ class Journals:
         if fence < log.sealed:
             return None
         log.sealed = fence  # (!) what older ones append from here on never counts
-        self.world.require(cut >= log.trimmed, "5 removal", f"front {front} is to replay from {cut}, its journal begins at {log.trimmed}")
+        self.world.require(
+            cut >= log.trimmed,
+            "5 removal",
+            f"front {front} is to replay from {cut}, its journal begins at {log.trimmed}",
+        )
         entries = log.entries[bisect_left(log.entries, cut, key=lambda e: e.time) :]
         self.world.trace.cover("journal.replayed" if entries else "journal.empty")
         return entries
@@ -118,10 +130,12 @@ class JournalPort:
         self._alive = True
 
     def close(self) -> None:
-        """The process is gone. What was under way may still become durable (it may have been on its way to the disk)."""
+        """The process is gone. What was under way may still become durable (it may have been on its way to
+        the disk)."""
         self._alive = False
         for writer in self._writers.values():
-            del writer.queue[self._world.between(0, len(writer.queue) + 1) :]  # some of it was on its way to the disk
+            # some of it was on its way to the disk
+            del writer.queue[self._world.between(0, len(writer.queue) + 1) :]
 
     def seal(self, action: SealJournal) -> None:
         """Answered after a while."""
@@ -131,7 +145,11 @@ class JournalPort:
         """Queued; durable in order."""
         writer = self._writers.setdefault(action.front, _Writer())
         writer.queue.append((action.fence, action.entry))
-        self._world.require(len(writer.queue) <= MAX_QUEUED, "8 bounds", f"{len(writer.queue)} appends of front {action.front} are queued")
+        self._world.require(
+            len(writer.queue) <= MAX_QUEUED,
+            "8 bounds",
+            f"{len(writer.queue)} appends of front {action.front} are queued",
+        )
         if not writer.busy:
             writer.busy = True
             self._world.after(self._delay(), self._flush, action.front, writer)
@@ -155,12 +173,16 @@ class JournalPort:
             self._say(JournalFailed(action.fence, action.front, "no answer; it is tried again"))
             self._world.after(20 * self._delay(), self._seal, action)
         else:
-            self._world.after(self._world.between(0, self._journals.delay), self._say, self._sealed(action, entries))
+            self._world.after(
+                self._world.between(0, self._journals.delay), self._say, self._sealed(action, entries)
+            )
 
     def _sealed(self, action: SealJournal, entries: list[Entry]) -> Event:
         damaged = self._journals.logs[action.front].damaged
         if any(entry.time in damaged for entry in entries):
-            return SourceFailed(action.fence, action.front, "corrupt", f"{name_of_journal(action.front)} is damaged")
+            return SourceFailed(
+                action.fence, action.front, "corrupt", f"{name_of_journal(action.front)} is damaged"
+            )
         return JournalSealed(action.fence, action.front, entries)
 
     def _flush(self, front: FrontId, writer: _Writer) -> None:
@@ -182,7 +204,11 @@ class JournalPort:
             return
         if written:
             fence, newest = written[-1]
-            self._world.after(self._world.between(0, self._journals.delay), self._say, JournalAppended(fence, front, newest.time))
+            self._world.after(
+                self._world.between(0, self._journals.delay),
+                self._say,
+                JournalAppended(fence, front, newest.time),
+            )
         writer.busy = bool(writer.queue)
         if writer.busy:
             self._world.after(self._delay(), self._flush, front, writer)

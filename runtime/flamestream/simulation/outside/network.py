@@ -1,8 +1,9 @@
 """Links between workers: in order within a connection, lossy and breakable as the faults say.
 
-A connection of two workers exists under one fence. Frames sent before the other side has linked under that fence wait (bounded by
-what a worker sends before it hears from anyone); frames to a side that has moved on or died are lost, and the sender is told after
-a while, as a TCP connection would tell it. A partition holds frames back and at its end either delivers them or breaks the link.
+A connection of two workers exists under one fence. Frames sent before the other side has linked under that
+fence wait (bounded by what a worker sends before it hears from anyone); frames to a side that has moved on or
+died are lost, and the sender is told after a while, as a TCP connection would tell it. A partition holds
+frames back and at its end either delivers them or breaks the link.
 
 Does not: look into frames, except that a random tenth of the runs encodes and decodes each of them.
 """
@@ -91,7 +92,11 @@ class Network:
             self._break(end.fence, sender, peer, "connection refused")
         elif other.fence < end.fence:
             way.waiting.append(frame)  # the peer has not heard of this attempt yet
-            self._world.require(len(way.waiting) <= MAX_WAITING, "8 bounds", f"{len(way.waiting)} frames wait for {peer} to link")
+            self._world.require(
+                len(way.waiting) <= MAX_WAITING,
+                "8 bounds",
+                f"{len(way.waiting)} frames wait for {peer} to link",
+            )
         else:
             self._carry(way, sender, peer, frame)
 
@@ -119,8 +124,8 @@ class Network:
             self._world.after(lasts, self._break, fence, peer, sender, "timed out")
 
     def split(self, is_far: Callable[[WorkerId], bool], lasts: int) -> None:
-        """Silence between the far workers and the others, also those whose lives begin meanwhile. At its end what was sent arrives,
-        or the links are found broken."""
+        """Silence between the far workers and the others, also those whose lives begin meanwhile. At its end
+        what was sent arrives, or the links are found broken."""
         self._is_far, self._split_until = is_far, self._world.now + lasts
         if self._world.rng.random() < 0.5:
             for sender, peer in [(end.worker, peer) for end in self._living() for peer in sorted(end.peers)]:
@@ -132,7 +137,7 @@ class Network:
         self._silent.clear()
         self._split_until = 0
 
-    # --- inside ---------------------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _living(self) -> list[Endpoint]:
         return [end for _, end in sorted(self._ends.items()) if end.alive and end.peers]
@@ -145,7 +150,8 @@ class Network:
         return way
 
     def _meet(self, fence: Fence, worker: WorkerId, peer: WorkerId) -> None:
-        """Both sides have linked: what the peer sent already is on its way; or the peer is elsewhere, and that shows."""
+        """Both sides have linked: what the peer sent already is on its way; or the peer is elsewhere, and
+        that shows."""
         other = self._ends.get(peer)
         if other is not None and other.alive and other.fence == fence:
             way = self._way(fence, peer, worker)
@@ -182,7 +188,9 @@ class Network:
         for way in (self._way(fence, told, peer), self._way(fence, peer, told)):
             way.broken = True
             way.waiting.clear()
-        self._world.after(self._world.between(self._delay, 10 * self._delay), self._tell, fence, told, peer, reason)
+        self._world.after(
+            self._world.between(self._delay, 10 * self._delay), self._tell, fence, told, peer, reason
+        )
 
     def _tell(self, fence: Fence, told: WorkerId, peer: WorkerId, reason: str) -> None:
         end = self._ends.get(told)

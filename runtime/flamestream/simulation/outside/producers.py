@@ -1,9 +1,10 @@
 """Simulated producers: the outside of each front, with bounded lists of records a partition.
 
-A replayable one gives any record again. One that is not (a socket) keeps a record only until it is told that the record is in the
-journal: asked for it again, it has lost it. Records come late or out of their own time's order, partitions are discovered while the
-job runs, and a front may be idle for long. One that is open (a socket that nobody writes to, a topic) says that it has ended only when the
-simulator closes it, which is when everything else is through: while it is idle, nobody may wait for it.
+A replayable one gives any record again. One that is not (a socket) keeps a record only until it is told that
+the record is in the journal: asked for it again, it has lost it. Records come late or out of their own time's
+order, partitions are discovered while the job runs, and a front may be idle for long. One that is open (a
+socket that nobody writes to, a topic) says that it has ended only when the simulator closes it, which is when
+everything else is through: while it is idle, nobody may wait for it.
 
 Does not: stamp (core/worker/front.py), or know which records have entered (oracle.py).
 """
@@ -91,7 +92,9 @@ class ProducerPort:
         slow = 20 if self._world.hits(Fault.SOURCE_REREAD_SLOW) else 1
         reader.reads = max(reader.reads, self._world.now + slow * self._world.between(1, self._delay))
         self._world.after(
-            reader.reads - self._world.now, self._say, RunRead(action.fence, action.front, action.entry, self._again(action.entry))
+            reader.reads - self._world.now,
+            self._say,
+            RunRead(action.fence, action.front, action.entry, self._again(action.entry)),
         )
 
     def follow(self, action: Follow) -> None:
@@ -102,7 +105,10 @@ class ProducerPort:
         self._site.followed = max(self._site.followed, action.fence)
         for partition, kept in self._site.kept_from.items() if action.fence == self._site.followed else ():
             asked = reader.offsets.get(partition, 0)
-            lost = f"front {self._site.front} follows {partition} from {asked}, but the producer was told that all below {kept} is durable"
+            lost = (
+                f"front {self._site.front} follows {partition} from {asked}, but the producer was told that "
+                f"all below {kept} is durable"
+            )
             self._world.require(asked >= kept, "3 input", lost)
         self._look(reader)
 
@@ -117,7 +123,7 @@ class ProducerPort:
         if not self._site.replayable:
             self._site.kept_from[partition] = max(self._site.kept_from.get(partition, Offset(0)), upto)
 
-    # --- inside ---------------------------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------
 
     def _reader_of(self, fence: Fence) -> _Reader:
         """A new fence begins anew."""
@@ -169,18 +175,23 @@ class ProducerPort:
         """Up to a random number of the records that are there."""
         records, first = self._site.partitions[partition], reader.offsets.get(partition, Offset(0))
         most = min(reader.room, max(1, reader.size // RECORD_SIZE), self._world.between(1, 6))
-        batch = [record for record in records[first : first + most] if record.available <= self._world.now]  # order is offsets'
+        # order is offsets'
+        batch = [record for record in records[first : first + most] if record.available <= self._world.now]
         reader.offsets[partition] = Offset(first + len(batch))
         reader.room -= len(batch)
         reader.size -= RECORD_SIZE * len(batch)
         payloads = [record.payload for record in batch]
         size = RECORD_SIZE * len(batch)
-        self._say(RecordsArrived(reader.fence, self._site.front, partition, first, payloads, size, batch[0].hint))
+        self._say(
+            RecordsArrived(reader.fence, self._site.front, partition, first, payloads, size, batch[0].hint)
+        )
 
     def _wait(self, reader: _Reader) -> None:
         """Until the next record of any partition is there."""
         site = self._site
-        next_ones = [r[o].available for p, r in site.partitions.items() if (o := reader.offsets.get(p, 0)) < len(r)]
+        next_ones = [
+            r[o].available for p, r in site.partitions.items() if (o := reader.offsets.get(p, 0)) < len(r)
+        ]
         reader.due = True
         self._world.after(max(1, min(next_ones) - self._world.now), self._give, reader)
 

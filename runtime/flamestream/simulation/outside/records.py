@@ -1,12 +1,20 @@
-"""The simulated job record: compare-and-set on one versioned record, with lost answers, lost sessions and stale reads.
+"""The simulated job record: compare-and-set on one versioned record, with lost answers, lost sessions and
+stale reads.
 
-Every write that takes effect is shown to the invariants first. Requests of one coordinator are answered in order, once each. A read may
-give an older version, as a server that lags behind would; but nobody is shown an older one than was shown to him before.
+Every write that takes effect is shown to the invariants first. Requests of one coordinator are answered in
+order, once each. A read may give an older version, as a server that lags behind would; but nobody is shown an
+older one than was shown to him before.
 """
 
 from collections.abc import Callable
 
-from flamestream.core.coordinator.coordination import Event, RecordConflict, RecordRead, RecordUnknown, RecordWritten
+from flamestream.core.coordinator.coordination import (
+    Event,
+    RecordConflict,
+    RecordRead,
+    RecordUnknown,
+    RecordWritten,
+)
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.world import World

@@ -1,10 +1,12 @@
 """The way of segments into the simulated store and out, and what a standby has at hand.
 
-What happens to rows is the product's: the check of a segment's bytes (`store.snapshots`), merging (`store.segment`) and the
-prefetch of a standby (`store.prefetch`). In a part of the runs segments are Parquet files, as they really are; in the others rows
-are packed, which is many times faster. Only the helper threads are simulated: what they do takes virtual time.
+What happens to rows is the product's: the check of a segment's bytes (`store.snapshots`), merging
+(`store.segment`) and the prefetch of a standby (`store.prefetch`). In a part of the runs segments are Parquet
+files, as they really are; in the others rows are packed, which is many times faster. Only the helper threads
+are simulated: what they do takes virtual time.
 
-Does not: fail to notice damage; a damaged segment is an error with its name, which the broken variant "ignored checksum" shows.
+Does not: fail to notice damage; a damaged segment is an error with its name, which the broken variant
+"ignored checksum" shows.
 """
 
 import io
@@ -85,7 +87,10 @@ class SnapshotPort:
     def load(self, action: Load) -> None:
         """Chains of the slots asked for, checked: those at hand, or read now."""
         if self.prefetched.warm:
-            self.background(lambda: self.prefetched.chains(action.segments, action.slots), lambda chains: self._had(action, chains))
+            self.background(
+                lambda: self.prefetched.chains(action.segments, action.slots),
+                lambda chains: self._had(action, chains),
+            )
         else:
             self._had(action, None)
 
@@ -123,12 +128,17 @@ class SnapshotPort:
             self._say(UploadFailed(action.fence, action.epoch, result.message))
             return
         self._world.trace.cover("snapshot.compacted")
-        merged = rows_of(segment.merged([segment.table_of([*result, *action.rows])]))  # as the product merges segments
+        # as the product merges segments
+        merged = rows_of(segment.merged([segment.table_of([*result, *action.rows])]))
         self._write(action, merged, [ref.name for ref in action.compact])
 
     def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:
         def written(segments: list[SegmentRef]) -> None:
-            self._put(action, action.held, lambda held: self._say(Uploaded(action.fence, action.epoch, segments, replaced, held)))
+            self._put(
+                action,
+                action.held,
+                lambda held: self._say(Uploaded(action.fence, action.epoch, segments, replaced, held)),
+            )
 
         if rows or action.held:
             self._put(action, rows, written)
@@ -142,7 +152,11 @@ class SnapshotPort:
             return
         self._nonce += 1
         name = f"segments/e{action.epoch}-a{action.fence.attempt}-{self._writer}-{self._nonce}"
-        data = bytes(segment.written(segment.table_of(rows))) if self._store.parquet else msgspec.msgpack.encode(rows)
+        data = (
+            bytes(segment.written(segment.table_of(rows)))
+            if self._store.parquet
+            else msgspec.msgpack.encode(rows)
+        )
         slots = tuple(Slot(slot) for slot in sorted({row.slot for row in rows}))
         ref = SegmentRef(name, len(data), checksum(data), len(rows), slots)
 
@@ -189,7 +203,8 @@ class SnapshotPort:
         return self._chains(rows, None, after)
 
     def _chains(self, rows: Sequence[Row], slots: Collection[Slot] | None, after: int = -1) -> list[Chain]:
-        """The chains of these slots and of epochs above `after`; where there are Parquet files, by the product's code."""
+        """The chains of these slots and of epochs above `after`; where there are Parquet files, by the
+        product's code."""
         if self._store.parquet:
             return segment.chains_in([segment.part_of(segment.table_of(rows), slots, after)])
         return chains_of(row for row in rows if (slots is None or row.slot in slots) and row.epoch > after)

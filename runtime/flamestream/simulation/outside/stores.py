@@ -1,8 +1,8 @@
 """The simulated object store.
 
-It keeps its promise (create-if-absent, no part of an object is ever visible) and nothing more: it may answer with an error after it has
-stored, not answer, store much later, be slow, be full, or damage what it holds. Whoever writes tries a few times, reads back and
-compares, and then says that it failed.
+It keeps its promise (create-if-absent, no part of an object is ever visible) and nothing more: it may answer
+with an error after it has stored, not answer, store much later, be slow, be full, or damage what it holds.
+Whoever writes tries a few times, reads back and compares, and then says that it failed.
 
 Does not: know what objects hold (snapshots.py).
 """
@@ -20,7 +20,8 @@ MAX_TRIES = 4
 
 @dataclass(frozen=True, slots=True)
 class StoreError:
-    """`corrupt`: the object is not there (and must be). Else the store is away, and whether a write took effect is unknown."""
+    """`corrupt`: the object is not there (and must be). Else the store is away, and whether a write took
+    effect is unknown."""
 
     message: str
     corrupt: bool = False
@@ -44,7 +45,8 @@ class Store:
         self._listing: list[str] = []
 
     def put_new(self, name: str, data: bytes, answer: Answer) -> None:
-        """Create; the answer is what the object holds afterwards (another's bytes if it was there), or an error."""
+        """Create; the answer is what the object holds afterwards (another's bytes if it was there), or an
+        error."""
         world, delay = self.world, self.time()
         if world.hits(Fault.STORE_TIMEOUT):
             world.after(delay * 10, answer, StoreError("timeout"))
@@ -61,7 +63,12 @@ class Store:
         if self.world.hits(Fault.STORE_TIMEOUT):
             self.world.after(self.time() * 10, answer, StoreError("timeout"))
         else:
-            self.world.after(self.time(), lambda: answer(self.objects.get(name, StoreError(f"there is no object {name}", corrupt=True))))
+            self.world.after(
+                self.time(),
+                lambda: answer(
+                    self.objects.get(name, StoreError(f"there is no object {name}", corrupt=True))
+                ),
+            )
 
     def get_now(self, name: str) -> bytes:
         """Its bytes, for a helper thread that waits for them. Raises as `ports.ObjectStore.get`."""
@@ -131,7 +138,9 @@ class Store:
             answer(self.objects[name])
 
 
-def store_surely(store: Store, name: str, data: bytes, done: Callable[[str], None], tries: int = MAX_TRIES) -> None:
+def store_surely(
+    store: Store, name: str, data: bytes, done: Callable[[str], None], tries: int = MAX_TRIES
+) -> None:
     """Create `name`; after any doubt read back and compare. `done` gets "" or what is wrong."""
 
     def written(result: bytes | StoreError) -> None:

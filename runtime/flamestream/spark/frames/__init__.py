@@ -1,1 +1,2 @@
-"""A graph as DataFrame jobs: what the batch runner, the micro-batch runner and the Spark audit have in common."""
+"""A graph as DataFrame jobs: what the batch runner, the micro-batch runner and the Spark audit have in
+common."""

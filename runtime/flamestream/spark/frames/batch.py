@@ -1,8 +1,8 @@
 """The batch runner: a job over all its input as one Spark batch, delivered to the sinks of the manifest.
 
-A batch is one more attempt at the same job: what a sink has already, from an earlier batch or from the streaming runner, is computed
-again, compared with the last bundle of each slot, and not delivered twice. So a second run of a batch delivers nothing, and a run that
-died half-way goes on.
+A batch is one more attempt at the same job: what a sink has already, from an earlier batch or from the
+streaming runner, is computed again, compared with the last bundle of each slot, and not delivered twice. So a
+second run of a batch delivers nothing, and a run that died half-way goes on.
 
 Keeps: the bytes, slots and order of the streaming runner. Does not: keep state, or choose the attempt.
 """
@@ -27,11 +27,13 @@ class BatchReport:
     repeated: int
     """Results that the sinks had already."""
     problem: str
-    """The error item that ended the job under `onError: fail`; "" if there was none. What was before it is delivered."""
+    """The error item that ended the job under `onError: fail`; "" if there was none. What was before it is
+    delivered."""
 
 
 def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = None) -> BatchReport:
-    """Run it. Raises GraphError or UserError if the job cannot be run as a batch, before anything is delivered."""
+    """Run it. Raises GraphError or UserError if the job cannot be run as a batch, before anything is
+    delivered."""
     pieces = pieces_of(spark, job.inputs)
     count = partitions or partitions_for(spark, job.slots, len(pieces))
     rows = results_of(spark, job.meaning(), pieces, partitions=count)

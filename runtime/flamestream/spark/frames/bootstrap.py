@@ -1,9 +1,11 @@
 """Bootstrap: the state that a history leads to becomes a job's first epoch, so that a stream begins with it.
 
-The history is read as a batch for the sources that it stands in for, stamped from the beginning of time; every front goes on behind it. Its
-results are not delivered: whoever wants them runs the history as a batch with sinks of its own.
+The history is read as a batch for the sources that it stands in for, stamped from the beginning of time;
+every front goes on behind it. Its results are not delivered: whoever wants them runs the history as a batch
+with sinks of its own.
 
-Keeps: one commit, of a job that has none yet. Does not: write down what the history was (cli/bootstrap.py does, for an audit).
+Keeps: one commit, of a job that has none yet. Does not: write down what the history was (cli/bootstrap.py
+does, for an audit).
 """
 
 from collections.abc import Sequence
@@ -23,19 +25,33 @@ EPOCH = 1
 
 
 def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence[Input], fronts: int) -> int:
-    """Commit the state behind `history`; how many rows of state it is. Raises UserError if the job has state, or an item fails."""
+    """Commit the state behind `history`; how many rows of state it is. Raises UserError if the job has state,
+    or an item fails."""
     refuse_state(job.name, committed)
     pieces = pieces_of(spark, history)
     partitions = partitions_for(spark, job.slots, len(pieces))
     rows = results_of(spark, job.meaning(keep_state=True), pieces, partitions=partitions)
     deliver = Deliver(
-        job.name, {}, job.slots, partitions, committed.record.attempt, compare=False, earlier=committed.place, epoch=EPOCH
+        job.name,
+        {},
+        job.slots,
+        partitions,
+        committed.record.attempt,
+        compare=False,
+        earlier=committed.place,
+        epoch=EPOCH,
     )  # no sinks: results stay where they are
     lines = delivered(rows, deliver)
     if problem := report_of(job, lines).problem:
         raise UserError(f"the history has an item that fails: {problem}")
     cut = end_of(history)
-    committed.commit(EPOCH, cut, [FrontPosition(FrontId(front), last_below(cut, FrontId(front)), {}) for front in range(fronts)], lines, {})
+    committed.commit(
+        EPOCH,
+        cut,
+        [FrontPosition(FrontId(front), last_below(cut, FrontId(front)), {}) for front in range(fronts)],
+        lines,
+        {},
+    )
     return sum(segment.rows for segment in committed.place.segments)
 
 
@@ -43,7 +59,8 @@ def refuse_state(job: str, committed: Committed) -> None:
     """Raises UserError if something was committed before."""
     if committed.record.committed:
         raise UserError(
-            f"job {job!r} has epoch {committed.record.committed} already: only a job that never ran can begin with a history. "
+            f"job {job!r} has epoch {committed.record.committed} already: only a job that never ran can "
+            "begin with a history. "
             f"`flamestream reset` makes it one that never ran; it says before what goes"
         )
 

@@ -1,8 +1,10 @@
 """Commit: a batch's new state becomes the job's, by one compare-and-set of the job record.
 
-The manifest is the streaming runner's, so either runner goes on from it, `flamestream snapshots` shows it, and Spark reads it as a table.
+The manifest is the streaming runner's, so either runner goes on from it, `flamestream snapshots` shows it,
+and Spark reads it as a table.
 
-Keeps: nothing is committed that a consumer may still lack (the batch has delivered); superseded objects go after the commit.
+Keeps: nothing is committed that a consumer may still lack (the batch has delivered); superseded objects go
+after the commit.
 """
 
 import secrets
@@ -30,7 +32,16 @@ class Committed:
     """The job's committed state, and how it moves on."""
 
     def __init__(
-        self, record: JobRecord, write: Write, store: str, *, job: str, graph: str, python: str, slots: int, code: str = ""
+        self,
+        record: JobRecord,
+        write: Write,
+        store: str,
+        *,
+        job: str,
+        graph: str,
+        python: str,
+        slots: int,
+        code: str = "",
     ) -> None:
         self.record, self._write, self._url = record, write, store
         self._job, self._graph, self._python, self._slots, self._code = job, graph, python, slots, code
@@ -44,22 +55,35 @@ class Committed:
         """Where the state is."""
         return StatePlace(self._url, self.manifest.segments if self.manifest is not None else ())
 
-    def commit(self, epoch: int, cut: Time, fronts: Sequence[FrontPosition], lines: Iterable[Any], sinks: Mapping[int, str]) -> None:
+    def commit(
+        self,
+        epoch: int,
+        cut: Time,
+        fronts: Sequence[FrontPosition],
+        lines: Iterable[Any],
+        sinks: Mapping[int, str],
+    ) -> None:
         """A batch has delivered and written its states; `lines` is its report."""
         before, said = self.manifest, list(lines)
         gone = {bytes(line.payload).decode() for line in said if line.to == REPLACED}
         kept = [ref for ref in self.place.segments if ref.name not in gone]
         manifest = Manifest(
-            job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch), fence=self.record.fence, cut=cut,
+            job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch),
+            fence=self.record.fence, cut=cut,
             segments=(*kept, *(decoded_ref(bytes(line.payload)) for line in said if line.to == SEGMENT)),
-            fronts=tuple(fronts), outputs=_outputs(before, said, sinks),
-            code=spans_of(before, self._code),
+            fronts=tuple(fronts), outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
         )  # fmt: skip
         store = store_at(self._url)
         name = f"manifests/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
         digest = write_manifest(store, name, manifest)
         record = msgspec.structs.replace(
-            self.record, announced=Epoch(epoch), committed=Epoch(epoch), cut=cut, manifest=name, manifest_hash=digest, outcome=""
+            self.record,
+            announced=Epoch(epoch),
+            committed=Epoch(epoch),
+            cut=cut,
+            manifest=name,
+            manifest_hash=digest,
+            outcome="",
         )
         old = self.record.manifest
         self._write(record)
@@ -69,10 +93,16 @@ class Committed:
     def _check(self, found: Manifest) -> None:
         ours = (self._job, self._graph, self._slots, self._python)
         for what, theirs, mine in zip(
-            ("job", "graph", "number of slots", "Python"), (found.job, found.graph, found.slots, found.python), ours, strict=True
+            ("job", "graph", "number of slots", "Python"),
+            (found.job, found.graph, found.slots, found.python),
+            ours,
+            strict=True,
         ):
             if theirs != mine:
-                raise UserError(f"the job's last snapshot was written by another {what}: it has {theirs!r}, this job has {mine!r}")
+                raise UserError(
+                    f"the job's last snapshot was written by another {what}: it has {theirs!r}, this job has "
+                    f"{mine!r}"
+                )
         if found.held:
             raise UserError(holds_output(self.record.manifest))
 

@@ -1,7 +1,7 @@
 """A sink from inside a Spark task: the same consumer as the streaming engine's, called and waited for.
 
-Keeps: one call in flight; an answer of `Fenced` or a failure is an exception. Waits are bounded: a consumer that does not answer within
-`ANSWER_WITHIN` fails the task, and Spark tries it again.
+Keeps: one call in flight; an answer of `Fenced` or a failure is an exception. Waits are bounded: a consumer
+that does not answer within `ANSWER_WITHIN` fails the task, and Spark tries it again.
 """
 
 import time
@@ -10,13 +10,25 @@ from typing import Any, Final, Self, TypeVar
 
 from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, Event, LastBundle, SinkFailed, SinkFenced, SinkOpened
+from flamestream.core.protocol.events import (
+    BundlesAcknowledged,
+    Event,
+    LastBundle,
+    SinkFailed,
+    SinkFenced,
+    SinkOpened,
+)
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model import errors
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 
 ANSWER_WITHIN: Final = 600.0
-_ERRORS: Final = {"user": errors.UserError, "retryable": errors.Retryable, "corrupt": errors.Corrupt, "fenced": errors.Fenced}
+_ERRORS: Final = {
+    "user": errors.UserError,
+    "retryable": errors.Retryable,
+    "corrupt": errors.Corrupt,
+    "fenced": errors.Fenced,
+}
 E = TypeVar("E", SinkOpened, BundlesAcknowledged)
 
 
@@ -28,7 +40,9 @@ class TaskConsumer:
         self._reactor = EpollReactor()
         self._sink, self._fence = SinkName(sink), fence
         self._number = 0
-        self._consumer = sinks.build(spec, self._sink, WorkerId(writer), job, self._events.append, self._reactor)
+        self._consumer = sinks.build(
+            spec, self._sink, WorkerId(writer), job, self._events.append, self._reactor
+        )
 
     def open(self, slots: Sequence[int]) -> Mapping[Slot, LastBundle]:
         """Refuse everything older, and say what each slot had last."""
@@ -69,7 +83,9 @@ class TaskConsumer:
         self._events.clear()
         for event in events:
             if isinstance(event, SinkFenced):
-                raise errors.Fenced(f"sink {self._sink!r} has been opened by a newer attempt than {self._fence}")
+                raise errors.Fenced(
+                    f"sink {self._sink!r} has been opened by a newer attempt than {self._fence}"
+                )
             if isinstance(event, SinkFailed):
                 raise _ERRORS.get(event.category, errors.Bug)(event.message)
         return events

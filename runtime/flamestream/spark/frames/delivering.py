@@ -1,10 +1,12 @@
 """Delivering: the last job of a batch: rows for sinks go to their consumers, a task for some slots.
 
-Tasks fence like workers. Spark may start a task again while the last one still runs, so a task's fence has the number of its try: the new
-one is refused nothing, the old one everything. Sinks that fence all slots at once refuse the other tasks with it; those are tried again too
-and go on behind what they have delivered. Under `onError: fail` the least error comes before all results, and those from its run on stay.
+Tasks fence like workers. Spark may start a task again while the last one still runs, so a task's fence has
+the number of its try: the new one is refused nothing, the old one everything. Sinks that fence all slots at
+once refuse the other tasks with it; those are tried again too and go on behind what they have delivered.
+Under `onError: fail` the least error comes before all results, and those from its run on stay.
 
-Keeps: exactly once per slot through any number of tries. Does not: choose the attempt (whoever starts the job does).
+Keeps: exactly once per slot through any number of tries. Does not: choose the attempt (whoever starts the job
+does).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +26,9 @@ from flamestream.spark.frames.rows import HALT, vertex_of_state
 from flamestream.spark.frames.slot_output import SinkOutput
 from flamestream.spark.frames.tasks import slots_of_partition
 
-REPORT_SPARK: Final = "to int, slot int, delivered long, repeated long, sequence long, last binary, payload binary"
+REPORT_SPARK: Final = (
+    "to int, slot int, delivered long, repeated long, sequence long, last binary, payload binary"
+)
 REPORT: Final = pa.schema(
     [
         pa.field("to", pa.int32()),
@@ -78,9 +82,8 @@ class Deliver:
 
 def delivered(rows: Any, deliver: Deliver) -> list[Any]:
     """Run it: the lines of the report."""
-    ordered = placed(rows, deliver.slots, deliver.partitions).sortWithinPartitions(
-        "meta"
-    )  # Spark compares its first eight bytes as a number
+    # Spark compares a meta's first eight bytes as a number.
+    ordered = placed(rows, deliver.slots, deliver.partitions).sortWithinPartitions("meta")
     lines: list[Any] = ordered.mapInArrow(deliver, REPORT_SPARK).collect()
     return lines
 
@@ -136,7 +139,9 @@ class _Delivering:
         assert self._states is not None
         is_state = pc.and_(pc.less(batch.column("to"), 0), pc.not_equal(batch.column("to"), HALT))
         found = batch.filter(is_state)
-        for to, slot, key, state in zip(*(found.column(name).to_pylist() for name in ("to", "slot", "key", "payload")), strict=True):
+        for to, slot, key, state in zip(
+            *(found.column(name).to_pylist() for name in ("to", "slot", "key", "payload")), strict=True
+        ):
             self._states.put(vertex_of_state(to), slot, key, state)
         return batch.filter(pc.invert(is_state))
 
@@ -147,7 +152,9 @@ class _Delivering:
         if to not in self._outputs:
             made = TaskConsumer(place.spec, place.name, self._writer, self._plan.job, self._fence)
             consumer = self._closing.enter_context(made)
-            self._outputs[to] = SinkOutput(place.name, consumer, self._slots, compare=self._plan.compare, floor=self._plan.floor)
+            self._outputs[to] = SinkOutput(
+                place.name, consumer, self._slots, compare=self._plan.compare, floor=self._plan.floor
+            )
         return self._outputs[to].put
 
     def report(self) -> Any:
@@ -155,7 +162,9 @@ class _Delivering:
         for to, output in self._outputs.items():
             output.end()
             lines.append((to, TASK, output.delivered, output.repeated, 0, b"", b""))
-            lines += [(to, slot, 0, 0, sequence, last, b"") for slot, (sequence, last) in output.outputs.items()]
+            lines += [
+                (to, slot, 0, 0, sequence, last, b"") for slot, (sequence, last) in output.outputs.items()
+            ]
         if self._halt is not None:
             lines.append((HALT, TASK, 0, 0, 0, *self._halt))
         elif self._states is not None:
@@ -163,7 +172,10 @@ class _Delivering:
             lines += [(SEGMENT, TASK, 0, 0, 0, b"", encoded_ref(ref)) for ref in segments]
             lines += [(REPLACED, TASK, 0, 0, 0, b"", name.encode()) for name in replaced]
         columns = list(zip(*lines, strict=True)) if lines else [()] * len(REPORT)
-        return pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, REPORT, strict=True)], schema=REPORT)
+        return pa.record_batch(
+            [pa.array(column, field.type) for column, field in zip(columns, REPORT, strict=True)],
+            schema=REPORT,
+        )
 
 
 def _nowhere(slot: int, meta: bytes, payload: bytes) -> None:

@@ -9,7 +9,8 @@
 | any other that ends           | one, read through the source's own producer                       |
 | journalled, with a kept journal | one a front: the recorded runs                                  |
 
-Keeps: record numbers, and so times, are the streaming engine's. Does not: read records (connectors/files/pieces.py).
+Keeps: record numbers, and so times, are the streaming engine's. Does not: read records
+(connectors/files/pieces.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,17 @@ from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.lines import Lines as LinesFormat
 from flamestream.connectors.files.lines import Text
 from flamestream.connectors.files.listing import LocalFiles, places
-from flamestream.connectors.files.pieces import Ending, Lines, Part, Piece, Runs, Stamps, WholeRuns, numbers_in_pieces, parts_of
+from flamestream.connectors.files.pieces import (
+    Ending,
+    Lines,
+    Part,
+    Piece,
+    Runs,
+    Stamps,
+    WholeRuns,
+    numbers_in_pieces,
+    parts_of,
+)
 from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
@@ -57,7 +68,8 @@ class Input:
 
 
 def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> list[tuple[int, Piece]]:
-    """All input; what is below `end` of sources that have none. Raises UserError that names a source without an end."""
+    """All input; what is below `end` of sources that have none. Raises UserError that names a source without
+    an end."""
     return [(each.vertex, piece) for each in inputs for piece in _pieces(spark, each, end)]
 
 
@@ -101,7 +113,8 @@ def _function(spec: GeneratorSpec, each: Input) -> Callable[[int], Any] | None:
 def _recorded(each: Input, end: Time | None) -> Piece:
     if not each.source.journal:
         raise UserError(
-            f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set spec.journal.keep: true "
+            f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set "
+            "spec.journal.keep: true "
             "there: a batch then reads what was recorded"
         )
     return Below(each.source, end)
@@ -115,12 +128,18 @@ class Below:
     end: Time | None
 
     def runs(self) -> Runs:
-        return self.source.runs() if self.end is None else ((time, 0, records) for time, records in self.source.below(self.end))
+        return (
+            self.source.runs()
+            if self.end is None
+            else ((time, 0, records) for time, records in self.source.below(self.end))
+        )
 
 
 def _check_bounded(each: Input) -> None:
     if not each.bounded:
-        raise UserError(f"source {each.name!r} has no end, so a batch cannot read it: bound it, or use another runner")
+        raise UserError(
+            f"source {each.name!r} has no end, so a batch cannot read it: bound it, or use another runner"
+        )
 
 
 def _file_pieces(spark: Any, each: Input, spec: FilesSpec) -> Sequence[Piece]:
@@ -150,7 +169,9 @@ def _records_of(spark: Any, reading: Reading, found: Sequence[Found], by_line: b
     if not by_line or not found:
         return [1] * len(found)
     slices = min(len(found), 4 * int(spark.sparkContext.defaultParallelism))
-    counts: list[int] = spark.sparkContext.parallelize(found, slices).map(partial(_records_in, reading)).collect()
+    counts: list[int] = (
+        spark.sparkContext.parallelize(found, slices).map(partial(_records_in, reading)).collect()
+    )
     return counts
 
 
@@ -183,6 +204,7 @@ def _window(each: Input) -> Window:
         reading = Reading.of(spec, each.name, each.where)
         return RecordWindow(each.stamps, reading.place().listing(settled_only=False), reading)
     raise UserError(
-        f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, and Spark's offset log cannot "
+        f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, "
+        "and Spark's offset log cannot "
         "say which. Use the streaming runner for it"
     )

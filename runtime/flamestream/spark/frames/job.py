@@ -1,4 +1,5 @@
-"""A job for DataFrames: what the batch runner, the micro-batch runner and the audit need to know of a manifest.
+"""A job for DataFrames: what the batch runner, the micro-batch runner and the audit need to know of a
+manifest.
 
 Does not: read the manifest (the command line does), or start Spark.
 """

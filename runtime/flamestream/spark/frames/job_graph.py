@@ -1,9 +1,11 @@
-"""How a graph gets to the tasks: as a file that each process loads once, or pickled by value for graphs made in a notebook.
+"""How a graph gets to the tasks: as a file that each process loads once, or pickled by value for graphs made
+in a notebook.
 
-A pickled graph brings the payload types along that its process had registered, because a class that is pickled by value would otherwise
-be unknown where it arrives.
+A pickled graph brings the payload types along that its process had registered, because a class that is
+pickled by value would otherwise be unknown where it arrives.
 
-Keeps: one copy a process. Does not: unpickle anything that did not come with a Spark task of this job, which is code anyway.
+Keeps: one copy a process. Does not: unpickle anything that did not come with a Spark task of this job, which
+is code anyway.
 """
 
 from dataclasses import dataclass

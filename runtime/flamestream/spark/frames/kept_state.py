@@ -1,9 +1,11 @@
 """Kept state: what a batch leaves for the next, as segments of a snapshot in the job's store.
 
-The files are those of the streaming runner (store/segment.py), so either runner goes on from the other's state. A task reads the states
-of the keys that it meets, not those of all keys: segments are immutable, so each Python process keeps the tables that it has decoded.
+The files are those of the streaming runner (store/segment.py), so either runner goes on from the other's
+state. A task reads the states of the keys that it meets, not those of all keys: segments are immutable, so
+each Python process keeps the tables that it has decoded.
 
-Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not: commit (commit.py).
+Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not:
+commit (commit.py).
 """
 
 import secrets
@@ -64,7 +66,13 @@ class EarlierState:
         wanted = pa.array(list(dict.fromkeys(keys)), pa.binary())
         rows: list[Row] = []
         for table in self._tables:
-            rows += map(Row, *(column.to_pylist() for column in table.filter(pc.is_in(table["key"], value_set=wanted)).columns))
+            rows += map(
+                Row,
+                *(
+                    column.to_pylist()
+                    for column in table.filter(pc.is_in(table["key"], value_set=wanted)).columns
+                ),
+            )
         self._found = {(chain.operation, chain.key): chain for chain in chains_of(rows)}
 
     def of(self, operation: int, key: bytes) -> Chain | None:
@@ -99,7 +107,9 @@ class StateWriter:
         if merge:
             store = store_at(self._place.store)
             table = merged([*(segment_table(store, ref) for ref in merge), table])
-        name = segment_name(f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4))
+        name = segment_name(
+            f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4)
+        )
         return [put_segment(store_at(self._place.store), name, table)], [ref.name for ref in merge]
 
 

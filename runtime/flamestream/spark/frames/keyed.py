@@ -1,12 +1,13 @@
 """A level's stages in one task: rows sorted by stage, key and meta become results, one key after the other.
 
-Without a cycle a key is a fold over its rows. With one, what comes back to the key waits in a heap beside the rows, and the least meta is
-next: that is the total order, because what comes back is a descendant of something before it. If it comes back with another key, the
-graph cannot run this way and is refused with the item (stages.py says why).
+Without a cycle a key is a fold over its rows. With one, what comes back to the key waits in a heap beside the
+rows, and the least meta is next: that is the total order, because what comes back is a descendant of
+something before it. If it comes back with another key, the graph cannot run this way and is refused with the
+item (stages.py says why).
 
-Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py, core/dataflow/grouping.py). Rows of later
-levels pass through.
-Does not: sort. Memory is one key's state, plus what goes round in it.
+Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py,
+core/dataflow/grouping.py). Rows of later levels pass through. Does not: sort. Memory is one key's state, plus
+what goes round in it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -38,7 +39,8 @@ class Operation:
     """A keyed vertex and its state for the current key."""
 
     __slots__ = (
-        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_window", "items", "slot", "state", "take", "touched", "vertex",
+        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_window", "items", "slot", "state",
+        "take", "touched", "vertex",
     )  # fmt: skip
 
     def __init__(self, vertex: Vertex, walk: Walk, debug: bool) -> None:
@@ -101,12 +103,22 @@ class KeyedLevel:
     """All stages of one level."""
 
     def __init__(
-        self, graph: Graph, stages: Stages, level: int, walk: Walk, *, keep_state: bool, debug: bool, earlier: EarlierState | None = None
+        self,
+        graph: Graph,
+        stages: Stages,
+        level: int,
+        walk: Walk,
+        *,
+        keep_state: bool,
+        debug: bool,
+        earlier: EarlierState | None = None,
     ) -> None:
         here = set(stages.at(level))
         self._graph, self._walk, self._keep, self._earlier = graph, walk, keep_state, earlier
         self._stage_of = {vertex: stage for vertex, stage in stages.of.items() if stage in here}
-        self._operations = {vertex: Operation(graph.vertices[vertex], walk, debug) for vertex in self._stage_of}
+        self._operations = {
+            vertex: Operation(graph.vertices[vertex], walk, debug) for vertex in self._stage_of
+        }
         self._doors = pa.array(sorted(self._stage_of), pa.int32())
         self._heap: list[tuple[Meta, int, int, Any]] = []
         self._pushed = 0
@@ -162,12 +174,13 @@ class KeyedLevel:
                 self._walk.out.add((state_row(operation.vertex.id), operation.slot, self._key, b"", state))
         self._members = []
 
-    # --- cycles ---------------------------------------------------------------------------------------------------------------------
+    # --- cycles ---------------------------------------------------------------------------------------------
 
     def _go_round(self, before: Meta | None) -> None:
         """Everything that waits and comes before the next row."""
         heap = self._heap
-        while heap and (before is None or heap[0][0] < before):  # the least meta of rows and heap is next in the total order
+        # the least meta of rows and heap is next in the total order
+        while heap and (before is None or heap[0][0] < before):
             meta, _, vertex, payload = heappop(heap)
             operation = self._operations[vertex]
             operation.take(meta, payload)
@@ -183,8 +196,10 @@ class KeyedLevel:
         its = self._graph.vertices[vertex]
         assert its.key is not None, "the graph's builder gives every keyed vertex its key"
         return GraphError(
-            f"graph {self._graph.name!r} cannot run as Spark batches: an item went round a loop and came back to the operation keyed by "
-            f"{name_of(its.key)} with another key ({_shown(self._key)} before, {_shown(key)} now), and batches finish one key before they "
+            f"graph {self._graph.name!r} cannot run as Spark batches: an item went round a loop and came "
+            "back to the operation keyed by "
+            f"{name_of(its.key)} with another key ({_shown(self._key)} before, {_shown(key)} now), and "
+            "batches finish one key before they "
             "look at the next. Run it with the streaming runner"
         )
 
@@ -196,4 +211,8 @@ def _shown(key: bytes) -> str:
 
 def stage_column(stages: Stages, level: int) -> Collection[tuple[int, int]]:
     """(vertex, stage) where they differ: rows of such vertices sort with their stage."""
-    return [(vertex, stage) for vertex, stage in stages.of.items() if vertex != stage and stages.levels[stage] == level]
+    return [
+        (vertex, stage)
+        for vertex, stage in stages.of.items()
+        if vertex != stage and stages.levels[stage] == level
+    ]

@@ -1,11 +1,13 @@
 """The micro-batch runner: a job as a Structured Streaming query, each batch of which is an epoch.
 
-Spark decides which runs a batch has and writes that down first (its offset log). `foreachBatch` then computes the batch with what keys had
-before, delivers, writes the new states as segments, and commits all of it by one compare-and-set of the job record. A batch that is run
-again after a crash has the same runs: what was committed is passed over, what was only delivered is compared and dropped.
+Spark decides which runs a batch has and writes that down first (its offset log). `foreachBatch` then computes
+the batch with what keys had before, delivers, writes the new states as segments, and commits all of it by one
+compare-and-set of the job record. A batch that is run again after a crash has the same runs: what was
+committed is passed over, what was only delivered is compared and dropped.
 
-Keeps: exactly once per sink and batch; the bytes of the other runners; epoch = batch number + 1 + what was committed before the query's
-first batch. Does not: read journalled sources (their order is not known to Spark's offset log).
+Keeps: exactly once per sink and batch; the bytes of the other runners; epoch = batch number + 1 + what was
+committed before the query's first batch. Does not: read journalled sources (their order is not known to
+Spark's offset log).
 """
 
 import json
@@ -95,7 +97,11 @@ class MicroBatches:
         self._spark.dataSource.register(source)
         writer = self._spark.readStream.format(source.name()).load().writeStream
         writer = writer.foreachBatch(lambda rows, number: self._batch(rows, base + number + 1, number))
-        return writer.option("checkpointLocation", str(self._checkpoint)).trigger(processingTime=f"{self._interval} seconds").start()
+        return (
+            writer.option("checkpointLocation", str(self._checkpoint))
+            .trigger(processingTime=f"{self._interval} seconds")
+            .start()
+        )
 
     def _base(self) -> int:
         """The epoch that was committed before the query's batch 0; written down at its first start."""
@@ -104,7 +110,8 @@ class MicroBatches:
         if not file.exists():
             if (self._checkpoint / "offsets").exists():
                 raise Corrupt(
-                    f"{file} is gone, but Spark's checkpoint beside it is there: restore it, or remove both to begin at the job record"
+                    f"{file} is gone, but Spark's checkpoint beside it is there: restore it, or remove both "
+                    "to begin at the job record"
                 )
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps({"committed": committed}))
@@ -112,8 +119,10 @@ class MicroBatches:
         done = max((int(path.name) + 1 for path in (self._checkpoint / "commits").glob("[0-9]*")), default=0)
         if not base + done <= committed <= base + done + 1:
             raise UserError(
-                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job is at epoch {committed}: "
-                "another runner has gone on since, or one of them was restored. To go on from the job record, remove the checkpoint and "
+                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job "
+                f"is at epoch {committed}: "
+                "another runner has gone on since, or one of them was restored. To go on from the job "
+                "record, remove the checkpoint and "
                 f"{file.name} beside it"
             )
         return base
@@ -123,9 +132,12 @@ class MicroBatches:
         if manifest is None:
             return None
         before = self._planner.begin()
-        return Cut(manifest.cut, {front: position for front, (_, position) in self._planner.pieces(before, manifest.cut).items()})
+        return Cut(
+            manifest.cut,
+            {front: position for front, (_, position) in self._planner.pieces(before, manifest.cut).items()},
+        )
 
-    # --- a batch: in a thread of py4j's -----------------------------------------------------------------------------------------------
+    # --- a batch: in a thread of py4j's ---------------------------------------------------------------------
 
     def _batch(self, rows: Any, epoch: int, number: int) -> None:
         try:
@@ -142,8 +154,9 @@ class MicroBatches:
         committed, places = self._committed, self._job.sink_places()
         results = levels_of(rows, self._meaning, partitions=self._partitions, earlier=committed.place)
         deliver = Deliver(
-            self._job.name, places, self._job.slots, self._partitions, committed.record.attempt, compare=self._job.exactly_once,
-            floor=floor(committed.record.cut), earlier=committed.place, epoch=epoch,
+            self._job.name, places, self._job.slots, self._partitions, committed.record.attempt,
+            compare=self._job.exactly_once, floor=floor(committed.record.cut), earlier=committed.place,
+            epoch=epoch,
         )  # fmt: skip
         with raised_in_tasks():
             lines = delivered(results, deliver)
@@ -152,7 +165,9 @@ class MicroBatches:
         if report.problem:
             raise UserError(report.problem)
         fronts = [_position(each, cut) for each in self._job.inputs]
-        committed.commit(epoch, cut.time, fronts, lines, {number: place.name for number, place in places.items()})
+        committed.commit(
+            epoch, cut.time, fronts, lines, {number: place.name for number, place in places.items()}
+        )
 
     def _count(self, report: BatchReport) -> None:
         totals = self.totals

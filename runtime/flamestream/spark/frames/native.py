@@ -1,7 +1,9 @@
-"""The walk and the fold of a batch in the kernel: records or rows in, rows out, without a Python object for what only passes through.
+"""The walk and the fold of a batch in the kernel: records or rows in, rows out, without a Python object for
+what only passes through.
 
-The same as walk.py and keyed.py, which are the reference: the kernel's dataflow (core/dataflow/native.py) with rows at its doors instead of
-messages. What it cannot do is done there: a stage with a cycle, states that are kept, and everything where there is no kernel.
+The same as walk.py and keyed.py, which are the reference: the kernel's dataflow (core/dataflow/native.py)
+with rows at its doors instead of messages. What it cannot do is done there: a stage with a cycle, states that
+are kept, and everything where there is no kernel.
 
 Keeps: the rows of the reference, byte for byte and in its order. Does not: choose (tasks.py).
 """
@@ -70,8 +72,13 @@ class NativeWalk:
         """The rows so far, as a batch (none if there are none)."""
         count, to, slot, key, meta, payload = self._flow.take_rows()
         if count:
-            numbers = [pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(data)]) for data in (to, slot)]
-            texts = [pa.Array.from_buffers(pa.binary(), count, [None, *map(pa.py_buffer, column)]) for column in (key, meta, payload)]
+            numbers = [
+                pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(data)]) for data in (to, slot)
+            ]
+            texts = [
+                pa.Array.from_buffers(pa.binary(), count, [None, *map(pa.py_buffer, column)])
+                for column in (key, meta, payload)
+            ]
             yield pa.record_batch([*numbers, *texts], schema=SCHEMA)
 
     def _folded(self, batch: Any) -> Iterator[Any]:

@@ -1,7 +1,8 @@
-"""Origins: where the items of a batch came from, for its error items, as the streaming engine tells it (core/worker/worker.py).
+"""Origins: where the items of a batch came from, for its error items, as the streaming engine tells it
+(core/worker/worker.py).
 
-Keeps: the partition and offset of a record are told by the operations that stand before any door, and by no other. Does not: know them
-itself: runs bring theirs (`core.worker.front.RunRecords`).
+Keeps: the partition and offset of a record are told by the operations that stand before any door, and by no
+other. Does not: know them itself: runs bring theirs (`core.worker.front.RunRecords`).
 """
 
 from collections.abc import Mapping
@@ -23,11 +24,14 @@ class Origins:
         self._run: list[Any] = []
         """The records that are entering."""
         self._graph, self._near = graph, graph.near
-        self._sources = sources or {FrontId(number): vertex.name for number, vertex in enumerate(graph.sources)}
+        self._sources = sources or {
+            FrontId(number): vertex.name for number, vertex in enumerate(graph.sources)
+        }
         self._entrances = Entrances(graph, self._sources)
 
     def entering(self, start: bytes, first: int, records: list[Any]) -> list[Any]:
-        """The records of a run, the first of which is child `first` of `start`; what could not be read says where it is."""
+        """The records of a run, the first of which is child `first` of `start`; what could not be read says
+        where it is."""
         self._run = records
         records = self._entrances.entering(time_of_meta(Meta(start)), partition_of(records), records)
         if not any(type(record) is ErrorValue for record in records):
@@ -40,7 +44,9 @@ class Origins:
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
         """`error` with the origin of its item, which failed in `vertex`, or at the door to it."""
         near = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
-        return located(error, self._source(meta), self._place(first_component(meta)) if near else None, vertex)
+        return located(
+            error, self._source(meta), self._place(first_component(meta)) if near else None, vertex
+        )
 
     def _unreadable(self, meta: Meta, error: ErrorValue) -> ErrorValue:
         return located(error, self._source(meta), self._place(first_component(meta)))

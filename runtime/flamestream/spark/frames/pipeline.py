@@ -2,10 +2,11 @@
 
     pieces of the input -> walk -> shuffle by slot, sort by key and meta -> level 1 -> ... -> rows for sinks
 
-Nothing is collected and nothing cached: each row is computed once, and what a later level needs passes through the earlier ones.
+Nothing is collected and nothing cached: each row is computed once, and what a later level needs passes
+through the earlier ones.
 
-Keeps: the rows for a sink, in the order of their metas, are what the reference interpreter gives it, byte for byte.
-Does not: deliver (delivering.py), or know where input comes from (connectors/files/pieces.py).
+Keeps: the rows for a sink, in the order of their metas, are what the reference interpreter gives it, byte for
+byte. Does not: deliver (delivering.py), or know where input comes from (connectors/files/pieces.py).
 """
 
 from collections.abc import Sequence
@@ -20,9 +21,15 @@ from flamestream.spark.frames.tasks import Meaning, ReadPieces, RunLevel
 
 
 def results_of(
-    spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]], *, partitions: int, earlier: StatePlace | None = None
+    spark: Any,
+    meaning: Meaning,
+    pieces: Sequence[tuple[int, Piece]],
+    *,
+    partitions: int,
+    earlier: StatePlace | None = None,
 ) -> Any:
-    """A lazy DataFrame of `rows`. `earlier`: what keys had before. Raises GraphError if the graph cannot be done this way."""
+    """A lazy DataFrame of `rows`. `earlier`: what keys had before. Raises GraphError if the graph cannot be
+    done this way."""
     return levels_of(read(spark, meaning, pieces), meaning, partitions=partitions, earlier=earlier)
 
 
@@ -31,7 +38,8 @@ def levels_of(rows: Any, meaning: Meaning, *, partitions: int, earlier: StatePla
     stages = stages_of(meaning.graph.get())
     for level in range(1, stages.depth + 1):
         here = [] if len(stages.at(level)) == 1 else [_stage_expression(stage_column(stages, level))]
-        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(*here, "key", "meta")  # first bytes are compared as a number
+        # first bytes are compared as a number
+        rows = placed(rows, meaning.slots, partitions).sortWithinPartitions(*here, "key", "meta")
         rows = rows.mapInArrow(RunLevel(meaning, level, partitions, earlier), SPARK_SCHEMA)
     return rows
 

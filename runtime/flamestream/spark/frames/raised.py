@@ -1,6 +1,8 @@
-"""Errors from tasks: what our own code raised in a Spark task comes out of Spark as a Java exception with the Python text in it.
+"""Errors from tasks: what our own code raised in a Spark task comes out of Spark as a Java exception with the
+Python text in it.
 
-Keeps: an error of ours has its class and message again. Does not: hide others: they come out as they are, with Spark's reason.
+Keeps: an error of ours has its class and message again. Does not: hide others: they come out as they are,
+with Spark's reason.
 """
 
 import re
@@ -38,7 +40,9 @@ def _ours(error: Exception) -> errors.FlameStreamError:
 
 
 def _text(error: Any) -> str:
-    origin = getattr(error, "_origin", None) or (error.java_exception if isinstance(error, Py4JJavaError) else None)
+    origin = getattr(error, "_origin", None) or (
+        error.java_exception if isinstance(error, Py4JJavaError) else None
+    )
     return str(origin.toString()) if origin is not None else str(error)
 
 

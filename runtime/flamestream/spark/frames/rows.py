@@ -1,16 +1,16 @@
 """Rows: how items, states and error items travel between DataFrame jobs.
 
-| `to`             | is                                | `key`             | `meta`                  | `payload`            |
+| `to`             | is                                | `key`             | `meta`                  | `payload` |
 |------------------|-----------------------------------|-------------------|-------------------------|----------------------|
-| keyed vertex     | an item at its door               | canonical         | the item's              | canonical            |
-| sink, or errors  | a result                          | empty             | the item's              | canonical            |
+| keyed vertex     | an item at its door               | canonical         | the item's              | canonical |
+| sink, or errors  | a result                          | empty             | the item's              | canonical |
 | HALT             | an error that ends the job        | the item's meta   | its run's floor         | canonical ErrorValue |
-| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | flag, then a state   |
+| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | flag, then a state |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
 
 Keeps: a row says by itself which slot it belongs to. Does not: know what a vertex does.
-"""
+"""  # noqa: E501
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -50,7 +50,9 @@ def vertex_of_state(to: int) -> int:
 def halts(slots: int, meta: bytes, error: bytes) -> Any:
     """Tell every slot about the least error of a task."""
     columns = [[HALT] * slots, list(range(slots)), [meta] * slots, [meta[:8]] * slots, [error] * slots]
-    return pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    return pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
 
 
 def split(batch: Any, doors: Any) -> tuple[Any, Any]:
@@ -77,5 +79,7 @@ class Outbox:
         """Empty it: its rows as a batch (none if there are none)."""
         if self._rows:
             columns = zip(*self._rows, strict=True)
-            yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+            yield pa.record_batch(
+                [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+            )
             self._rows.clear()

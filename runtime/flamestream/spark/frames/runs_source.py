@@ -1,7 +1,8 @@
 """The input of a micro-batch query as a Python data source: Spark's offset log says which runs a batch has.
 
-An offset is a cut and the sources' positions at it (connectors/files/windows.py), so a batch that is run again after a crash has the same
-runs. What it gives are rows at the graph's first doors: the walk happens where the records are read.
+An offset is a cut and the sources' positions at it (connectors/files/windows.py), so a batch that is run
+again after a crash has the same runs. What it gives are rows at the graph's first doors: the walk happens
+where the records are read.
 
 Keeps: what lies between two offsets never changes. Does not: hold anything that Spark's checkpoint does not.
 """
@@ -64,12 +65,17 @@ class RunsReader(DataSourceStreamReader):
 
 def source_for(job: FrameJob, meaning: Meaning, most_runs: int, first: Cut | None) -> type[RunsSource]:
     """A class of its own for Spark to pickle, with what it has to know."""
-    return type("JobRuns", (RunsSource,), {"job": job, "meaning": meaning, "most_runs": most_runs, "first": first})
+    return type(
+        "JobRuns", (RunsSource,), {"job": job, "meaning": meaning, "most_runs": most_runs, "first": first}
+    )
 
 
 def offset_of(cut: Cut) -> dict[str, Any]:
     """Its JSON has no number above 2^53."""
-    return {"cut": str(cut.time), "at": {str(front): ",".join(map(str, position)) for front, position in cut.positions.items()}}
+    return {
+        "cut": str(cut.time),
+        "at": {str(front): ",".join(map(str, position)) for front, position in cut.positions.items()},
+    }
 
 
 def cut_of(offset: dict[str, Any] | str) -> Cut:

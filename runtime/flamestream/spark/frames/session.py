@@ -1,7 +1,9 @@
-"""A Spark for DataFrame jobs: the same as for workers (spark/streaming/session.py), with what short tasks and Arrow need instead.
+"""A Spark for DataFrame jobs: the same as for workers (spark/streaming/session.py), with what short tasks and
+Arrow need instead.
 
-Python processes are kept between tasks, so that the application is loaded once in each; a failed task is tried again a bounded number of
-times, because a function that raises is no failure (errors are items) and what is left is the machine's or ours.
+Python processes are kept between tasks, so that the application is loaded once in each; a failed task is
+tried again a bounded number of times, because a function that raises is no failure (errors are items) and
+what is left is the machine's or ours.
 
 Keeps: one SparkSession a process. Does not: know a graph.
 """
@@ -43,9 +45,13 @@ def frames_settings(
     python_path: tuple[Path, ...] = (),
     name: str = "",
 ) -> SparkSettings:
-    """Settings of a session for DataFrame jobs. Raises UserError if pandas is missing, which PySpark asks for."""
+    """Settings of a session for DataFrame jobs. Raises UserError if pandas is missing, which PySpark asks
+    for."""
     if importlib.util.find_spec("pandas") is None:
-        raise UserError("PySpark needs pandas for DataFrame jobs, and it is not installed: pip install 'flamestream[frames]'")
+        raise UserError(
+            "PySpark needs pandas for DataFrame jobs, and it is not installed: pip install "
+            "'flamestream[frames]'"
+        )
     return SparkSettings(
         workers=cores,
         scratch=scratch,

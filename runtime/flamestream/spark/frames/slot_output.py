@@ -1,10 +1,11 @@
-"""Slot output: results of one sink, in the order of metas, become bundles, without a look into a payload; what was delivered before is
-checked and dropped.
+"""Slot output: results of one sink, in the order of metas, become bundles, without a look into a payload;
+what was delivered before is checked and dropped.
 
-The same rules as core/dataflow/delivery.py, which has decoded payloads and a barrier before it: a bundle's items are spliced from their
-encodings here, and a replay is compared as bytes.
+The same rules as core/dataflow/delivery.py, which has decoded payloads and a barrier before it: a bundle's
+items are spliced from their encodings here, and a replay is compared as bytes.
 
-Keeps: per slot, sequences without gap, ascending metas, nothing twice; a difference to the last bundle is an error that names the place.
+Keeps: per slot, sequences without gap, ascending metas, nothing twice; a difference to the last bundle is an
+error that names the place.
 """
 
 from collections import deque
@@ -55,7 +56,9 @@ class _Slot:
 class SinkOutput:
     """The slots of one sink in one partition."""
 
-    def __init__(self, sink: str, consumer: TaskConsumer, slots: list[int], *, compare: bool, floor: bytes = b"") -> None:
+    def __init__(
+        self, sink: str, consumer: TaskConsumer, slots: list[int], *, compare: bool, floor: bytes = b""
+    ) -> None:
         """`floor`: below it nothing is computed again."""
         self._sink, self._consumer = sink, consumer
         last: Mapping[Slot, LastBundle] = consumer.open(slots)
@@ -113,11 +116,17 @@ class SinkOutput:
         if expected_meta > meta:
             self._differs(slot, meta, NOT_BEFORE)
         if payload != expected:
-            self._differs(slot, meta, f"was delivered as {codec.decode(expected)!r} and is now {codec.decode(payload)!r}")
+            self._differs(
+                slot,
+                meta,
+                f"was delivered as {codec.decode(expected)!r} and is now {codec.decode(payload)!r}",
+            )
 
     def _differs(self, slot: int, meta: bytes, what: str) -> None:
         raise UserError(
-            f"sink {self._sink!r}, slot {slot}: the result of the run at time {time_of_meta(Meta(meta))} (meta {meta.hex()}) {what}. "
-            "The functions or the input that lead to this sink changed since, or the functions are not deterministic; to begin anew, "
+            f"sink {self._sink!r}, slot {slot}: the result of the run at time {time_of_meta(Meta(meta))} "
+            f"(meta {meta.hex()}) {what}. "
+            "The functions or the input that lead to this sink changed since, or the functions are not "
+            "deterministic; to begin anew, "
             "give the sink another place"
         )

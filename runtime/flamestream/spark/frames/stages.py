@@ -1,14 +1,17 @@
 """Stages: how a graph is cut into DataFrame jobs.
 
-What needs no state runs where the item is. A stage is a keyed vertex (a grouping or a reduce), or several that one cycle holds together:
-it wants all items of a key in one place and in the order of metas, which is one shuffle. Stages that do not feed each other share one.
+What needs no state runs where the item is. A stage is a keyed vertex (a grouping or a reduce), or several
+that one cycle holds together: it wants all items of a key in one place and in the order of metas, which is
+one shuffle. Stages that do not feed each other share one.
 
-    source -> flat_map -> reduce A -> map -> reduce B -> sink        level 0: source, flat_map   1: A, map   2: B   3: the sink
+    source -> flat_map -> reduce A -> map -> reduce B -> sink        level 0: source, flat_map   1: A, map
+    2: B   3: the sink
 
-A cycle without a keyed vertex is a walk inside one task. A cycle with keyed vertices is a walk inside one key, if what comes round has the
-key that it left with: then no other key can matter to it. If the keys differ, an item's place among those of another key is only known
-when that key is done, and the other way round; no order of whole keys is right, so such a cycle is refused. Two key functions in one
-cycle are refused before anything runs; one function that gives another key in the middle of a round is found out by keyed.py.
+A cycle without a keyed vertex is a walk inside one task. A cycle with keyed vertices is a walk inside one
+key, if what comes round has the key that it left with: then no other key can matter to it. If the keys
+differ, an item's place among those of another key is only known when that key is done, and the other way
+round; no order of whole keys is right, so such a cycle is refused. Two key functions in one cycle are refused
+before anything runs; one function that gives another key in the middle of a round is found out by keyed.py.
 
 >>> graph = Graph("count")
 >>> graph.source("words").reduce(key=str, initial=int, combine=lambda n, w: n + 1).sink("counts")
@@ -50,7 +53,8 @@ class Stages:
 
 
 def stages_of(graph: Graph) -> Stages:
-    """The stages of a validated graph. Raises GraphError that says why if whole keys cannot be done one after another."""
+    """The stages of a validated graph. Raises GraphError that says why if whole keys cannot be done one after
+    another."""
     components = _components(graph)
     of: dict[int, int] = {}
     cyclic = set()
@@ -69,16 +73,22 @@ def _check_cycle(graph: Graph, component: Sequence[int], keyed: Sequence[int]) -
     loops = ", ".join(repr(graph.vertices[v].name) for v in component if graph.vertices[v].kind is Kind.LOOP)
     for other in others:
         if other.key is not first.key:
-            assert first.key is not None and other.key is not None, "the graph's builder gives every keyed vertex its key"
+            assert first.key is not None and other.key is not None, (
+                "the graph's builder gives every keyed vertex its key"
+            )
             raise GraphError(
-                f"graph {graph.name!r} cannot run as Spark batches: loop {loops} goes through operations with different keys "
-                f"({name_of(first.key)} and {name_of(other.key)}), and batches finish one key before they look at the next. "
+                f"graph {graph.name!r} cannot run as Spark batches: loop {loops} goes through operations "
+                "with different keys "
+                f"({name_of(first.key)} and {name_of(other.key)}), and batches finish one key before they "
+                "look at the next. "
                 "Run it with the streaming runner, or give the operations in the loop one key function"
             )
         if other.balance is not first.balance:
             raise GraphError(
-                f"graph {graph.name!r} cannot run as Spark batches: loop {loops} goes through operations that are balanced by different "
-                "functions, so one key's work would be in two places. Give them one balancing function, or use the streaming runner"
+                f"graph {graph.name!r} cannot run as Spark batches: loop {loops} goes through operations "
+                "that are balanced by different "
+                "functions, so one key's work would be in two places. Give them one balancing function, or "
+                "use the streaming runner"
             )
 
 

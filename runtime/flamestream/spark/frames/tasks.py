@@ -1,4 +1,5 @@
-"""The functions that Spark calls in its tasks: pickled by reference to this module, with what they need to know as fields.
+"""The functions that Spark calls in its tasks: pickled by reference to this module, with what they need to
+know as fields.
 
 Does not: decide anything (pipeline.py).
 """
@@ -43,7 +44,9 @@ class Meaning:
     def native(self) -> native.NativeWalk:
         """The same in the kernel."""
         graph = self.graph.get()
-        return native.NativeWalk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
+        return native.NativeWalk(
+            graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[An
     walk = meaning.native() if native.THERE else meaning.walk()
     for vertex, piece in pieces:
         for time, first, records in piece.runs():
-            yield from walk.enter(vertex, floor(time), first, records if isinstance(records, list) else list(records))
+            yield from walk.enter(
+                vertex, floor(time), first, records if isinstance(records, list) else list(records)
+            )
     yield from walk.end()
 
 
@@ -95,15 +100,30 @@ class RunLevel:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         stages = stages_of(self.meaning.graph.get())
         here = stages.at(self.level)
-        if native.THERE and not self.meaning.keep_state and self.earlier is None and stages.cyclic.isdisjoint(here):
+        if (
+            native.THERE
+            and not self.meaning.keep_state
+            and self.earlier is None
+            and stages.cyclic.isdisjoint(here)
+        ):
             walk = self.meaning.native()
             return chain(walk.fold(batches, here), walk.end())
         return self._by_reference(batches, stages)
 
     def _by_reference(self, batches: Iterable[Any], stages: Stages) -> Iterator[Any]:
         walk, meaning = self.meaning.walk(), self.meaning
-        earlier = None if self.earlier is None else EarlierState(self.earlier, task_slots(meaning.slots, self.partitions))
+        earlier = (
+            None
+            if self.earlier is None
+            else EarlierState(self.earlier, task_slots(meaning.slots, self.partitions))
+        )
         keyed = KeyedLevel(
-            meaning.graph.get(), stages, self.level, walk, keep_state=meaning.keep_state, debug=meaning.debug, earlier=earlier
+            meaning.graph.get(),
+            stages,
+            self.level,
+            walk,
+            keep_state=meaning.keep_state,
+            debug=meaning.debug,
+            earlier=earlier,
         )
         return keyed.process(batches)

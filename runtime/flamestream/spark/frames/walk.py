@@ -1,10 +1,11 @@
 """A walk: one task's copy of the graph; takes an item through everything that needs no state.
 
-It ends at the doors of stages and sinks, where the item becomes a row. What vertices do on the way is the streaming engine's
-(core/dataflow/operations.py); what is missing here is what a batch does not need: tombstones, causes and other workers.
+It ends at the doors of stages and sinks, where the item becomes a row. What vertices do on the way is the
+streaming engine's (core/dataflow/operations.py); what is missing here is what a batch does not need:
+tombstones, causes and other workers.
 
-Keeps: metas, slots and error items are those of the engine. A loop does not recurse: what goes round waits in a list.
-Does not: hold state (keyed.py).
+Keeps: metas, slots and error items are those of the engine. A loop does not recurse: what goes round waits in
+a list. Does not: hold state (keyed.py).
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ class Returns(Protocol):
 class Walk(Operations):
     """The graph in one task."""
 
-    def __init__(self, graph: Graph, slots: int, origins: Origins, *, fail: bool, debug: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, slots: int, origins: Origins, *, fail: bool, debug: bool = False
+    ) -> None:
         super().__init__(graph, slots, debug, origins.located)
         self.out = Outbox()
         self._least_error: tuple[Meta, bytes] | None = None
@@ -95,4 +98,6 @@ class Walk(Operations):
     def _sink(self, vertex: Vertex) -> Handle:
         """The key of a sink without a key function is its payload, which is encoded once."""
         number, is_payload, encode, add = vertex.id, vertex.key is None, codec.encode, self.out.add
-        return lambda key, slot, meta, payload, _: add((number, slot, b"", meta, key if is_payload else encode(payload)))
+        return lambda key, slot, meta, payload, _: add(
+            (number, slot, b"", meta, key if is_payload else encode(payload))
+        )

@@ -1,8 +1,8 @@
 """The class-data archive of Spark's JVMs: where it is, and how a JVM is told.
 
-It holds the classes of a session as one memory-mapped file, so that the next session starts in half the time. It fits one runtime and one
-class path exactly; for any other it is not found, and the JVM starts without. An archive that the JVM finds unfit is ignored by it: nothing
-but time depends on it.
+It holds the classes of a session as one memory-mapped file, so that the next session starts in half the time.
+It fits one runtime and one class path exactly; for any other it is not found, and the JVM starts without. An
+archive that the JVM finds unfit is ignored by it: nothing but time depends on it.
 
 Does not: make it (make_class_archive.py).
 """

@@ -1,6 +1,8 @@
-"""Driver configuration: the files in a driver pod's folder, which the operator wrote for it. The contract is docs/operations/kubernetes.md.
+"""Driver configuration: the files in a driver pod's folder, which the operator wrote for it. The contract is
+docs/operations/kubernetes.md.
 
-Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest (manifest.py).
+Keeps: an unknown or missing field is an error that names file and field. Does not: read the manifest
+(manifest.py).
 """
 
 from dataclasses import fields
@@ -79,7 +81,12 @@ def read_token(file: Path = TOKEN) -> str:
 
 def read_zookeeper(folder: Path = ZOOKEEPER) -> ZooKeeperAccess:
     """How the job may reach ZooKeeper: a file a field, all there. Raises ManifestError."""
-    return ZooKeeperAccess(**{each.name: read_secret(folder / each.name, "the way to ZooKeeper") for each in fields(ZooKeeperAccess)})
+    return ZooKeeperAccess(
+        **{
+            each.name: read_secret(folder / each.name, "the way to ZooKeeper")
+            for each in fields(ZooKeeperAccess)
+        }
+    )
 
 
 def read_job(folder: Path = CONFIG, base: Path = APPLICATION) -> "Job":

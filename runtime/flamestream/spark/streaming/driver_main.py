@@ -1,10 +1,12 @@
-"""The driver pod of one application: starts Spark, runs the job's workers as its tasks, and says how that ended.
+"""The driver pod of one application: starts Spark, runs the job's workers as its tasks, and says how that
+ended.
 
-The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it, and what that needs is imported then: all
-imports together take half of that boot. What the operator must know of the end is the exit code and the termination message
-(docs/operations/kubernetes.md).
+The application is loaded and checked here, in the user's pod, while Spark's JVM boots beside it, and what
+that needs is imported then: all imports together take half of that boot. What the operator must know of the
+end is the exit code and the termination message (docs/operations/kubernetes.md).
 
-Keeps: the JVM ends with this process. Does not: coordinate (the workers dial the operator), or touch the job's data.
+Keeps: the JVM ends with this process. Does not: coordinate (the workers dial the operator), or touch the
+job's data.
 """
 
 import argparse
@@ -20,7 +22,15 @@ import msgspec
 from flamestream.job.exit_codes import ended_by
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, ManifestError
-from flamestream.spark.streaming.driver_config import APPLICATION, CONFIG, TOKEN, DriverConfig, read_driver_config, read_job, read_token
+from flamestream.spark.streaming.driver_config import (
+    APPLICATION,
+    CONFIG,
+    TOKEN,
+    DriverConfig,
+    read_driver_config,
+    read_job,
+    read_token,
+)
 from flamestream.spark.streaming.kubernetes import KubernetesSettings, api_server, kubernetes_conf
 from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
@@ -43,7 +53,9 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
     )
     conf = kubernetes_conf(kubernetes, config.spark_conf())
     name = f"flamestream {config.job}"
-    return SparkSettings(workers=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name, console=True)
+    return SparkSettings(
+        workers=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name, console=True
+    )
 
 
 def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token: Path = TOKEN) -> None:
@@ -61,12 +73,18 @@ def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token
 def _variable(name: str) -> str:
     value = os.environ.get(name, "")
     if not value:
-        raise ManifestError(f"the environment variable {name} is missing: the driver pod gets it from its own fields")
+        raise ManifestError(
+            f"the environment variable {name} is missing: the driver pod gets it from its own fields"
+        )
     return value
 
 
 def _leave_message(error: FlameStreamError) -> None:
-    message = {"category": error.category, "reason": type(error).__name__, "message": str(error)[:MAX_MESSAGE]}
+    message = {
+        "category": error.category,
+        "reason": type(error).__name__,
+        "message": str(error)[:MAX_MESSAGE],
+    }
     try:
         TERMINATION_LOG.write_bytes(msgspec.json.encode(message)[:4096])
     except OSError as problem:
@@ -74,8 +92,8 @@ def _leave_message(error: FlameStreamError) -> None:
 
 
 def _end(_signal: int, _frame: object) -> None:
-    """The pod is to go: its workers have been replaced (driver_stay.py), or nobody waits for that. The first process of a container gets
-    no other end by this signal, and the JVM ends with it."""
+    """The pod is to go: its workers have been replaced (driver_stay.py), or nobody waits for that. The first
+    process of a container gets no other end by this signal, and the JVM ends with it."""
     os._exit(128 + signal.SIGTERM)
 
 

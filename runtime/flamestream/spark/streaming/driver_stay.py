@@ -1,10 +1,12 @@
-"""A driver pod's hook before its stop: it stays while its workers may still be needed, and goes as soon as the operator says so.
+"""A driver pod's hook before its stop: it stays while its workers may still be needed, and goes as soon as
+the operator says so.
 
-A drain deletes the pod with a long grace. Its successor starts beside it and takes over; then the operator deletes it once more, with a
-grace of a second, which is what this waits for. (Kubelet shortens the grace of a pod whose hook runs only when the hook has ended.)
+A drain deletes the pod with a long grace. Its successor starts beside it and takes over; then the operator
+deletes it once more, with a grace of a second, which is what this waits for. (Kubelet shortens the grace of a
+pod whose hook runs only when the hook has ended.)
 
-Keeps: it ends after `SECONDS` at the latest, also where the API server cannot be asked. Does not: import anything of
-the job; a hook must be quick to start.
+Keeps: it ends after `SECONDS` at the latest, also where the API server cannot be asked. Does not: import
+anything of the job; a hook must be quick to start.
 """
 
 import json
@@ -37,10 +39,16 @@ def may_go(pod: dict[str, object] | None) -> bool:
 def _pod() -> dict[str, object] | None:
     """This one, as the API server has it; None if it is not there any more."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
-    where = f"{SCHEME}://{host}:{port}/api/v1/namespaces/{environ['POD_NAMESPACE']}/pods/{environ['POD_NAME']}"
-    asked = urllib.request.Request(where, headers={"Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}"})
+    where = (
+        f"{SCHEME}://{host}:{port}/api/v1/namespaces/{environ['POD_NAMESPACE']}/pods/{environ['POD_NAME']}"
+    )
+    asked = urllib.request.Request(
+        where, headers={"Authorization": f"Bearer {(ACCOUNT / 'token').read_text()}"}
+    )
     try:
-        with urllib.request.urlopen(asked, timeout=5, context=ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))) as answer:
+        with urllib.request.urlopen(
+            asked, timeout=5, context=ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+        ) as answer:
             found: dict[str, object] = json.load(answer)
             return found
     except urllib.error.HTTPError as error:
@@ -56,7 +64,8 @@ def main(seconds: float) -> int:
         try:
             if may_go(_pod()):
                 return 0
-        except (OSError, ValueError) as problem:  # the API server is away: who drains it cannot take over either
+        # the API server is away: who drains it cannot take over either
+        except (OSError, ValueError) as problem:
             print(f"the API server cannot be asked: {problem}", file=sys.stderr)
         time.sleep(PAUSE)
     return 0

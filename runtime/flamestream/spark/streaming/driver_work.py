@@ -1,6 +1,8 @@
-"""A driver pod's work beside and behind the boot of Spark's JVM: check the job, and run its workers until they were told to stop.
+"""A driver pod's work beside and behind the boot of Spark's JVM: check the job, and run its workers until
+they were told to stop.
 
-Apart from driver_main.py, which starts the JVM, since all that is imported here takes as long as half of that boot.
+Apart from driver_main.py, which starts the JVM, since all that is imported here takes as long as half of that
+boot.
 
 Does not: start Spark, or say how the job ended.
 """
@@ -22,7 +24,8 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 
 def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:
-    """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError, UserError; and what ended the job."""
+    """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError,
+    UserError; and what ended the job."""
     main = partial(pod_worker_main, _told(config, job, token, read_zookeeper()), application)
     over = threading.Event()
     problems: list[FlameStreamError] = []
@@ -39,5 +42,7 @@ def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job
 
 def _told(config: DriverConfig, job: Job, token: str, zookeeper: ZooKeeperAccess) -> bytes:
     """The configuration of every worker, encoded."""
-    told = worker_config(checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper)
+    told = worker_config(
+        checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper
+    )
     return msgspec.json.encode(told)

@@ -1,11 +1,13 @@
-"""The driver's JVM, started by us: PySpark's gateway server without spark-submit, so without its two shells and its extra JVM.
+"""The driver's JVM, started by us: PySpark's gateway server without spark-submit, so without its two shells
+and its extra JVM.
 
-The class path is all of Spark's jars in a fixed order, so that a class-data archive fits (class_archive.py): a local session is there in
-about 1 s instead of 2.5 s. The JVM's output and log go to files, since a terminal is no place for stack traces of tasks that are killed
-on purpose.
+The class path is all of Spark's jars in a fixed order, so that a class-data archive fits (class_archive.py):
+a local session is there in about 1 s instead of 2.5 s. The JVM's output and log go to files, since a terminal
+is no place for stack traces of tasks that are killed on purpose.
 
 Keeps: the JVM ends when this process does, however that ends. Does not: configure Spark (session.py).
-Source: the options are those of Spark 4.3's own launcher (JavaModuleOptions), less the one that java.py drops.
+Source: the options are those of Spark 4.3's own launcher (JavaModuleOptions), less the one that java.py
+drops.
 """
 
 import logging
@@ -22,7 +24,8 @@ from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import Retryable
 from flamestream.spark.streaming.class_archive import archive_options
 
-logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a lost JVM is an exception where it is met; py4j would log it too
+# a lost JVM is an exception where it is met; py4j would log it too
+logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 READY_WITHIN: Final = 120.0
 END_WITHIN: Final = 30.0
@@ -79,19 +82,31 @@ appender.file.strategy.max = 2
 
 
 class DriverJvm:
-    """A gateway server. It starts at once and is waited for in `connect`, so that other things can start beside it."""
+    """A gateway server. It starts at once and is waited for in `connect`, so that other things can start
+    beside it."""
 
     def __init__(
-        self, java: Java, scratch: Path, conf: Mapping[str, str], environment: Mapping[str, str], *, console: bool = False
+        self,
+        java: Java,
+        scratch: Path,
+        conf: Mapping[str, str],
+        environment: Mapping[str, str],
+        *,
+        console: bool = False,
     ) -> None:
-        """`scratch` is for the log (`console`: our standard error is) and what Spark needs on disk. Only in the main thread."""
+        """`scratch` is for the log (`console`: our standard error is) and what Spark needs on disk. Only in
+        the main thread."""
         self._scratch = scratch
         self._output = None if console else scratch / "jvm.out"
         self._connection = scratch / "gateway"
         self._connection.unlink(missing_ok=True)
         variables = {**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection)}
         options = _options(java, scratch, conf, console=console)
-        command: list[str | Path] = [java.launcher, *options, "org.apache.spark.api.python.PythonGatewayServer"]
+        command: list[str | Path] = [
+            java.launcher,
+            *options,
+            "org.apache.spark.api.python.PythonGatewayServer",
+        ]
         self._process = start_child(command, self._output, variables, stdin=subprocess.PIPE)
 
     @property
@@ -99,7 +114,8 @@ class DriverJvm:
         return self._process.pid
 
     def connect(self) -> Any:
-        """py4j's gateway to it, as PySpark wants it. Raises Retryable with the JVM's own words if it does not come up."""
+        """py4j's gateway to it, as PySpark wants it. Raises Retryable with the JVM's own words if it does not
+        come up."""
         from pyspark.java_gateway import launch_gateway
 
         port, secret = self._await_port()
@@ -130,7 +146,10 @@ class DriverJvm:
                 if self._output is None:
                     raise Retryable(f"Spark's driver JVM {state}; what it printed is above")
                 printed = self._output.read_text(errors="replace")[-2000:].strip()
-                raise Retryable(f"Spark's driver JVM {state}; its log is {self._scratch / 'spark.log'}; it printed: {printed or 'nothing'}")
+                raise Retryable(
+                    f"Spark's driver JVM {state}; its log is {self._scratch / 'spark.log'}; it printed: "
+                    f"{printed or 'nothing'}"
+                )
             time.sleep(POLL)
         content = self._connection.read_bytes()
         self._connection.unlink()  # it holds a secret
@@ -139,7 +158,8 @@ class DriverJvm:
 
 
 def class_path(environment: Mapping[str, str] | None = None) -> str:
-    """All of Spark's jars in the order of their names; the folders of a cluster's configuration, where there are any, come first."""
+    """All of Spark's jars in the order of their names; the folders of a cluster's configuration, where there
+    are any, come first."""
     variables = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
     folders = [folder for name in variables if (folder := (environment or {}).get(name))]
     return ":".join([*folders, *sorted(str(jar) for jar in spark_jars().glob("*.jar"))])
@@ -148,8 +168,19 @@ def class_path(environment: Mapping[str, str] | None = None) -> str:
 def _options(java: Java, scratch: Path, conf: Mapping[str, str], *, console: bool) -> list[str]:
     path = ":".join(filter(None, [conf.get("spark.driver.extraClassPath"), class_path(os.environ)]))
     log_settings = scratch / "log4j2.properties"
-    log_settings.write_text((_CONSOLE if console else _LOGGING).format(level=conf.get("spark.log.level", "WARN"), folder=scratch))
+    log_settings.write_text(
+        (_CONSOLE if console else _LOGGING).format(level=conf.get("spark.log.level", "WARN"), folder=scratch)
+    )
     extra = conf.get("spark.driver.extraJavaOptions", "").split()
     archive = [] if any("ArchiveClassesAtExit" in option for option in extra) else archive_options(java, path)
     memory = f"-Xmx{conf.get('spark.driver.memory', '512m')}"
-    return [*QUICK, memory, *archive, *_MODULES, f"-Dlog4j2.configurationFile={log_settings}", *extra, "-cp", path]
+    return [
+        *QUICK,
+        memory,
+        *archive,
+        *_MODULES,
+        f"-Dlog4j2.configurationFile={log_settings}",
+        *extra,
+        "-cp",
+        path,
+    ]

@@ -1,11 +1,13 @@
-"""Spark's settings to run workers as pods: its Kubernetes backend in client mode, from within the driver's own pod.
+"""Spark's settings to run workers as pods: its Kubernetes backend in client mode, from within the driver's
+own pod.
 
-Why these: a worker's pod is an executor of one core that runs one task as long as the job lives. Spark's defaults are for batches: it waits
-a second between two looks at its pods, takes half a minute to believe that one is gone, and gives an application few executors. The
-driver's own requests to the API are kept few: it watches, and polls as a fallback only.
+Why these: a worker's pod is an executor of one core that runs one task as long as the job lives. Spark's
+defaults are for batches: it waits a second between two looks at its pods, takes half a minute to believe that
+one is gone, and gives an application few executors. The driver's own requests to the API are kept few: it
+watches, and polls as a fallback only.
 
-Keeps: what a job needs cannot be overridden by the user's settings. Does not: start anything (session.py), or say what else a pod has
-(the executor's pod template does, which the operator writes).
+Keeps: what a job needs cannot be overridden by the user's settings. Does not: start anything (session.py), or
+say what else a pod has (the executor's pod template does, which the operator writes).
 """
 
 import os
@@ -16,7 +18,8 @@ from typing import Final
 from flamestream.model.errors import ManifestError
 
 SECRET: Final = "/etc/flamestream/secret/spark"
-"""Mounted in drivers and executors. Without it Spark writes its secret into its pods' environment, for all to read who may see pods."""
+"""Mounted in drivers and executors. Without it Spark writes its secret into its pods' environment, for all to
+read who may see pods."""
 DRIVER_PORT: Final = 7078
 BLOCK_MANAGER_PORT: Final = 7079
 CONTAINER: Final = "executor"
@@ -41,7 +44,8 @@ _REQUIRED: Final = {
     "spark.authenticate.secret.file": SECRET,
     "spark.kubernetes.executor.podTemplateContainerName": CONTAINER,
     "spark.kubernetes.executor.disableConfigMap": "true",
-    "spark.kubernetes.driver.service.deleteOnTermination": "false",  # there is none, and the driver has no right to any
+    # there is none, and the driver has no right to any
+    "spark.kubernetes.driver.service.deleteOnTermination": "false",
     "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",  # the same
     "spark.driver.port": str(DRIVER_PORT),
     "spark.driver.blockManager.port": str(BLOCK_MANAGER_PORT),
@@ -84,12 +88,16 @@ def kubernetes_conf(settings: KubernetesSettings, conf: Mapping[str, str] | None
     }
     for name, value in (conf or {}).items():
         if ours.get(name, value) != value:
-            raise ManifestError(f"spec.spark.conf.{name}: {value!r} is not possible on Kubernetes, FlameStream sets it: remove the line")
+            raise ManifestError(
+                f"spec.spark.conf.{name}: {value!r} is not possible on Kubernetes, FlameStream sets it: "
+                "remove the line"
+            )
     return {**_DEFAULTS, **(conf or {}), **ours}
 
 
 def api_server(environment: Mapping[str, str] | None = None) -> str:
-    """The API server's URL as every pod is told it: by address, so that a start needs no name service. Raises ManifestError elsewhere."""
+    """The API server's URL as every pod is told it: by address, so that a start needs no name service. Raises
+    ManifestError elsewhere."""
     given = os.environ if environment is None else environment
     host, port = given.get("KUBERNETES_SERVICE_HOST", ""), given.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
     if not host:

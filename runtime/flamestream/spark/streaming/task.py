@@ -1,11 +1,12 @@
 """The body of a Spark task: one worker's life, from the fork to its end.
 
-A life begins when Spark starts the task, for the first time or again after the last one died; `Life` tells them apart. It ends when the
-worker's main function returns (the task is done and is not started again), raises or is killed (Spark starts the task again), or when
-the daemon that forked it is gone: Spark does not notice that, and would never stop such an orphan, so the kernel does.
+A life begins when Spark starts the task, for the first time or again after the last one died; `Life` tells
+them apart. It ends when the worker's main function returns (the task is done and is not started again),
+raises or is killed (Spark starts the task again), or when the daemon that forked it is gone: Spark does not
+notice that, and would never stop such an orphan, so the kernel does.
 
-Keeps: no worker outlives its daemon, and the daemon ends with its executor's JVM; so none outlives its executor. Does not: know what a
-worker does (node/worker_process.py).
+Keeps: no worker outlives its daemon, and the daemon ends with its executor's JVM; so none outlives its
+executor. Does not: know what a worker does (node/worker_process.py).
 """
 
 import os
@@ -40,12 +41,14 @@ class Life:
 
 
 WorkerMain = Callable[[Life], int]
-"""Blocks until the worker is told to stop; 0 means that it was. Anything else is a failure, and the task is started again."""
+"""Blocks until the worker is told to stop; 0 means that it was. Anything else is a failure, and the task is
+started again."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """A partition's function for Spark: pickled by reference to this module, so the executors need the package installed."""
+    """A partition's function for Spark: pickled by reference to this module, so the executors need the
+    package installed."""
 
     main: WorkerMain
 
@@ -59,11 +62,17 @@ class WorkerTask:
         live(self.main, Life(context.partitionId(), context.attemptNumber(), secrets.token_hex(4)))
 
 
-def live(main: WorkerMain, life: Life, clock: Callable[[], float] = time.monotonic, pause: Callable[[float], None] = time.sleep) -> None:
+def live(
+    main: WorkerMain,
+    life: Life,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
     """Live one life to its end. Raises if that was a failure, so that Spark starts another.
 
-    Spark does so at once and without end. That is right for a worker that was killed, but one that fails as soon as it starts would keep a
-    core busy; so a failure in a life's first second is followed by a pause. (A killed worker does not come here, and none waits for it.)
+    Spark does so at once and without end. That is right for a worker that was killed, but one that fails as
+    soon as it starts would keep a core busy; so a failure in a life's first second is followed by a pause. (A
+    killed worker does not come here, and none waits for it.)
     """
     began = clock()
     code = -1

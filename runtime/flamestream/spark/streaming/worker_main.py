@@ -1,7 +1,8 @@
-"""A worker's life as the launcher or a driver pod starts it: in a Spark task, or as a plain process (`--no-spark`, for tests).
+"""A worker's life as the launcher or a driver pod starts it: in a Spark task, or as a plain process
+(`--no-spark`, for tests).
 
-It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also leaves its pid in the run
-folder, for `status` and `drill`, and logs to a file there.
+It is told everything by value, so it needs nothing from the launcher's machine. On that machine it also
+leaves its pid in the run folder, for `status` and `drill`, and logs to a file there.
 
 Does not: run the worker (node/worker_process.py).
 """
@@ -24,12 +25,15 @@ from flamestream.spark.streaming.task import Life
 
 
 def worker_main(config: bytes, folder: str, life: Life) -> int:
-    """Blocks until the worker ends; its exit code. `folder` is the run folder, "" elsewhere than on the launcher's machine."""
+    """Blocks until the worker ends; its exit code. `folder` is the run folder, "" elsewhere than on the
+    launcher's machine."""
     decoded = from_json(config, WorkerProcessConfig)
     if folder:
         _leave_trace(Path(folder), life)
         words = str(Path(folder) / "logs" / f"worker-{life.index}.stuck")
-        decoded = msgspec.structs.replace(decoded, processors=tuple(share(life.index, of=decoded.beside)), words=words)
+        decoded = msgspec.structs.replace(
+            decoded, processors=tuple(share(life.index, of=decoded.beside)), words=words
+        )
     return run(msgspec.structs.replace(decoded, worker=WorkerId(life.name)))
 
 
@@ -37,8 +41,13 @@ def pod_worker_main(config: bytes, application: str, life: Life) -> int:
     """The same in an executor's pod, where Spark has left the pod's address in the environment."""
     decoded = from_json(config, WorkerProcessConfig)
     address = os.environ["SPARK_EXECUTOR_POD_IP"]
-    words = str(Path(tempfile.gettempdir()) / f"flamestream-{application}-w{life.index}.stuck")  # the pod's own
-    return run(msgspec.structs.replace(decoded, worker=WorkerId(f"{application}-{life.name}"), host=address, words=words))
+    # the pod's own
+    words = str(Path(tempfile.gettempdir()) / f"flamestream-{application}-w{life.index}.stuck")
+    return run(
+        msgspec.structs.replace(
+            decoded, worker=WorkerId(f"{application}-{life.name}"), host=address, words=words
+        )
+    )
 
 
 def _leave_trace(folder: Path, life: Life) -> None:
@@ -59,7 +68,9 @@ def main(arguments: list[str]) -> int:
     for name in ("index", "ordinal"):
         parser.add_argument(name, type=int)
     given = parser.parse_args(arguments)
-    return worker_main(Path(given.config).read_bytes(), given.folder, Life(given.index, given.ordinal, secrets.token_hex(4)))
+    return worker_main(
+        Path(given.config).read_bytes(), given.folder, Life(given.index, given.ordinal, secrets.token_hex(4))
+    )
 
 
 if __name__ == "__main__":

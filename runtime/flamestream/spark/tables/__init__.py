@@ -1,4 +1,5 @@
-"""`spark.read.format("flamestream")`: a job's committed state and its delivered output as tables. See docs/reference/spark-tables.md.
+"""`spark.read.format("flamestream")`: a job's committed state and its delivered output as tables. See
+docs/reference/spark-tables.md.
 
 >>> FlameStreamTables.name()
 'flamestream'

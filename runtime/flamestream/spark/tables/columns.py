@@ -1,7 +1,7 @@
 """Columns: from payloads to Arrow, by the schema that the user asked for.
 
-Every table has its fixed columns. A further column takes a field of the payload by its name: of a dataclass or struct its attribute, of a
-tuple `_0`, `_1`, ..., of anything `value`.
+Every table has its fixed columns. A further column takes a field of the payload by its name: of a dataclass
+or struct its attribute, of a tuple `_0`, `_1`, ..., of anything `value`.
 
 >>> kinds_of([1, "a", None])
 ['bigint', 'string', 'string']
@@ -68,10 +68,14 @@ def array_of(name: str, values: Sequence[Any], kind: Any) -> Any:
     """An Arrow column. Raises UserError that names the column if a value does not fit."""
     try:
         if pa.types.is_string(kind):
-            values = [value if value is None or isinstance(value, str) else json_of(value) for value in values]
+            values = [
+                value if value is None or isinstance(value, str) else json_of(value) for value in values
+            ]
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise UserError(f"column {name!r} as {kind}: {error}; choose another type in .schema(...), or string for JSON") from error
+        raise UserError(
+            f"column {name!r} as {kind}: {error}; choose another type in .schema(...), or string for JSON"
+        ) from error
 
 
 def _arrow_value(value: Any) -> Any:

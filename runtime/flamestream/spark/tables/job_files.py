@@ -1,6 +1,8 @@
-"""Where a job's files are, from its manifest, for readers that run nothing: the store, the sinks' folders, the committed epoch.
+"""Where a job's files are, from its manifest, for readers that run nothing: the store, the sinks' folders,
+the committed epoch.
 
-Keeps: relative places start at the manifest, as for every other command. Does not: check a manifest (`flamestream validate` does).
+Keeps: relative places start at the manifest, as for every other command. Does not: check a manifest
+(`flamestream validate` does).
 """
 
 from collections.abc import Mapping
@@ -41,7 +43,9 @@ class JobFiles:
         """The application's, loaded so that its payload types are known."""
         application = self.spec["application"]
         written = [py_files.split(each) for each in application.get("pyFiles", ())]
-        files = [py_files.found(place if "://" in place else str(self._path(place)), pin) for place, pin in written]
+        files = [
+            py_files.found(place if "://" in place else str(self._path(place)), pin) for place, pin in written
+        ]
         return load(self._path(application["file"]), application["graph"], files)
 
     def sink_folder(self, sink: str) -> Path:
@@ -51,18 +55,26 @@ class JobFiles:
             raise UserError(f"{self.file}: there is no sink {sink!r}; it has {', '.join(self.spec['sinks'])}")
         folder = sinks.log_folder(found)
         if folder is None:
-            raise UserError(f"{self.file}: sink {sink!r} is not a `files` sink: what others got is with whom they delivered to")
+            raise UserError(
+                f"{self.file}: sink {sink!r} is not a `files` sink: what others got is with whom they "
+                "delivered to"
+            )
         return self._path(folder)
 
     def snapshot(self, epoch: int | None) -> Manifest:
-        """The snapshot of `epoch`; else of the committed epoch, if the run folder says which; else the newest.
+        """The snapshot of `epoch`; else of the committed epoch, if the run folder says which; else the
+        newest.
 
         Raises UserError if there is none.
         """
         wanted = epoch if epoch is not None else self._committed()
         store = store_from(self.store)
         names = store.names("manifests/")
-        chosen = names if wanted is None else [name for name in names if name.startswith(f"manifests/{wanted:012d}-")]
+        chosen = (
+            names
+            if wanted is None
+            else [name for name in names if name.startswith(f"manifests/{wanted:012d}-")]
+        )
         for name in reversed(chosen):
             try:
                 found = from_json(store.get(name), Manifest)
@@ -71,7 +83,9 @@ class JobFiles:
             if found.job == self.job:
                 return found
         which = "no snapshot" if wanted is None else f"no snapshot of epoch {wanted}"
-        raise UserError(f"{which} of job {self.job!r} in {self.store}: `flamestream snapshots list` shows what is there")
+        raise UserError(
+            f"{which} of job {self.job!r} in {self.store}: `flamestream snapshots list` shows what is there"
+        )
 
     def _committed(self) -> int | None:
         try:
@@ -91,5 +105,7 @@ def job_files(manifest: str, run_folder: str | None) -> JobFiles:
         document = parse(file.read_text(encoding="utf-8"), str(file)).value
         name, spec = document["metadata"]["name"], document["spec"]
     except (OSError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise ManifestError(f"{file}: cannot be read as a manifest ({error}): check it with `flamestream validate`") from error
+        raise ManifestError(
+            f"{file}: cannot be read as a manifest ({error}): check it with `flamestream validate`"
+        ) from error
     return JobFiles(file, name, spec, Path(run_folder or f".flamestream/{name}").absolute())

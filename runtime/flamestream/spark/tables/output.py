@@ -1,7 +1,7 @@
 """Output as a table: a row a delivered item of a files sink.
 
-Keeps: what counts at the moment of planning, each item once; sorted by `meta` it is the total order. Does not: sort (the slots of a chunk
-are as they were delivered).
+Keeps: what counts at the moment of planning, each item once; sorted by `meta` it is the total order. Does
+not: sort (the slots of a chunk are as they were delivered).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,12 +46,16 @@ class _Item(NamedTuple):
 class OutputReader(DataSourceReader):
     """Reads a sink's output for one query."""
 
-    def __init__(self, files: JobFiles, sink: str, span: Span, schema: Any, slots: frozenset[int] | None) -> None:
+    def __init__(
+        self, files: JobFiles, sink: str, span: Span, schema: Any, slots: frozenset[int] | None
+    ) -> None:
         self._files, self._sink, self._span, self._schema = files, sink, span, schema
         self._wanted = WantedSlots(int(files.spec.get("workers", {}).get("slots", DEFAULT_SLOTS)), slots)
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [InputPartition(chunk) for chunk in chunks_of(self._files.sink_folder(self._sink))] or [InputPartition(None)]
+        return [InputPartition(chunk) for chunk in chunks_of(self._files.sink_folder(self._sink))] or [
+            InputPartition(None)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -87,7 +91,12 @@ class PushedOutputReader(OutputReader):
 def first_payload(files: JobFiles, sink: str) -> list[Any]:
     """The first item's payload, for a look at its fields; none if nothing was delivered."""
     files.graph()
-    found = (payload for chunk in chunks_of(files.sink_folder(sink)) for b in chunk.bundles() for _, payload in codec.decode_items(b.items))
+    found = (
+        payload
+        for chunk in chunks_of(files.sink_folder(sink))
+        for b in chunk.bundles()
+        for _, payload in codec.decode_items(b.items)
+    )
     return [payload for _, payload in zip(range(1), found, strict=False)]
 
 
@@ -103,6 +112,11 @@ def _batch(items: list[_Item], schema: Any) -> Any:
         "payload_canonical": lambda: [codec.encode(item.payload) for item in items],
     }
     columns = [
-        array_of(f.name, fixed[f.name]() if f.name in fixed else [field_of(item.payload, f.name) for item in items], f.type) for f in schema
+        array_of(
+            f.name,
+            fixed[f.name]() if f.name in fixed else [field_of(item.payload, f.name) for item in items],
+            f.type,
+        )
+        for f in schema
     ]
     return pa.record_batch(columns, schema=schema)

@@ -1,8 +1,9 @@
 """Which slots a query wants: the option `slots`, or filters on the column `slot` that Spark pushes down.
 
-Pushing down is asked for by the option `pushDown` and is for a DataFrame that one query uses. Spark 4.3 keeps what a source said to the
-first pushed filter for every other query over the same DataFrame: `d.filter(a).union(d.filter(b))` reads the slots of one of them twice,
-and an unfiltered query after a filtered one only its slots (decision 032). The option `slots` has no such memory.
+Pushing down is asked for by the option `pushDown` and is for a DataFrame that one query uses. Spark 4.3 keeps
+what a source said to the first pushed filter for every other query over the same DataFrame:
+`d.filter(a).union(d.filter(b))` reads the slots of one of them twice, and an unfiltered query after a
+filtered one only its slots (decision 032). The option `slots` has no such memory.
 
 >>> sorted(slots_in("0-2,7"))
 [0, 1, 2, 7]
@@ -14,7 +15,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
 
 from flamestream.model.errors import UserError
 

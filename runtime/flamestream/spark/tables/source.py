@@ -26,11 +26,25 @@ from flamestream.spark.tables.output import OutputReader, PushedOutputReader, Sp
 from flamestream.spark.tables.slots import slots_in
 from flamestream.spark.tables.state import PushedStateReader, StateReader, first_state
 
-OPTIONS: Final = ("manifest", "sink", "epoch", "cut", "fromcut", "fromepoch", "runfolder", "columns", "slots", "pushdown")
-STATE_COLUMNS: Final = (
-    "operation int, name string, slot int, epoch bigint, key string, state string, key_canonical binary, state_canonical binary"
+OPTIONS: Final = (
+    "manifest",
+    "sink",
+    "epoch",
+    "cut",
+    "fromcut",
+    "fromepoch",
+    "runfolder",
+    "columns",
+    "slots",
+    "pushdown",
 )
-OUTPUT_COLUMNS: Final = "slot int, sequence bigint, time bigint, front int, meta binary, payload string, payload_canonical binary"
+STATE_COLUMNS: Final = (
+    "operation int, name string, slot int, epoch bigint, key string, state string, key_canonical binary, "
+    "state_canonical binary"
+)
+OUTPUT_COLUMNS: Final = (
+    "slot int, sequence bigint, time bigint, front int, meta binary, payload string, payload_canonical binary"
+)
 
 
 class FlameStreamTables(DataSource):
@@ -54,7 +68,9 @@ class FlameStreamTables(DataSource):
             return fixed
         found = first_state(files, self._number("epoch")) if sink is None else first_payload(files, sink)
         taken = {column.split()[0] for column in fixed.split(", ")}
-        more = [f"`{name}` {kind}" for name, kind in (fields_of(found[0]) if found else []) if name not in taken]
+        more = [
+            f"`{name}` {kind}" for name, kind in (fields_of(found[0]) if found else []) if name not in taken
+        ]
         return ", ".join([fixed, *more])
 
     def reader(self, schema: Any) -> DataSourceReader:

@@ -1,9 +1,10 @@
 """State as a table: a row a key and operation, at a committed epoch.
 
-A task reads some segments: those of one group of slots, since a key's full state and its changes may be in several.
+A task reads some segments: those of one group of slots, since a key's full state and its changes may be in
+several.
 
-Keeps: what it reads has the size and checksum that the manifest says. Does not: follow a job that goes on: an epoch is what it is, until
-the store forgets it.
+Keeps: what it reads has the size and checksum that the manifest says. Does not: follow a job that goes on: an
+epoch is what it is, until the store forgets it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,14 +40,19 @@ class _Slots:
 class StateReader(DataSourceReader):
     """Reads a job's state for one query."""
 
-    def __init__(self, files: JobFiles, snapshot: Manifest, schema: Any, slots: frozenset[int] | None) -> None:
+    def __init__(
+        self, files: JobFiles, snapshot: Manifest, schema: Any, slots: frozenset[int] | None
+    ) -> None:
         self._files, self._snapshot, self._schema = files, snapshot, schema
         self._wanted = WantedSlots(snapshot.slots, slots)
 
     def partitions(self) -> Sequence[InputPartition]:
         slots = sorted(self._wanted.slots)
         groups = [tuple(slots[start : start + SLOTS_A_TASK]) for start in range(0, len(slots), SLOTS_A_TASK)]
-        parts = [_Slots(group, tuple(s for s in self._snapshot.segments if not set(group).isdisjoint(s.slots))) for group in groups]
+        parts = [
+            _Slots(group, tuple(s for s in self._snapshot.segments if not set(group).isdisjoint(s.slots)))
+            for group in groups
+        ]
         return [InputPartition(part) for part in parts if part.segments] or [InputPartition(_Slots((), ()))]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -99,6 +105,11 @@ def _batch(rows: list[tuple[Chain, Any]], graph: Graph, schema: Any) -> Any:
         "state_canonical": lambda: [codec.encode(state) for _, state in rows],
     }
     columns = [
-        array_of(f.name, fixed[f.name]() if f.name in fixed else [field_of(state, f.name) for _, state in rows], f.type) for f in schema
+        array_of(
+            f.name,
+            fixed[f.name]() if f.name in fixed else [field_of(state, f.name) for _, state in rows],
+            f.type,
+        )
+        for f in schema
     ]
     return pa.record_batch(columns, schema=schema)

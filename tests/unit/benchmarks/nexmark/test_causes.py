@@ -18,8 +18,13 @@ WITH_EVENTS = [query for query in QUERIES if query != "q12"]
 
 def given(query):
     """(number of the event, row), in order."""
-    results = interpret(graph_of(query), [(Time((1 + number) * 4096), [event]) for number, event in enumerate(EVENTS)])["results"]
-    return [(int.from_bytes(meta[:8]) // 4096 - 1, each.row if isinstance(each, Newest) else each) for meta, each in results]
+    results = interpret(
+        graph_of(query), [(Time((1 + number) * 4096), [event]) for number, event in enumerate(EVENTS)]
+    )["results"]
+    return [
+        (int.from_bytes(meta[:8]) // 4096 - 1, each.row if isinstance(each, Newest) else each)
+        for meta, each in results
+    ]
 
 
 @pytest.mark.parametrize("query", WITH_EVENTS)

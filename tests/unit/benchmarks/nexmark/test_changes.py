@@ -5,7 +5,10 @@ from nexmark.changes import change, left
 
 
 def test_times_are_milliseconds_and_decimals_thousandths():
-    line = b'+I{"auction":1,"EXPR$1":90.8,"at":"2015-07-15 00:00:01.5Z","day":"2015-07-15","ends":"2015-07-15 00:00:10"}'
+    line = (
+        b'+I{"auction":1,"EXPR$1":90.8,"at":"2015-07-15 00:00:01.5Z","day":"2015-07-15","ends":"2015-07-15 '
+        b'00:00:10"}'
+    )
     assert change(line) == ("+I", (1, 90800, 1436918401500, "2015-07-15", 1436918410000))
 
 

@@ -22,7 +22,11 @@ BIDS = [event for event in EVENTS if isinstance(event, Bid)]
 def test_the_numbers_are_those_of_splitmix64() -> None:
     random = SplitMix(0, 0)
     random._state = 1234567
-    assert [random.bits() for _ in range(3)] == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert [random.bits() for _ in range(3)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
 
 
 def test_of_50_events_one_is_a_person_three_are_auctions_and_46_are_bids() -> None:
@@ -50,7 +54,9 @@ def test_another_seed_makes_other_events() -> None:
 
 
 def test_times_are_as_far_apart_as_the_rate_says() -> None:
-    assert [event.dateTime - EVENTS[0].dateTime for event in EVENTS[:21]] == [number // 10 for number in range(21)]
+    assert [event.dateTime - EVENTS[0].dateTime for event in EVENTS[:21]] == [
+        number // 10 for number in range(21)
+    ]
     assert Generator(Configuration(rate=3)).arrival(3) - Configuration().base_time == 1000
     assert instant(EVENTS[10].dateTime).isoformat() == "2015-07-15T00:00:00.001000+00:00"
 
@@ -73,12 +79,18 @@ def share(those: int, of: int) -> float:
 
 
 def test_half_the_bids_are_for_a_hot_auction_and_three_of_four_by_a_hot_bidder() -> None:
-    assert share(sum((bid.auction - FIRST_ID) % 100 == 0 for bid in BIDS), len(BIDS)) == pytest.approx(0.5, abs=0.02)
-    assert share(sum((bid.bidder - FIRST_ID) % 100 == 1 for bid in BIDS), len(BIDS)) == pytest.approx(0.75, abs=0.02)
+    assert share(sum((bid.auction - FIRST_ID) % 100 == 0 for bid in BIDS), len(BIDS)) == pytest.approx(
+        0.5, abs=0.02
+    )
+    assert share(sum((bid.bidder - FIRST_ID) % 100 == 1 for bid in BIDS), len(BIDS)) == pytest.approx(
+        0.75, abs=0.02
+    )
 
 
 def test_three_of_four_auctions_are_of_a_hot_seller_who_is_no_hot_bidder() -> None:
-    assert share(sum((each.seller - FIRST_ID) % 100 == 0 for each in AUCTIONS), len(AUCTIONS)) == pytest.approx(0.75, abs=0.03)
+    assert share(
+        sum((each.seller - FIRST_ID) % 100 == 0 for each in AUCTIONS), len(AUCTIONS)
+    ) == pytest.approx(0.75, abs=0.03)
 
 
 def test_bids_name_auctions_in_flight_or_a_few_that_come_next() -> None:
@@ -92,7 +104,10 @@ def test_bids_name_auctions_in_flight_or_a_few_that_come_next() -> None:
 def test_bidders_and_sellers_are_persons_or_come_next() -> None:
     newest = PERSONS[-1].id
     assert max(bid.bidder for bid in BIDS) <= newest + ID_LEAD and min(bid.bidder for bid in BIDS) >= FIRST_ID
-    assert max(each.seller for each in AUCTIONS) <= newest + ID_LEAD and min(each.seller for each in AUCTIONS) >= FIRST_ID
+    assert (
+        max(each.seller for each in AUCTIONS) <= newest + ID_LEAD
+        and min(each.seller for each in AUCTIONS) >= FIRST_ID
+    )
 
 
 def test_each_power_of_ten_has_a_sixth_of_the_prices() -> None:
@@ -104,7 +119,8 @@ def test_each_power_of_ten_has_a_sixth_of_the_prices() -> None:
 def test_an_auction_is_open_for_some_hundred_auctions_on_average() -> None:
     lengths = [auction.expires - auction.dateTime for auction in AUCTIONS]
     assert min(lengths) >= 1 and max(lengths) <= 2 * 167
-    assert sum(lengths) / len(lengths) == pytest.approx(167, rel=0.05)  # 100 auctions take 1,666 events of 0.1 ms
+    # 100 auctions take 1,666 events of 0.1 ms
+    assert sum(lengths) / len(lengths) == pytest.approx(167, rel=0.05)
 
 
 def test_events_have_their_average_size() -> None:
@@ -112,7 +128,11 @@ def test_events_have_their_average_size() -> None:
     left_out = {"channel", "url"}  # the specification does not count them
 
     def size(event: Person | Auction | Bid) -> int:
-        texts = [value for name, value in msgspec.structs.asdict(event).items() if isinstance(value, str) and name not in left_out]
+        texts = [
+            value
+            for name, value in msgspec.structs.asdict(event).items()
+            if isinstance(value, str) and name not in left_out
+        ]
         return fixed[type(event)] + sum(map(len, texts))
 
     sizes = [sum(map(size, events)) / len(events) for events in (PERSONS, AUCTIONS, BIDS)]
@@ -136,7 +156,9 @@ def test_the_side_input_has_a_text_for_each_number_that_is_looked_up() -> None:
     assert side_input() == {number: str(number) for number in range(10_000)}
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 0}, {"persons": 0}, {"out_of_order": 0}, {"out_of_order": 953 * 2}])
+@pytest.mark.parametrize(
+    "wrong", [{"rate": 0}, {"persons": 0}, {"out_of_order": 0}, {"out_of_order": 953 * 2}]
+)
 def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must"):
         Configuration(**wrong)

@@ -1,4 +1,5 @@
-"""DuckDB and plain loops, written apart, answer every query alike; so either is right, or both are wrong in the same way."""
+"""DuckDB and plain loops, written apart, answer every query alike; so either is right, or both are wrong in
+the same way."""
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,9 @@ SAMPLE = Configuration(seed=1, rate=10, persons=5)
 
 def recorded(configuration: Configuration, count: int) -> tuple[list[Event], list[int]]:
     generator = Generator(configuration)
-    return [generator.event(number) for number in range(count)], [generator.arrival(number) for number in range(count)]
+    return [generator.event(number) for number in range(count)], [
+        generator.arrival(number) for number in range(count)
+    ]
 
 
 def answers(events: list[Event], arrivals: list[int], side: dict[int, str]) -> dict[str, list[Row]]:

@@ -1,4 +1,5 @@
-"""The producer of Nexmark's events serves both systems the same bytes, each in its own form, again from any number on."""
+"""The producer of Nexmark's events serves both systems the same bytes, each in its own form, again from any
+number on."""
 
 import json
 import socket

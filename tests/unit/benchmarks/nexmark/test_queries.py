@@ -21,7 +21,9 @@ from flamestream.reference import ERRORS, interpret
 from flamestream.simulation.graphs import SimJob
 from flamestream.testing import simulate
 
-SMALL = Configuration(persons=2, auctions=3, bids=9, auctions_in_flight=5, active_persons=5, out_of_order=7, rate=5)
+SMALL = Configuration(
+    persons=2, auctions=3, bids=9, auctions_in_flight=5, active_persons=5, out_of_order=7, rate=5
+)
 """In a few dozen events everything meets."""
 configurations = st.builds(
     Configuration,
@@ -38,7 +40,9 @@ configurations = st.builds(
 def rows(query: str, configuration: Configuration, events: list[Event], length: int = 10) -> list[Row]:
     """What the reference interpreter makes of events in runs of a length; none comes later than it may."""
     late = f"{configuration.out_of_order // configuration.rate + 1}s"
-    runs = [(time_of(stamp(at), FrontId(0)), events[at : at + length]) for at in range(0, len(events), length)]
+    runs = [
+        (time_of(stamp(at), FrontId(0)), events[at : at + length]) for at in range(0, len(events), length)
+    ]
     if QUERIES[query] not in UNTIMED:
         runs.append((time_of(stamp(len(events)), FrontId(0)), [ENDED]))
     results = interpret(graph_of(query, late=late), runs)
@@ -64,7 +68,9 @@ def test_a_job_reads_the_events_of_a_query_from_lines(query: str) -> None:
     runs = [(Time(4096), lines), *([(Time(8192), [ENDED])] if QUERIES[query] not in UNTIMED else [])]
     results = interpret(graph, runs)
     assert not results[ERRORS]
-    assert final(payload for _, payload in results["results"]) == rows(query, Configuration(), list(generated(60)), 60)
+    assert final(payload for _, payload in results["results"]) == rows(
+        query, Configuration(), list(generated(60)), 60
+    )
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -78,9 +84,13 @@ def test_a_query_gives_duckdbs_rows(query: str) -> None:
 @pytest.mark.parametrize("query", QUERIES)
 @settings(max_examples=15, deadline=None)
 @given(configuration=configurations, count=st.integers(0, 300), length=st.integers(1, 40))
-def test_a_query_gives_the_loops_rows(query: str, configuration: Configuration, count: int, length: int) -> None:
+def test_a_query_gives_the_loops_rows(
+    query: str, configuration: Configuration, count: int, length: int
+) -> None:
     events = list(generated(count, configuration))
-    assert rows(query, configuration, events, length) == loops.answer(query, events, arrivals(count, length), side_input())
+    assert rows(query, configuration, events, length) == loops.answer(
+        query, events, arrivals(count, length), side_input()
+    )
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -91,5 +101,7 @@ def test_a_query_gives_the_same_through_kills(query: str) -> None:
         return generator.event(number)
 
     for seed in range(6):
-        job = SimJob(graph_of(query, "s0"), None, record, 1, one_partition=True, journalled=QUERIES[query] in ARRIVING)
+        job = SimJob(
+            graph_of(query, "s0"), None, record, 1, one_partition=True, journalled=QUERIES[query] in ARRIVING
+        )
         simulate(seed, job=job, parts=FASTEST)

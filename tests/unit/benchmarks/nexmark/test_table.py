@@ -12,10 +12,19 @@ def test_a_query_has_both_systems_in_one_line():
         row("throughput", "flamestream", "q1", events_per_core_second=100_000),
         row("throughput", "flink-sql", "q1", events_per_core_second=200_000),
         row("rows", "flink-sql", "q1", rows=5, equal=True),
-        row("latency", "flamestream", "q1", share={"rate": 7, "p50_ms": 1.0, "p99_ms": 2.0}, failure={"gap_ms": 400}),
+        row(
+            "latency",
+            "flamestream",
+            "q1",
+            share={"rate": 7, "p50_ms": 1.0, "p99_ms": 2.0},
+            failure={"gap_ms": 400},
+        ),
     ]
     line = nexmark_table(rows).splitlines()[2]
-    assert line == "| q1 | 100,000 | 200,000 | 0.50 | as DuckDB's | 7 | 1.0 / 2.0 | - | - | - | - | 400 | - | 1.0-1.0 |"
+    assert (
+        line == "| q1 | 100,000 | 200,000 | 0.50 | as DuckDB's | 7 | 1.0 / 2.0 | - | - | - | - | 400 | - | "
+        "1.0-1.0 |"
+    )
     assert line.count("|") == len(HEAD) + 1
 
 

@@ -24,8 +24,8 @@ class Pair:
 
 
 VALUES = [
-    None, True, False, 0, 1, -(2**63), 2**64 - 1, 1.5, -0.0, 1e20, 1e-7, "", "ä \"\\\n", "1", (), (1, ("a", None)), Pair(1, (2, "x")),
-    fs.Vector([1, 2]), fs.Map({"a": (1,), "b": Pair(None, True)}),
+    None, True, False, 0, 1, -(2**63), 2**64 - 1, 1.5, -0.0, 1e20, 1e-7, "", "ä \"\\\n", "1", (),
+    (1, ("a", None)), Pair(1, (2, "x")), fs.Vector([1, 2]), fs.Map({"a": (1,), "b": Pair(None, True)}),
 ]  # fmt: skip
 
 
@@ -37,7 +37,9 @@ def test_what_the_sinks_write_is_what_is_expected(value: Any) -> None:
         assert form_of_text(text(value)) == form(plain(value, HEX))
 
 
-@pytest.mark.parametrize(("value", "hexadecimal", "base64"), [(b"\x00\xff", "\\x00ff", "AP8="), (math.nan, "NaN", None)])
+@pytest.mark.parametrize(
+    ("value", "hexadecimal", "base64"), [(b"\x00\xff", "\\x00ff", "AP8="), (math.nan, "NaN", None)]
+)
 def test_what_json_has_no_word_for(value: Any, hexadecimal: str, base64: str | None) -> None:
     assert (plain(value, HEX), plain(value, BASE64)) == (hexadecimal, base64)
     assert msgspec.json.decode(encoder_of("json")((value,))) == [base64]
@@ -93,7 +95,8 @@ def test_text_and_bytes_are_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("key", "hashed"),
     [
-        ("21", -973932308), ("foobar", -790332482), ("a-little-bit-long-string", -985981536), ("a-little-bit-longer-string", -1486304829),
+        ("21", -973932308), ("foobar", -790332482), ("a-little-bit-long-string", -985981536),
+        ("a-little-bit-longer-string", -1486304829),
         ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971), ("abc", 479470107),
     ],
 )  # fmt: skip

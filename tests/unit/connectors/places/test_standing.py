@@ -2,7 +2,16 @@
 
 import pytest
 
-from flamestream.connectors.kit.standing import EXAMPLES, Findings, Line, Span, Version, in_any_order, in_order, replaced
+from flamestream.connectors.kit.standing import (
+    EXAMPLES,
+    Findings,
+    Line,
+    Span,
+    Version,
+    in_any_order,
+    in_order,
+    replaced,
+)
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 
@@ -34,7 +43,9 @@ def found(*texts: str) -> list[tuple[str, str]]:
         (lines("a0", "b1", due=0), ["b1"], {}),
     ],
 )
-def test_lines_in_the_order_of_their_slots(wanted: list[Line], there: list[str], counts: dict[str, int]) -> None:
+def test_lines_in_the_order_of_their_slots(
+    wanted: list[Line], there: list[str], counts: dict[str, int]
+) -> None:
     findings = in_order(Findings("a stream"), wanted, found(*there))
     assert (findings.counts, findings.stands) == (counts, len(there))
     assert findings.clean == (not counts)
@@ -113,7 +124,9 @@ EDITED = Span(until=Meta(b"\5"))
 def test_where_results_of_others_stand_what_is_not_the_references_may_be_theirs(span: Span) -> None:
     findings = in_order(Findings("a stream", span=span), lines("a0", "b0"), found("x0", "a0", "a0", "b0"))
     assert (findings.clean, len(findings.unknown)) == (True, 1)
-    assert in_order(Findings("a stream", span=span), lines("a0", "b0"), found("x0", "a0")).counts == {"lost": 1}
+    assert in_order(Findings("a stream", span=span), lines("a0", "b0"), found("x0", "a0")).counts == {
+        "lost": 1
+    }
 
 
 @pytest.mark.parametrize(
@@ -127,10 +140,18 @@ def test_where_results_of_others_stand_what_is_not_the_references_may_be_theirs(
         (EDITED, 1, None, {"lost": 1}),
     ],
 )
-def test_a_value_may_be_of_a_result_that_nobody_knows(span: Span, due: int, there: str | None, counts: dict[str, int]) -> None:
+def test_a_value_may_be_of_a_result_that_nobody_knows(
+    span: Span, due: int, there: str | None, counts: dict[str, int]
+) -> None:
     now = [] if there is None else [("key", Version(there, there, True, "row"))]
     assert replaced(Findings("a table", span=span), {"key": versions("1", due=due)}, now).counts == counts
 
 
 def test_a_span_has_its_begin_and_not_its_end() -> None:
-    assert [Meta(bytes([n])) in Span(Meta(b"\2"), Meta(b"\4")) for n in range(1, 6)] == [False, True, True, False, False]
+    assert [Meta(bytes([n])) in Span(Meta(b"\2"), Meta(b"\4")) for n in range(1, 6)] == [
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]

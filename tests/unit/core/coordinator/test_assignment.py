@@ -18,7 +18,9 @@ def spread_evenly(owners: tuple[WorkerId, ...], workers: list[WorkerId]) -> bool
 
 
 @given(st.lists(members, min_size=1, max_size=5), st.integers(1, 32), st.integers(0, 5))
-def test_slots_and_fronts_are_balanced_whatever_came_before(history: list[list[WorkerId]], slots: int, fronts: int) -> None:
+def test_slots_and_fronts_are_balanced_whatever_came_before(
+    history: list[list[WorkerId]], slots: int, fronts: int
+) -> None:
     layout = None
     for workers in history:
         layout = next_layout(layout, workers, slots, fronts)
@@ -39,7 +41,9 @@ def test_no_slot_moves_that_need_not(before: list[WorkerId], after: list[WorkerI
 
 
 @given(members, st.integers(1, 32), st.integers(0, 5))
-def test_the_version_grows_exactly_when_something_changed(workers: list[WorkerId], slots: int, fronts: int) -> None:
+def test_the_version_grows_exactly_when_something_changed(
+    workers: list[WorkerId], slots: int, fronts: int
+) -> None:
     first = next_layout(None, workers, slots, fronts)
     assert first.version == 1
     assert next_layout(first, list(reversed(workers)), slots, fronts) == first
@@ -48,7 +52,9 @@ def test_the_version_grows_exactly_when_something_changed(workers: list[WorkerId
 
 
 @given(members, members, st.integers(1, 8))
-def test_the_acker_has_as_few_fronts_as_anybody(before: list[WorkerId], after: list[WorkerId], fronts: int) -> None:
+def test_the_acker_has_as_few_fronts_as_anybody(
+    before: list[WorkerId], after: list[WorkerId], fronts: int
+) -> None:
     layout = next_layout(next_layout(None, before, 8, fronts), after, 8, fronts)
     assert layout.fronts.count(layout.acker) == min(layout.fronts.count(worker) for worker in after)
 

@@ -27,7 +27,9 @@ def test_no_segment_is_merged_twice_and_no_merge_is_too_big(of: list[int], turn:
 @given(sizes)
 def test_a_tier_is_left_alone_exactly_while_it_is_small(of: list[int]) -> None:
     tiers = [tier(size) for size in of]
-    assert bool(to_compact(segments(of), WORKERS, 0)) == any(tiers.count(each) > MAX_PER_TIER for each in tiers)
+    assert bool(to_compact(segments(of), WORKERS, 0)) == any(
+        tiers.count(each) > MAX_PER_TIER for each in tiers
+    )
 
 
 def test_the_work_goes_round() -> None:

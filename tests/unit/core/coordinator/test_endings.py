@@ -62,7 +62,9 @@ def test_a_drain_stops_at_an_epoch() -> None:
 
 
 def test_a_drain_finds_nothing_wrong_with_workers_that_have_drained() -> None:
-    bench = running().beat(5).say(Requested("drain")).beat(6, drained=True).sleep(SECOND).beat(6, drained=True)
+    bench = (
+        running().beat(5).say(Requested("drain")).beat(6, drained=True).sleep(SECOND).beat(6, drained=True)
+    )
     assert bench.record.attempt == 1
     bench.cut(6).accept("a", 6).accept("b", 6)
     assert bench.finish.outcome == "drained"
@@ -174,7 +176,8 @@ def test_a_failure_waits_for_a_commit_under_way() -> None:
 
 
 def test_a_failure_is_not_said_over_a_late_write_of_the_predecessor() -> None:
-    """The record has moved on, and nobody has recovered the job: what has failed is seen again, if it is still so."""
+    """The record has moved on, and nobody has recovered the job: what has failed is seen again, if it is
+    still so."""
     old = running().epoch(5)
     bench = successor(old).connect("a", ready=old.fence)
     old.epoch(9)

@@ -2,7 +2,13 @@
 
 import pytest
 
-from flamestream.core.coordinator.coordination import ManifestFailed, ReadRecord, RecordUnknown, WriteManifest, WriteRecord
+from flamestream.core.coordinator.coordination import (
+    ManifestFailed,
+    ReadRecord,
+    RecordUnknown,
+    WriteManifest,
+    WriteRecord,
+)
 from flamestream.core.coordinator.epochs import Epochs, spans_of
 from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
@@ -92,7 +98,9 @@ def test_the_manifest_says_what_a_restore_needs() -> None:
     front = msg.FrontPosition(FrontId(0), Time(4), {Partition("p"): Offset(3)})
     first, second = (msg.SlotOutput(SinkName("s"), Slot(slot), 1, b"t") for slot in (0, 1))
     bench = announced().cut(5)
-    bench.accept("a", 5, segments=[segment("x")], fronts=[front], outputs=[first]).accept("b", 5, outputs=[second])
+    bench.accept("a", 5, segments=[segment("x")], fronts=[front], outputs=[first]).accept(
+        "b", 5, outputs=[second]
+    )
     manifest = bench.outside.objects[bench.record.manifest]
     assert manifest.segments == (segment("x"),)
     assert manifest.fronts == (front,)
@@ -210,7 +218,8 @@ def test_a_commit_after_a_rival_has_taken_over_does_not_happen() -> None:
 
 
 def test_an_epoch_is_not_committed_while_the_record_is_in_doubt() -> None:
-    """A worker says that it knows a newer attempt, and before the record is read again the manifest is written."""
+    """A worker says that it knows a newer attempt, and before the record is read again the manifest is
+    written."""
     bench = announced().cut(5).accept("a", 5)
     bench.held.update({WriteManifest, ReadRecord})
     bench.accept("b", 5)
@@ -252,7 +261,9 @@ def test_too_many_segments_of_a_size_are_given_to_one_worker_to_merge() -> None:
 
 def test_a_new_coordinator_reads_the_manifest_before_it_adds_to_it() -> None:
     old = running("a", "b").epoch(5, segments=[segment("x")])
-    bench = Bench(old.outside, "n2").say().connect("a", "b", ready=old.fence).epoch(9, segments=[segment("y")])
+    bench = (
+        Bench(old.outside, "n2").say().connect("a", "b", ready=old.fence).epoch(9, segments=[segment("y")])
+    )
     assert [each.name for each in bench.outside.objects[bench.record.manifest].segments] == ["x", "y"]
     assert bench.outside.deleted == [next(iter(bench.outside.objects))]
 
@@ -297,7 +308,15 @@ def test_parts_can_be_replaced_to_make_broken_variants() -> None:
     class HastyCoordinator(Coordinator):
         epochs_type = HastyEpochs
 
-    bench = Bench(kind=HastyCoordinator).say().connect("a", "b").recover().run_for(SECOND, 5).cut(5).accept("a", 5)
+    bench = (
+        Bench(kind=HastyCoordinator)
+        .say()
+        .connect("a", "b")
+        .recover()
+        .run_for(SECOND, 5)
+        .cut(5)
+        .accept("a", 5)
+    )
     assert bench.record.committed == 1
 
 

@@ -26,8 +26,8 @@ def record(attempt: int, writer: str = "me") -> JobRecord:
     a = WorkerId("a")
     layout = Layout(LayoutVersion(1), (a,), (a,), a)
     return JobRecord(
-        attempt=Attempt(attempt), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="", manifest_hash="",
-        writer=writer,
+        attempt=Attempt(attempt), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START,
+        manifest="", manifest_hash="", writer=writer,
     )  # fmt: skip
 
 
@@ -123,7 +123,8 @@ def test_after_a_conflict_a_stale_read_is_read_again_not_written_over() -> None:
 
 @pytest.mark.parametrize("answer", [RecordRead(record(2), 5), RecordRead(record(3, "other"), 5)])
 def test_a_conflict_is_forgotten_with_its_write(answer: RecordEvent) -> None:
-    """The next write that is in doubt has met no conflict: if it is not there, it is written again, at once."""
+    """The next write that is in doubt has met no conflict: if it is not there, it is written again, at
+    once."""
     hand = Hand()
     conflict(hand)
     hand.hear(answer)
@@ -140,7 +141,9 @@ def test_a_conflict_is_forgotten_with_the_stale_read_behind_it() -> None:
     hand.wait()
     hand.asked()
     hand.hear(RecordRead(record(1, "other"), 4))
-    assert hand.asked() == [WriteRecord(record(2), 4)], "or a version that came back would be waited for without end"
+    assert hand.asked() == [WriteRecord(record(2), 4)], (
+        "or a version that came back would be waited for without end"
+    )
 
 
 def test_a_record_can_be_written_as_it_is() -> None:

@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from flamestream.core.coordinator.coordination import Disconnect, ReadManifest, RecordUnknown, WorkerConnected, WorkerGone, WriteRecord
+from flamestream.core.coordinator.coordination import (
+    Disconnect,
+    ReadManifest,
+    RecordUnknown,
+    WorkerConnected,
+    WorkerGone,
+    WriteRecord,
+)
 from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Fence, LayoutVersion, Slot, WorkerId
 from flamestream.model.time import Time
@@ -214,7 +221,9 @@ def test_a_loss_while_the_attempt_is_being_written_begins_another() -> None:
     bench.held.clear()
     bench.say(bench.carry_out(write, force=True)).sleep(SECOND)
     assert bench.record.attempt == 3
-    assert [message.assignment.fence.attempt for _, message in bench.told if isinstance(message, msg.Recover)] == [3, 3]
+    assert [
+        message.assignment.fence.attempt for _, message in bench.told if isinstance(message, msg.Recover)
+    ] == [3, 3]
 
 
 def test_a_worker_that_reconnects_during_a_recovery_begins_another() -> None:
@@ -345,7 +354,13 @@ def test_a_worker_that_joins_a_short_handed_job_gets_slots() -> None:
 
 
 def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand() -> None:
-    bench = running("a", "b", rebalance_pause_us=0, interval_us=SECOND).epoch(3, segments=[STATE]).lose("b").sleep(SECOND).recover()
+    bench = (
+        running("a", "b", rebalance_pause_us=0, interval_us=SECOND)
+        .epoch(3, segments=[STATE])
+        .lose("b")
+        .sleep(SECOND)
+        .recover()
+    )
     bench.connect("c")
     for _ in range(50):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
@@ -355,7 +370,13 @@ def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand()
 
 
 def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:
-    bench = running("a", "b", rebalance_pause_us=0, warm_us=10 * SECOND).epoch(3, segments=[STATE]).lose("b").sleep(SECOND).recover()
+    bench = (
+        running("a", "b", rebalance_pause_us=0, warm_us=10 * SECOND)
+        .epoch(3, segments=[STATE])
+        .lose("b")
+        .sleep(SECOND)
+        .recover()
+    )
     bench.connect("c")
     for _ in range(101):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
@@ -378,7 +399,9 @@ def test_a_standby_that_has_the_state_at_hand_takes_over_first_but_not_a_silent_
 
 
 def test_rebalancing_can_be_switched_off() -> None:
-    bench = running("a", "b", rebalance=False).lose("b").sleep(SECOND).recover().connect("c").run_for(20 * SECOND)
+    bench = (
+        running("a", "b", rebalance=False).lose("b").sleep(SECOND).recover().connect("c").run_for(20 * SECOND)
+    )
     assert bench.workers == ("a",)
 
 
@@ -418,7 +441,11 @@ def test_a_worker_that_knows_why_it_was_ended_names_the_function_in_the_job_s_fa
     for number in range(3):
         bench.beat(5, oldest=Time(9)).lose(bench.workers[-1])
         hello = bench.hello(f"w{number}").hello
-        bench.say(WorkerConnected(msgspec.structs.replace(hello, died_of="a function did not return: job.py:7 in forever"))).sleep(50 * MS)
+        bench.say(
+            WorkerConnected(
+                msgspec.structs.replace(hello, died_of="a function did not return: job.py:7 in forever")
+            )
+        ).sleep(50 * MS)
         if bench.finish is None:
             bench.recover()
     assert bench.finish.category == "user"

@@ -3,7 +3,14 @@
 import pytest
 from msgspec.structs import replace
 
-from flamestream.core.coordinator.coordination import Disconnect, ManifestBroken, ReadManifest, RecordUnknown, WorkerGone, WriteRecord
+from flamestream.core.coordinator.coordination import (
+    Disconnect,
+    ManifestBroken,
+    ReadManifest,
+    RecordUnknown,
+    WorkerGone,
+    WriteRecord,
+)
 from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import meta_of
@@ -290,7 +297,9 @@ def test_a_job_whose_record_says_why_it_must_not_go_on_fails_with_that() -> None
 
 def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:
     old = running().epoch(5)
-    old.outside.record = type(old.record)(**{**{f: getattr(old.record, f) for f in old.record.__struct_fields__}, "cut": Time(4)})
+    old.outside.record = type(old.record)(
+        **{**{f: getattr(old.record, f) for f in old.record.__struct_fields__}, "cut": Time(4)}
+    )
     bench = successor(old).sleep(3 * SECOND).connect("c", "d")
     assert bench.finish.category == "corrupt"
 
@@ -308,13 +317,22 @@ def test_a_store_that_is_away_is_asked_again() -> None:
 
 def test_a_consumer_that_has_forgotten_output_is_corrupt() -> None:
     old = running().epoch(5, outputs=[msg.SlotOutput(SinkName("s"), 3, 7, b"t")])
-    for returned in ([], [msg.SlotOutput(SinkName("s"), 3, 6, b"t")], [msg.SlotOutput(SinkName("s"), 3, 7, b"s")]):
+    for returned in (
+        [],
+        [msg.SlotOutput(SinkName("s"), 3, 6, b"t")],
+        [msg.SlotOutput(SinkName("s"), 3, 7, b"s")],
+    ):
         bench = successor(old).sleep(3 * SECOND).connect("c", "d").recover(returned)
         assert bench.finish.category == "corrupt"
         assert "'s'" in bench.finish.message
         assert "slot 3" in bench.finish.message
         assert bench.count(msg.Seal) == 0
-    bench = successor(old).sleep(3 * SECOND).connect("c", "d").recover([msg.SlotOutput(SinkName("s"), 3, 8, b"u")])
+    bench = (
+        successor(old)
+        .sleep(3 * SECOND)
+        .connect("c", "d")
+        .recover([msg.SlotOutput(SinkName("s"), 3, 8, b"u")])
+    )
     assert bench.finish is None
 
 
@@ -376,7 +394,8 @@ def test_a_worker_that_has_loaded_edited_code_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "meant", "refused"), [("old", False, False), ("new", False, True), ("new", True, False), ("", False, False)]
+    ("now", "meant", "refused"),
+    [("old", False, False), ("new", False, True), ("new", True, False), ("", False, False)],
 )
 def test_a_start_with_other_code_than_the_last_has_to_be_meant(now: str, meant: bool, refused: bool) -> None:
     earlier = Bench(workers=1, code="old")

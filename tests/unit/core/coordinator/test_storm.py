@@ -1,7 +1,9 @@
-"""Coordinators that die anywhere, two at once, lost workers, and writes with unknown outcome: what must hold all the time.
+"""Coordinators that die anywhere, two at once, lost workers, and writes with unknown outcome: what must hold
+all the time.
 
-A small world with workers that answer as they should. A coordinator can die before any of its actions; the outcome of a write can be
-unknown, and the write can still be under way and land later. After the storm, the job must get on.
+A small world with workers that answer as they should. A coordinator can die before any of its actions; the
+outcome of a write can be unknown, and the write can still be under way and land later. After the storm, the
+job must get on.
 """
 
 import random
@@ -78,7 +80,12 @@ class Storm:
 
     def elect(self) -> int:
         self.names += 1
-        changes = {"discovery_us": SECOND, "gather_us": 2 * SECOND, "interval_us": 300 * MS, "warm_us": SECOND}
+        changes = {
+            "discovery_us": SECOND,
+            "gather_us": 2 * SECOND,
+            "interval_us": 300 * MS,
+            "warm_us": SECOND,
+        }
         self.coordinators[self.names] = Bench(self.outside, f"n{self.names}", **changes)
         self.inbox[self.names] = []
         return self.names
@@ -190,12 +197,18 @@ class Storm:
 
     def tell(self, boss: int, worker: Scripted, message: msg.ToWorker) -> None:
         say = self.inbox[boss].append
-        fence = message.assignment.fence if isinstance(message, msg.Recover) else getattr(message, "fence", NO_FENCE)
+        fence = (
+            message.assignment.fence
+            if isinstance(message, msg.Recover)
+            else getattr(message, "fence", NO_FENCE)
+        )
         if fence < worker.fence:
             return
         match message:
             case msg.Recover():
-                assert any(record.fence == fence for record in self.history), "an attempt that is not in the record"
+                assert any(record.fence == fence for record in self.history), (
+                    "an attempt that is not in the record"
+                )
                 worker.fence, worker.ready, worker.minimal = fence, False, message.cut
                 worker.acker = message.assignment.layout.acker == worker.id
                 self.answered.add(("opened", fence, worker.id))
@@ -210,10 +223,14 @@ class Storm:
             case msg.Announce():
                 self.accept(boss, worker, message.epoch)
             case msg.Committed():
-                assert any((r.committed, r.cut) == (message.epoch, message.cut) for r in self.history), "told, but not committed"
+                assert any((r.committed, r.cut) == (message.epoch, message.cut) for r in self.history), (
+                    "told, but not committed"
+                )
                 assert message.epoch not in self.aborted
             case msg.Abort():
-                assert all(record.committed != message.epoch for record in self.history), "aborted, but committed"
+                assert all(record.committed != message.epoch for record in self.history), (
+                    "aborted, but committed"
+                )
                 self.aborted.add(message.epoch)
 
     def accept(self, boss: int, worker: Scripted, epoch: Epoch) -> None:

@@ -66,7 +66,9 @@ def _reset(flow: Dataflow, seen: Seen, owners: list[WorkerId]) -> None:
     flow.reset(owners, sinks)
 
 
-def _flow(build: Callable[[Stream], Stream], mine: Callable[[int], bool] = lambda slot: True, **changes: Any) -> tuple[Dataflow, Seen]:
+def _flow(
+    build: Callable[[Stream], Stream], mine: Callable[[int], bool] = lambda slot: True, **changes: Any
+) -> tuple[Dataflow, Seen]:
     graph = Graph("g")
     build(graph.source("s")).sink("out", key=lambda p: p[0] if isinstance(p, tuple) else p)
     seen = Seen()
@@ -87,7 +89,9 @@ def test_a_result_goes_to_the_slot_of_its_canonical_key() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: p))
     for payload in (1, True, 1.0, "1"):
         _run(flow, _item(payload))
-    assert [slot for _, slot, _, _, _ in seen.results] == [slot_of(codec.encode(payload), SLOTS) for payload in (1, True, 1.0, "1")]
+    assert [slot for _, slot, _, _, _ in seen.results] == [
+        slot_of(codec.encode(payload), SLOTS) for payload in (1, True, 1.0, "1")
+    ]
 
 
 def test_what_another_worker_owns_is_sent_under_the_current_cause() -> None:
@@ -114,7 +118,11 @@ def test_an_item_that_was_routed_here_is_taken_here() -> None:
 def test_a_pass_is_done_in_the_order_of_metas_an_item_before_its_tombstone() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: p))
     _run(flow, _item("b", LATER, 9), _item("a", AT, 7, gone=True), _item("a", AT, 9))
-    assert [(payload, gone) for _, _, _, payload, gone in seen.results] == [("a", False), ("a", True), ("b", False)]
+    assert [(payload, gone) for _, _, _, payload, gone in seen.results] == [
+        ("a", False),
+        ("a", True),
+        ("b", False),
+    ]
 
 
 def test_children_follow_their_index_and_several_edges_their_place() -> None:
@@ -132,7 +140,9 @@ def test_children_follow_their_index_and_several_edges_their_place() -> None:
 def test_a_flat_map_of_many_results_keeps_their_order() -> None:
     flow, seen = _flow(lambda s: s.flat_map(range))
     _run(flow, _item(5000))
-    assert [payload for _, _, _, payload, _ in sorted(seen.results, key=lambda result: result[2])] == list(range(5000))
+    assert [payload for _, _, _, payload, _ in sorted(seen.results, key=lambda result: result[2])] == list(
+        range(5000)
+    )
 
 
 def test_a_tombstone_goes_the_way_of_its_item_and_a_late_item_s_inherits_its_cause() -> None:
@@ -141,7 +151,8 @@ def test_a_tombstone_goes_the_way_of_its_item_and_a_late_item_s_inherits_its_cau
     flow.owners = [OTHER] * SLOTS
     flow.run([(AT, Time(7), 1, ("k", 7), False)])
     assert [(cause, meta, payload, gone) for _, cause, _, meta, payload, gone in seen.sent] == [
-        (7, LATER, ("k", 9, "k", 9), True), (7, AT, ("k", 7, "k", 7), False), (7, LATER, ("k", 9, "k", 7), False)
+        (7, LATER, ("k", 9, "k", 9), True), (7, AT, ("k", 7, "k", 7), False),
+        (7, LATER, ("k", 9, "k", 7), False)
     ]  # fmt: skip
 
 
@@ -170,7 +181,10 @@ def test_a_loop_without_end_is_an_error_item_that_names_it() -> None:
     flow, seen = _flow(build)
     _run(flow, _item("x"))
     ((_, error, gone),) = seen.errors
-    assert (error.error, gone) == ("LoopLimit", False) and "'forever' goes round more than 3 times" in error.message
+    assert (error.error, gone) == (
+        "LoopLimit",
+        False,
+    ) and "'forever' goes round more than 3 times" in error.message
 
 
 def test_what_went_round_is_forgotten_with_the_attempt() -> None:
@@ -181,10 +195,12 @@ def test_what_went_round_is_forgotten_with_the_attempt() -> None:
     assert [payload for _, _, _, payload, _ in seen.results] == ["new"]
 
 
-# --- balance ------------------------------------------------------------------------------------------------------------------------
+# --- balance ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("value", "slot"), [(INT32_MIN, 0), (-1, SLOTS // 2 - 1), (0, SLOTS // 2), (INT32_MAX, SLOTS - 1)])
+@pytest.mark.parametrize(
+    ("value", "slot"), [(INT32_MIN, 0), (-1, SLOTS // 2 - 1), (0, SLOTS // 2), (INT32_MAX, SLOTS - 1)]
+)
 def test_a_balancing_function_places_the_key_in_the_int32_range(value: int, slot: int) -> None:
     asked: list[Any] = []
 
@@ -217,14 +233,22 @@ def test_a_key_that_fails_is_the_key_s_fault_even_if_there_is_a_balancing_functi
     flow, seen = _flow(lambda s: s.balance(lambda k: 0).group(2, key=key))
     _run(flow, _item("x"))
     ((meta, error, _),) = seen.errors
-    assert (error.function, error.error, error.message, error.operation) == (name_of(key), "KeyError", "'none'", 1) and meta == child(AT, 1)
+    assert (error.function, error.error, error.message, error.operation) == (
+        name_of(key),
+        "KeyError",
+        "'none'",
+        1,
+    ) and meta == child(AT, 1)
     assert error.payload == "'x'" and error.traceback[-1].endswith("in " + key.__qualname__)
 
 
 def test_an_error_s_tombstone_is_an_error_too() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: 1 // p))
     _run(flow, _item(0), _item(0, gone=True))
-    assert [(error.error, gone) for _, error, gone in seen.errors] == [("ZeroDivisionError", False), ("ZeroDivisionError", True)]
+    assert [(error.error, gone) for _, error, gone in seen.errors] == [
+        ("ZeroDivisionError", False),
+        ("ZeroDivisionError", True),
+    ]
 
 
 def test_dead_letters_are_placed_by_their_content() -> None:
@@ -258,7 +282,11 @@ def test_components_counts_the_steps_of_a_trace(indices: list[int]) -> None:
 def test_a_loop_with_two_ways_in_does_not_tie() -> None:
     def build(stream: Stream) -> Stream:
         head = stream.graph.loop("again", max_iterations=1)
-        head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True).merge(head.filter(lambda p: False)))
+        head.close(
+            stream.merge(head.filter(lambda p: False))
+            .filter(lambda p: True)
+            .merge(head.filter(lambda p: False))
+        )
         return head.map(lambda p: p + "1").merge(head.map(lambda p: p + "2"))
 
     flow, seen = _flow(build)

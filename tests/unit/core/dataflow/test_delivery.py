@@ -18,7 +18,9 @@ def _result(time: int, slot: int = 0, value: object = None, position: int = 0) -
     return meta_of(Time(time), position), Slot(slot), f"v{time}.{position}" if value is None else value
 
 
-def _open(last: dict[Slot, LastBundle] | None = None, cut: Time = START, compare: bool = True, most: int = 100) -> Delivery:
+def _open(
+    last: dict[Slot, LastBundle] | None = None, cut: Time = START, compare: bool = True, most: int = 100
+) -> Delivery:
     delivery = Delivery(SINK, cut, most)
     delivery.opened(last or {}, compare)
     return delivery
@@ -63,7 +65,10 @@ def test_one_call_is_in_flight_and_the_next_takes_all_that_waits() -> None:
     delivery.acknowledged(1)
     second = delivery.next_call()
     assert second is not None
-    assert [(bundle.slot, bundle.sequence, bundle.t_last) for bundle in second] == [(0, 2, _result(2)[0]), (1, 1, _result(3)[0])]
+    assert [(bundle.slot, bundle.sequence, bundle.t_last) for bundle in second] == [
+        (0, 2, _result(2)[0]),
+        (1, 1, _result(3)[0]),
+    ]
 
 
 def test_settled_is_the_oldest_time_that_a_consumer_may_lack() -> None:
@@ -94,7 +99,9 @@ def test_a_replay_drops_what_the_consumer_has_and_goes_on_in_sequence() -> None:
     delivery.put([_result(1), _result(2), _result(3), _result(4)])
     call = delivery.next_call()
     assert call is not None
-    assert [(bundle.sequence, codec.decode_items(bundle.items)) for bundle in call] == [(6, [(_result(4)[0], "v4.0")])]
+    assert [(bundle.sequence, codec.decode_items(bundle.items)) for bundle in call] == [
+        (6, [(_result(4)[0], "v4.0")])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -128,4 +135,7 @@ def test_at_least_once_repeats_instead_of_filtering() -> None:
 def test_what_a_slot_released_is_known_for_the_manifest() -> None:
     delivery = _open()
     delivery.put([_result(1), _result(2, slot=7)])
-    assert [(output.slot, Meta(output.t_last)) for output in delivery.outputs()] == [(0, _result(1)[0]), (7, _result(2)[0])]
+    assert [(output.slot, Meta(output.t_last)) for output in delivery.outputs()] == [
+        (0, _result(1)[0]),
+        (7, _result(2)[0]),
+    ]

@@ -57,7 +57,9 @@ class Live:
 
     @property
     def sorted(self) -> list[tuple[Meta, Any]]:
-        return sorted(((meta, codec.decode(value)) for meta, value in self.items.elements()), key=lambda item: item[0])
+        return sorted(
+            ((meta, codec.decode(value)) for meta, value in self.items.elements()), key=lambda item: item[0]
+        )
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 5])

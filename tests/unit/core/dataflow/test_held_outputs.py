@@ -1,4 +1,5 @@
-"""Output of two phases: in the snapshot first, with the consumer behind the commit, the same bytes after a crash."""
+"""Output of two phases: in the snapshot first, with the consumer behind the commit, the same bytes after a
+crash."""
 
 from flamestream.core.dataflow.held_outputs import HeldOutputs
 from flamestream.core.dataflow.parts import REFERENCE
@@ -86,7 +87,10 @@ def test_what_the_consumer_has_is_not_delivered_again() -> None:
     before.commit(Time(8))
     (first,) = before.calls()[0].bundles
     after = made(8)
-    after.opened(SinkOpened(FENCE, SINK, {first.slot: LastBundle(first.sequence, first.t_last, first.items)}), compare=True)
+    after.opened(
+        SinkOpened(FENCE, SINK, {first.slot: LastBundle(first.sequence, first.t_last, first.items)}),
+        compare=True,
+    )
     after.resume(chains)
     (call,) = after.calls()
     assert [bundle.sequence for bundle in call.bundles] == [first.sequence + 1]

@@ -1,4 +1,5 @@
-"""A worker of native parts does what a worker of reference parts does, action by action, with state that grows."""
+"""A worker of native parts does what a worker of reference parts does, action by action, with state that
+grows."""
 
 from dataclasses import dataclass
 from random import Random
@@ -18,7 +19,9 @@ from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
 from support.core.one_worker import FENCE, FRONT, OneWorker
 
-pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+pytestmark = pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 
 
 def growing(vector: Any, record: Any) -> Any:
@@ -31,13 +34,19 @@ def growing(vector: Any, record: Any) -> Any:
 def graphs() -> dict[str, fs.Graph]:
     vectors, windows, fails = fs.Graph("vectors"), fs.Graph("windows"), fs.Graph("fails")
     records = vectors.source("docs")
-    records.reduce(key=lambda r: r[0], initial=fs.Vector, combine=growing, emit=lambda v, r: (r, len(v))).sink("out")
+    records.reduce(
+        key=lambda r: r[0], initial=fs.Vector, combine=growing, emit=lambda v, r: (r, len(v))
+    ).sink("out")
     words = windows.source("docs").flat_map(lambda r: [r, (r[0], r[1] + 1)])
-    words.group(3, key=lambda r: r[0]).map(lambda w: w[-1]).merge(words.filter(lambda r: r[1] % 3 > 0)).sink("out", key=lambda r: r[1])
+    words.group(3, key=lambda r: r[0]).map(lambda w: w[-1]).merge(words.filter(lambda r: r[1] % 3 > 0)).sink(
+        "out", key=lambda r: r[1]
+    )
     records = fails.source("docs").map(lambda r: (r[0], 100 // (r[1] % 7)))
     records.reduce(key=lambda r: r[0], initial=int, combine=lambda n, r: n + 10 // (r[1] - 33)).sink("out")
     placed = fs.Graph("placed")
-    placed.source("docs").balance(lambda key: -len(key) << 28).group(2, key=lambda r: r[0][:2] * (1 + r[1] % 3)).sink("out")
+    placed.source("docs").balance(lambda key: -len(key) << 28).group(
+        2, key=lambda r: r[0][:2] * (1 + r[1] % 3)
+    ).sink("out")
     return {"vectors": vectors, "windows": windows, "fails": fails, "placed": placed, **ready_made()}
 
 
@@ -64,10 +73,14 @@ def ready_made() -> dict[str, fs.Graph]:
     """Lists whose deltas get long, sums that change their type, and sums that cannot be made."""
     lists, sums, impossible = fs.Graph("lists"), fs.Graph("sums"), fs.Graph("impossible")
     change, word = fs.record(Change, "word", number=fs.size), fs.field("word")
-    lists.source("docs").map(posting).reduce(key=word, combine=fs.append("number", "note"), emit=change).sink("out", key=word)
+    lists.source("docs").map(posting).reduce(key=word, combine=fs.append("number", "note"), emit=change).sink(
+        "out", key=word
+    )
     sums.source("docs").map(posting).reduce(key=word, combine=fs.total("number")).sink("out")
     emit = fs.record(Change, "word", number=fs.state)
-    impossible.source("docs").map(posting).reduce(key=word, combine=fs.total("note"), emit=emit).sink("out", key=lambda c: c.word)
+    impossible.source("docs").map(posting).reduce(key=word, combine=fs.total("note"), emit=emit).sink(
+        "out", key=lambda c: c.word
+    )
     expressions, number = fs.Graph("expressions"), fs.field("number")
     parted = fs.record(Change, number=fs.state, word=fs.field("word").str.upper() + "!")
     numbers = expressions.source("docs").map(posting).filter(number % 7 != 3)
@@ -99,14 +112,17 @@ def test_action_by_action(name: str, debug: bool) -> None:
 
 @pytest.mark.parametrize("name", ["vectors", "windows", "lists", "sums"])
 def test_action_by_action_with_items_between_the_slices_of_chores(name: str) -> None:
-    """What a chore has visited when an item comes decides where its key stands among those that changed, and so the order of rows."""
+    """What a chore has visited when an item comes decides where its key stands among those that changed, and
+    so the order of rows."""
     assert kernel is not None
     lives = []
     for parts in (REFERENCE, native(kernel)):
         life, rng = OneWorker(graphs()[name], parts, False, slice_size=1, credit_runs=100_000), Random(3)
         for number in range(600):
             record = (rng.choice("abcdefghij") + str(rng.randrange(4)), number)
-            more: list[events.Event] = [events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [record], 1)]
+            more: list[events.Event] = [
+                events.RecordsArrived(FENCE, FRONT, Partition(""), Offset(number), [record], 1)
+            ]
             if number % 60 == 59:
                 more.append(events.FromCoordinator(messages.Announce(FENCE, Epoch(number // 60 + 1), [])))
             life.turn(*more)
@@ -124,7 +140,9 @@ def test_what_was_snapshot_by_one_is_restored_by_the_other(name: str, vertex: in
     states = [life.worker.flow.states[vertex] for life in lives]
     cut = lives[0].worker.cuts.committed
     for state, rows in zip(
-        [OneWorker(graph, parts, False).worker.flow.states[vertex] for parts in (native(kernel), REFERENCE)], [0, 1], strict=True
+        [OneWorker(graph, parts, False).worker.flow.states[vertex] for parts in (native(kernel), REFERENCE)],
+        [0, 1],
+        strict=True,
     ):
         state.load(chains_of(lives[rows].rows))
         for key in states[0].buckets:

@@ -47,7 +47,9 @@ def test_messages_of_several_workers_and_attempts_never_share_an_id() -> None:
     ids = set()
     for attempt in (1, 2):
         for me in (A, B):
-            outbox = Outbox(Fence(Attempt(attempt), LayoutVersion(1)), me, Layout(LayoutVersion(1), (A, B, C), (A,), A))
+            outbox = Outbox(
+                Fence(Attempt(attempt), LayoutVersion(1)), me, Layout(LayoutVersion(1), (A, B, C), (A,), A)
+            )
             for cause in range(3):
                 _send(outbox, C, cause, "x")
             outbox.acks()
@@ -64,7 +66,9 @@ def test_a_message_is_bounded() -> None:
     first, second = action.frame.messages
     assert isinstance(first, Data) and isinstance(second, Data)
     assert (len(first.metas), len(second.metas)) == (MOST_ITEMS, 1)
-    assert codec.decode_many(first.payloads) + codec.decode_many(second.payloads) == list(range(MOST_ITEMS + 1))
+    assert codec.decode_many(first.payloads) + codec.decode_many(second.payloads) == list(
+        range(MOST_ITEMS + 1)
+    )
     assert acks == Acks([5], [first.id ^ second.id])
 
 

@@ -1,4 +1,5 @@
-"""What a function may make of one item is bounded, and what comes beyond is the same error item wherever the function is called."""
+"""What a function may make of one item is bounded, and what comes beyond is the same error item wherever the
+function is called."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -53,7 +54,9 @@ def big(number: int) -> Any:
 
 @fs.vectorized(takes=int, makes=int)
 def many_at_once(numbers: Any) -> Any:
-    return pa.array([[number] * (MOST + 1 if number < 0 else 1) for number in numbers.to_pylist()], pa.list_(pa.int64()))
+    return pa.array(
+        [[number] * (MOST + 1 if number < 0 else 1) for number in numbers.to_pylist()], pa.list_(pa.int64())
+    )
 
 
 @fs.vectorized(takes=int, makes=str)
@@ -63,7 +66,9 @@ def big_at_once(numbers: Any) -> Any:
 
 @fs.vectorized(takes=int, makes=str)
 def big_together(numbers: Any) -> Any:
-    return pa.array([["x" * 500] * (41 if number < 0 else 1) for number in numbers.to_pylist()], pa.list_(pa.string()))
+    return pa.array(
+        [["x" * 500] * (41 if number < 0 else 1) for number in numbers.to_pylist()], pa.list_(pa.string())
+    )
 
 
 MANY = f"it makes more than {MOST} results of one item"
@@ -78,7 +83,9 @@ ATTACKS: dict[str, tuple[Callable[[Stream], Stream], str]] = {
     "big ones, vectorised": (lambda stream: stream.flat_map(big_together), BIG),
 }
 GRAPHS = pytest.mark.parametrize("attack", ATTACKS)
-NATIVE = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+NATIVE = pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 
 
 def graph_of(attack: str) -> Graph:
@@ -88,8 +95,18 @@ def graph_of(attack: str) -> Graph:
 
 
 def delivered(worker: OneWorker, sink: str) -> list[Any]:
-    bundles = (bundle for action in worker.done if isinstance(action, actions.Deliver) and action.sink == sink for bundle in action.bundles)
-    return [payload for _, payload in sorted((item for bundle in bundles for item in codec.decode_items(bundle.items)), key=itemgetter(0))]
+    bundles = (
+        bundle
+        for action in worker.done
+        if isinstance(action, actions.Deliver) and action.sink == sink
+        for bundle in action.bundles
+    )
+    return [
+        payload
+        for _, payload in sorted(
+            (item for bundle in bundles for item in codec.decode_items(bundle.items)), key=itemgetter(0)
+        )
+    ]
 
 
 def by_reference(attack: str) -> tuple[list[Any], list[ErrorValue]]:
@@ -134,11 +151,15 @@ def test_a_batch_makes_the_same_error_item(monkeypatch: pytest.MonkeyPatch, atta
             return graph
 
     given = Given([(time, some) for time, _, some in Stamps(FrontId(0), 64).cut(0, RECORDS)])
-    rows = [row for batch in walked(Meaning(Itself(), 16, fail=False), [(0, given)]) for row in batch.to_pylist()]
+    rows = [
+        row for batch in walked(Meaning(Itself(), 16, fail=False), [(0, given)]) for row in batch.to_pylist()
+    ]
     results, (error,) = by_reference(attack)
     made = sorted((row["meta"], codec.decode(row["payload"])) for row in rows if row["to"] == 2)
     assert [payload for _, payload in made] == results
-    assert [what(codec.decode(row["payload"])) for row in rows if row["to"] == len(graph.vertices)] == [what(error)]
+    assert [what(codec.decode(row["payload"])) for row in rows if row["to"] == len(graph.vertices)] == [
+        what(error)
+    ]
 
 
 @pytest.mark.parametrize("parts", [pytest.param("reference"), pytest.param("native", marks=NATIVE)])

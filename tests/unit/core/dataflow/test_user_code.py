@@ -33,8 +33,12 @@ def _filtered(function: Any, debug: bool = False) -> Callable[[Any], Any]:
     return user_code.filtered(_vertex(lambda s: s.filter(function)), debug)
 
 
-def _folded(initial: Any = int, combine: Any = lambda a, p: a + p, emit: Any = None, debug: bool = False) -> user_code.Fold:
-    return user_code.folded(_vertex(lambda s: s.reduce(key=lambda p: p, initial=initial, combine=combine, emit=emit)), debug)
+def _folded(
+    initial: Any = int, combine: Any = lambda a, p: a + p, emit: Any = None, debug: bool = False
+) -> user_code.Fold:
+    return user_code.folded(
+        _vertex(lambda s: s.reduce(key=lambda p: p, initial=initial, combine=combine, emit=emit)), debug
+    )
 
 
 def _divide(payload: Any) -> Any:
@@ -72,7 +76,11 @@ def test_a_generator_that_raises_half_way_gives_nothing_but_the_error(debug: boo
 @pytest.mark.parametrize("value", [[1], {1: 2}, object, (1, [2]), 1 << 70, "\ud800"])
 def test_what_is_no_payload_is_refused_where_it_was_made(value: Any, debug: bool) -> None:
     for result in (_mapped(lambda p: value, debug)(1), _flat_mapped(lambda p: [1, value], debug)(1)):
-        assert isinstance(result, ErrorValue) and result.error == "PayloadError" and "<lambda>" in result.function
+        assert (
+            isinstance(result, ErrorValue)
+            and result.error == "PayloadError"
+            and "<lambda>" in result.function
+        )
 
 
 @MODES
@@ -112,7 +120,7 @@ def test_failures_of_the_worker_pass_through_a_fold(fatal: type[Exception], part
         _folded(**{part: fails}, debug=debug)(None, 1, True)
 
 
-# --- folds --------------------------------------------------------------------------------------------------------------------------
+# --- folds --------------------------------------------------------------------------------------------------
 
 
 def _steps(fold: user_code.Fold, *payloads: Any) -> list[Any]:
@@ -125,7 +133,10 @@ def _steps(fold: user_code.Fold, *payloads: Any) -> list[Any]:
 
 
 def _short(results: list[Any]) -> list[Any]:
-    return [(result.function.split(".")[-1], result.error) if isinstance(result, ErrorValue) else result for result in results]
+    return [
+        (result.function.split(".")[-1], result.error) if isinstance(result, ErrorValue) else result
+        for result in results
+    ]
 
 
 def _add(accumulator: int, payload: Any) -> Any:
@@ -134,7 +145,11 @@ def _add(accumulator: int, payload: Any) -> Any:
 
 @MODES
 def test_a_failed_combine_leaves_the_accumulator(debug: bool) -> None:
-    assert _short(_steps(_folded(combine=_add, debug=debug), 1, 0, 1)) == [10, ("_add", "ZeroDivisionError"), 20]
+    assert _short(_steps(_folded(combine=_add, debug=debug), 1, 0, 1)) == [
+        10,
+        ("_add", "ZeroDivisionError"),
+        20,
+    ]
 
 
 @MODES
@@ -142,7 +157,11 @@ def test_a_failed_emit_does_not_undo_the_combine(debug: bool) -> None:
     def emit(accumulator: int, payload: Any) -> Any:
         return 30 // (20 - accumulator)
 
-    assert _short(_steps(_folded(combine=_add, emit=emit, debug=debug), 1, 1, 1)) == [3, ("emit", "ZeroDivisionError"), -3]
+    assert _short(_steps(_folded(combine=_add, emit=emit, debug=debug), 1, 1, 1)) == [
+        3,
+        ("emit", "ZeroDivisionError"),
+        -3,
+    ]
 
 
 @MODES
@@ -150,8 +169,16 @@ def test_an_accumulator_that_is_no_payload_is_combine_s_fault(debug: bool) -> No
     def combine(accumulator: int, payload: Any) -> Any:
         return [accumulator] if payload == 2 else accumulator + payload
 
-    assert _short(_steps(_folded(combine=combine, debug=debug), 1, 2, 3)) == [1, ("combine", "PayloadError"), 4]
-    assert _short(_steps(_folded(combine=combine, emit=lambda a, p: a, debug=debug), 1, 2, 3)) == [1, ("combine", "PayloadError"), 4]
+    assert _short(_steps(_folded(combine=combine, debug=debug), 1, 2, 3)) == [
+        1,
+        ("combine", "PayloadError"),
+        4,
+    ]
+    assert _short(_steps(_folded(combine=combine, emit=lambda a, p: a, debug=debug), 1, 2, 3)) == [
+        1,
+        ("combine", "PayloadError"),
+        4,
+    ]
 
 
 @MODES
@@ -190,7 +217,7 @@ def test_a_failed_initial_is_named_and_tried_again(debug: bool) -> None:
     assert _short(_steps(_folded(initial, debug=debug), 1, 2)) == [("initial", "KeyError")] * 2
 
 
-# --- names --------------------------------------------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------------------
 
 
 class _Callable:
@@ -208,7 +235,7 @@ def test_a_name_is_the_same_in_every_process(debug: bool) -> None:
     assert _mapped(functools.partial(_Callable()), debug)(0).function == called.function
 
 
-# --- debug mode ---------------------------------------------------------------------------------------------------------------------
+# --- debug mode ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrap", [_mapped, _flat_mapped])

@@ -1,4 +1,5 @@
-"""Vectorised functions behind each other are asked about batches: one call for all items that are at hand, with the reference's results."""
+"""Vectorised functions behind each other are asked about batches: one call for all items that are at hand,
+with the reference's results."""
 
 from collections.abc import Callable, Iterable
 from operator import itemgetter
@@ -19,7 +20,9 @@ from flamestream.model.stream import Stream
 from flamestream.simulation.chain_jobs import Count
 from support.core.one_worker import OneWorker
 
-pytestmark = pytest.mark.skipif(kernel is None, reason="this installation has no native kernel: there was no Rust compiler")
+pytestmark = pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
 
 
 class Counted:
@@ -38,7 +41,9 @@ class Counted:
         return fs.vectorized(takes=int, makes=makes)(called)
 
 
-def results(graph: Graph, records: Iterable[Any], *, parts: Any = None, debug: bool = False) -> tuple[list[Any], list[Any]]:
+def results(
+    graph: Graph, records: Iterable[Any], *, parts: Any = None, debug: bool = False
+) -> tuple[list[Any], list[Any]]:
     """(what is delivered, what failed), all records at hand at once."""
     assert kernel is not None
     worker = OneWorker(graph, parts or native(kernel), debug)
@@ -88,7 +93,12 @@ def test_a_map_behind_a_map_is_called_once_a_batch() -> None:
 
 def test_so_are_a_map_and_a_filter_behind_a_flat_map() -> None:
     made = Counted()
-    first, then, stays, last = made("below", below), made("then", plus_one), made("odd", odd, bool), made("last", plus_one)
+    first, then, stays, last = (
+        made("below", below),
+        made("then", plus_one),
+        made("odd", odd, bool),
+        made("last", plus_one),
+    )
     delivered, _ = results(graph_of(lambda s: s.flat_map(first).map(then).filter(stays).map(last)), range(9))
     assert [payload for _, payload in delivered] == [2] * 6
     assert made.calls == {"below": [9], "then": [9], "odd": [9], "last": [6]}
@@ -104,7 +114,12 @@ def test_a_filter_at_a_source_is_called_once_a_batch() -> None:
 def test_an_ordinary_function_in_between_does_not_take_batches_apart() -> None:
     made = Counted()
     one, other = made("one", plus_one), made("other", plus_one)
-    results(graph_of(lambda s: s.map(lambda n: n).map(one).map(lambda n: n - 1).flat_map(lambda n: [n]).map(other)), range(50))
+    results(
+        graph_of(
+            lambda s: s.map(lambda n: n).map(one).map(lambda n: n - 1).flat_map(lambda n: [n]).map(other)
+        ),
+        range(50),
+    )
     assert made.calls == {"one": [50], "other": [50]}
 
 
@@ -142,10 +157,14 @@ def test_columns_go_from_function_to_function_without_payloads(monkeypatch: pyte
     """Objects are made for nobody."""
     monkeypatch.setattr("flamestream.columns.batch.payloads", None)
     made = Counted()
-    struct = fs.vectorized(takes=int, makes=Count)(lambda n: pa.StructArray.from_arrays([pc.cast(n, pa.string()), n], ["key", "amount"]))
+    struct = fs.vectorized(takes=int, makes=Count)(
+        lambda n: pa.StructArray.from_arrays([pc.cast(n, pa.string()), n], ["key", "amount"])
+    )
     kept = fs.vectorized(takes=Count, makes=bool)(lambda counts: odd(counts.field("amount")))
     amount = fs.vectorized(takes=Count, makes=int)(lambda counts: counts.field("amount"))
-    delivered, failed = results(graph_of(lambda s: s.flat_map(made("below", below)).map(struct).filter(kept).map(amount)), range(9))
+    delivered, failed = results(
+        graph_of(lambda s: s.flat_map(made("below", below)).map(struct).filter(kept).map(amount)), range(9)
+    )
     assert [payload for _, payload in delivered] == [1] * 3 and not failed
 
 
@@ -157,14 +176,24 @@ def test_what_one_item_raises_is_its_own_error(debug: bool) -> None:
     stages = [lambda s: s.map(one).map(refusing).map(last)]
     found = results(graph_of(*stages), range(64), debug=debug)
     if not debug:
-        assert made.calls["one"] == [64] and made.calls["last"] == [63] and len(made.calls["refusing"]) == 2 * 6 + 1
+        assert (
+            made.calls["one"] == [64]
+            and made.calls["last"] == [63]
+            and len(made.calls["refusing"]) == 2 * 6 + 1
+        )
     assert found == results(graph_of(*stages), range(64), parts=REFERENCE, debug=debug)
     assert [error.message for _, error in found[1]] == ["seven"]
 
 
 def test_debug_mode_names_a_function_deep_in_a_chain_whose_results_depend_on_the_batch() -> None:
     made = Counted()
-    stages = [lambda s: s.map(made("one", plus_one)).map(made("among", lambda n: pc.subtract(n, pc.min(n)))).map(made("last", plus_one))]
+    stages = [
+        lambda s: (
+            s.map(made("one", plus_one))
+            .map(made("among", lambda n: pc.subtract(n, pc.min(n))))
+            .map(made("last", plus_one))
+        )
+    ]
     delivered, failed = results(graph_of(*stages), range(5), debug=True)
     assert not delivered
     assert {error.error for _, error in failed} == {"DependsOnBatch"} and len(failed) == 5

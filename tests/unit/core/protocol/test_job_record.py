@@ -14,7 +14,8 @@ from support.core.coordinating import Bench
 
 LAYOUT = {"version": 2, "owners": ["a", "b"], "fronts": ["a"], "acker": "b"}
 WHOLE: dict[str, Any] = {
-    "attempt": 3, "layout": LAYOUT, "announced": 5, "committed": 4, "cut": 9, "manifest": "m", "manifest_hash": "00", "job": "j",
+    "attempt": 3, "layout": LAYOUT, "announced": 5, "committed": 4, "cut": 9, "manifest": "m",
+    "manifest_hash": "00", "job": "j",
 }  # fmt: skip
 OUT_OF_RANGE: dict[str, dict[str, Any]] = {
     "an attempt of 10^400": {"attempt": 10**400},
@@ -45,7 +46,9 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-@pytest.mark.parametrize("changed", [{}, {"cut": END, "committed": 5}, {"attempt": MAX_ATTEMPT - 1, "announced": MAX_EPOCH - 1}])
+@pytest.mark.parametrize(
+    "changed", [{}, {"cut": END, "committed": 5}, {"attempt": MAX_ATTEMPT - 1, "announced": MAX_EPOCH - 1}]
+)
 def test_what_is_in_range_is_gone_on_from(changed: dict[str, Any]) -> None:
     record = from_json(_text(WHOLE | {"layout": LAYOUT | {"version": 7}} | changed), JobRecord)
     assert from_json(msgspec.json.encode(record), JobRecord) == record

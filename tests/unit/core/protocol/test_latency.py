@@ -1,4 +1,5 @@
-"""Latencies are counted in classes: quantiles are right to a class, and only the last minute counts where that is asked."""
+"""Latencies are counted in classes: quantiles are right to a class, and only the last minute counts where
+that is asked."""
 
 import random
 

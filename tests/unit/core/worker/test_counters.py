@@ -33,7 +33,9 @@ def test_a_run_that_is_replayed_although_it_was_released_is_not_timed_again() ->
     counters.entered(at(20), 1)
     counters.released(at(30), 0, clock(50))
     told = counters.report(1, 0)
-    assert (sum(told["release"]), told["release_us"]) == (2, 32_000), "the second run waited through the recovery"
+    assert (sum(told["release"]), told["release_us"]) == (2, 32_000), (
+        "the second run waited through the recovery"
+    )
     assert (told["replayed"], told["invalidated"]) == (8, 2)
 
 

@@ -21,7 +21,9 @@ def _timed(run_length: int = 1) -> TimedFront:
     return TimedFront(BEGIN, run_length)
 
 
-def _stamped(front: TimedFront, first: int, records: Sequence[object]) -> list[tuple[Entry, Sequence[object]]]:
+def _stamped(
+    front: TimedFront, first: int, records: Sequence[object]
+) -> list[tuple[Entry, Sequence[object]]]:
     front.take(Offset(first), records)
     return _ready(front)
 
@@ -39,7 +41,9 @@ def _rest(front: TimedFront) -> list[tuple[Entry, Sequence[object]]]:
 
 
 @given(st.lists(st.integers(0, 7), max_size=12), st.integers(1, 5))
-def test_a_timed_front_stamps_the_same_runs_however_its_input_is_cut(pieces: list[int], run_length: int) -> None:
+def test_a_timed_front_stamps_the_same_runs_however_its_input_is_cut(
+    pieces: list[int], run_length: int
+) -> None:
     records = list(range(sum(pieces)))
     whole, cut = _timed(run_length), _timed(run_length)
     expected = _stamped(whole, 0, records) + _rest(whole)
@@ -164,10 +168,16 @@ def test_positions_at_a_cut_are_those_of_the_runs_below_it() -> None:
     [(5, 3, 8, [5, 6, 7]), (5, 1, 9, [8]), (5, 3, 9, [-1, -1, 8])],
     ids=["without gaps", "one record behind a gap", "gaps between"],
 )
-def test_a_record_s_offset_is_told_only_where_it_is_certain(first: int, count: int, end: int, offsets: list[int]) -> None:
+def test_a_record_s_offset_is_told_only_where_it_is_certain(
+    first: int, count: int, end: int, offsets: list[int]
+) -> None:
     run = Entry(Time(4096), Partition("p"), Offset(first), count, end=Offset(end))
-    assert [RunRecords([None] * count, run).record(index) for index in range(count)] == [("p", offset) for offset in offsets]
+    assert [RunRecords([None] * count, run).record(index) for index in range(count)] == [
+        ("p", offset) for offset in offsets
+    ]
     positions = Positions(BEGIN)
     positions.add(run)
-    assert [positions.record(Time(4096), index) for index in range(count)] == [("p", offset) for offset in offsets]
+    assert [positions.record(Time(4096), index) for index in range(count)] == [
+        ("p", offset) for offset in offsets
+    ]
     assert positions.record(Time(8192), 0) is None

@@ -20,9 +20,9 @@ FENCE = Fence(*NO_FENCE)
 
 def _graph() -> Graph:
     graph = Graph("g")
-    graph.source("s0").reduce(key=lambda p: p[0], initial=str, combine=lambda a, p: a + p[1:], emit=lambda a, p: (p[0], a)).sink(
-        "out", key=lambda p: p[0]
-    )
+    graph.source("s0").reduce(
+        key=lambda p: p[0], initial=str, combine=lambda a, p: a + p[1:], emit=lambda a, p: (p[0], a)
+    ).sink("out", key=lambda p: p[0])
     return graph
 
 
@@ -34,7 +34,7 @@ def _actions(cluster: CoreCluster, kind: type, since: int = 0) -> list[Any]:
     return [action for _, action in cluster.done[since:] if isinstance(action, kind)]
 
 
-# --- credit -------------------------------------------------------------------------------------------------------------------------
+# --- credit -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -110,10 +110,14 @@ def test_a_pull_says_what_credit_is_left_and_only_when_it_changes() -> None:
     for record in ("a1", "a2", "a3"):
         cluster.feed(0, record)
         cluster.run()
-    assert [(pull.records > 0, pull.size) for pull in _actions(cluster, act.Pull)] == [(True, 100), (True, 90), (False, 0)]
+    assert [(pull.records > 0, pull.size) for pull in _actions(cluster, act.Pull)] == [
+        (True, 100),
+        (True, 90),
+        (False, 0),
+    ]
 
 
-# --- journal and replay -------------------------------------------------------------------------------------------------------------
+# --- journal and replay -------------------------------------------------------------------------------------
 
 
 def test_nothing_is_released_before_its_run_is_durable() -> None:
@@ -163,7 +167,7 @@ def test_without_a_journal_nothing_waits_for_one() -> None:
     assert cluster.complete and cluster.delivered()["out"]
 
 
-# --- on their own -------------------------------------------------------------------------------------------------------------------
+# --- on their own -------------------------------------------------------------------------------------------
 
 
 def _fronts(
@@ -255,7 +259,9 @@ def test_a_promise_is_told_when_it_is_new() -> None:
     fronts.records(_arrived(1, "b"))
     fronts.advance(Timestamp(6))
     (promise,) = fronts.promises(Timestamp(0))
-    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), "others are asked past it, and it promises only the first"
+    assert promise == msg.Promise(F, Time(6 << 12), Time(5 << 12)), (
+        "others are asked past it, and it promises only the first"
+    )
     assert fronts.promises(Timestamp(0)) == []
     fronts.durable(F, Time(6 << 12))
     assert [promise.time > Time(6 << 12) for promise in fronts.promises(Timestamp(0))] == [True]
@@ -271,7 +277,9 @@ def test_a_question_moves_a_journalled_front_and_no_timed_one() -> None:
         fronts, _ = _fronts(timed)
         before = fronts.promises(Timestamp(0))[0].time
         fronts.asked(F, Time(99 << 12))
-        assert [promise.time > Time(99 << 12) > before for promise in fronts.promises(Timestamp(0))] == ([] if timed else [True])
+        assert [promise.time > Time(99 << 12) > before for promise in fronts.promises(Timestamp(0))] == (
+            [] if timed else [True]
+        )
     fronts.asked(FrontId(7), Time(1))
 
 
@@ -369,8 +377,12 @@ def test_what_enters_in_one_pass_is_bounded_in_bytes(timed: bool) -> None:
 @pytest.mark.parametrize("newest", [0, 1])
 def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
     """The bound is made of it: a front that stamped at or below would come behind what has left."""
-    settings = WorkerSettings("job", 4, tuple(FrontSettings(FrontId(i), SourceName("s"), False) for i in range(3)))
-    fronts = Fronts(FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: None)
+    settings = WorkerSettings(
+        "job", 4, tuple(FrontSettings(FrontId(i), SourceName("s"), False) for i in range(3))
+    )
+    fronts = Fronts(
+        FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: None
+    )
     assert fronts.last == START
     fronts.sealed(FrontId(newest), [ev.Entry(Time(50), P, Offset(0), 1), ev.Entry(Time(70), P, Offset(1), 1)])
     fronts.sealed(FrontId(1 - newest), [ev.Entry(Time(60), P, Offset(0), 1)])

@@ -1,4 +1,5 @@
-"""A worker's side of a recovery: nothing above the cut survives, nothing below it is lost, and each word comes when it is true."""
+"""A worker's side of a recovery: nothing above the cut survives, nothing below it is lost, and each word
+comes when it is true."""
 
 from typing import Any
 
@@ -18,7 +19,10 @@ from support.core.core_cluster import CoreCluster
 def _graph() -> Graph:
     graph = Graph("g")
     grown = graph.source("s0").reduce(
-        key=lambda p: p[0], initial=Vector, combine=lambda a, p: a.append(p[1]), emit=lambda a, p: (p[0], "".join(a))
+        key=lambda p: p[0],
+        initial=Vector,
+        combine=lambda a, p: a.append(p[1]),
+        emit=lambda a, p: (p[0], "".join(a)),
     )
     grown.sink("out", key=lambda p: p[0])
     grown.sink("copy", key=lambda p: p[0])
@@ -74,8 +78,16 @@ def test_opened_names_the_greatest_t_last_of_all_sinks_and_slots() -> None:
     cluster.begin()
     greatest = max(bundle.t_last for sink in cluster.sinks.values() for bundle in sink.last.values())
     assert max(opened.t_last for opened in cluster.heard(msg.Opened)) == greatest
-    known = {(output.sink, output.slot): output.sequence for opened in cluster.heard(msg.Opened) for output in opened.outputs}
-    assert known == {(name, slot): bundle.sequence for name, sink in cluster.sinks.items() for slot, bundle in sink.last.items()}
+    known = {
+        (output.sink, output.slot): output.sequence
+        for opened in cluster.heard(msg.Opened)
+        for output in opened.outputs
+    }
+    assert known == {
+        (name, slot): bundle.sequence
+        for name, sink in cluster.sinks.items()
+        for slot, bundle in sink.last.items()
+    }
 
 
 def test_the_word_sealed_waits_for_journals_and_state() -> None:
@@ -101,10 +113,18 @@ def test_journals_are_not_sealed_before_the_coordinator_says_so() -> None:
     """Before all sinks are open, an older attempt may still release what it journals."""
     cluster = _cluster()
     cluster.begin()
-    seals = [action for _, action in cluster.done if isinstance(action, act.SealJournal) and action.fence == cluster.fence]
+    seals = [
+        action
+        for _, action in cluster.done
+        if isinstance(action, act.SealJournal) and action.fence == cluster.fence
+    ]
     assert seals == []
     cluster.seal()
-    seals = [action for _, action in cluster.done if isinstance(action, act.SealJournal) and action.fence == cluster.fence]
+    seals = [
+        action
+        for _, action in cluster.done
+        if isinstance(action, act.SealJournal) and action.fence == cluster.fence
+    ]
     assert cluster.manifest is not None
     assert [seal.cut for seal in seals] == [cluster.manifest.cut]
 
@@ -141,7 +161,9 @@ def test_only_segments_with_a_wanted_slot_are_loaded() -> None:
     cluster.crash(gone)
     cluster.recover()
     (load,) = _loads(cluster)
-    assert [segment.name for segment in load.segments] == [segment.name for segment in cluster.manifest.segments if gone in segment.name]
+    assert [segment.name for segment in load.segments] == [
+        segment.name for segment in cluster.manifest.segments if gone in segment.name
+    ]
 
 
 def test_a_survivor_keeps_the_slots_that_stay_with_it() -> None:
@@ -225,7 +247,9 @@ def test_a_survivor_that_missed_a_whole_epoch_loads_everything() -> None:
     cluster.workers[zombie], cluster._answers[zombie], cluster._words[zombie] = kept
     before = len(cluster.done)
     cluster.recover()
-    (load,) = [action for who, action in cluster.done[before:] if isinstance(action, act.Load) and who == zombie]
+    (load,) = [
+        action for who, action in cluster.done[before:] if isinstance(action, act.Load) and who == zombie
+    ]
     assert tuple(load.slots) == cluster.layout.slots_of(zombie)
     _finish(cluster)
 

@@ -10,7 +10,18 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Chain
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, MessageId, Offset, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    MessageId,
+    Offset,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.layout import Assignment
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import ErrorValue, encode_items, encode_many
@@ -24,7 +35,9 @@ OLD = Fence(Attempt(1), LayoutVersion(1))
 
 def _graph() -> Graph:
     graph = Graph("g")
-    reduced = graph.source("s0").reduce(key=lambda p: p, initial=str, combine=lambda a, p: a + p, emit=lambda a, p: (p, a))
+    reduced = graph.source("s0").reduce(
+        key=lambda p: p, initial=str, combine=lambda a, p: a + p, emit=lambda a, p: (p, a)
+    )
     reduced.sink("out", key=lambda p: p[0])
     return graph
 
@@ -37,16 +50,21 @@ def _cluster(workers: int = 2, seed: int = 1, **changes: Any) -> CoreCluster:
 
 
 def _of(actions: list[act.Action], kind: type) -> list[Any]:
-    return [action.message for action in actions if isinstance(action, act.ToldCoordinator) and isinstance(action.message, kind)]
+    return [
+        action.message
+        for action in actions
+        if isinstance(action, act.ToldCoordinator) and isinstance(action.message, kind)
+    ]
 
 
-# --- fences -------------------------------------------------------------------------------------------------------------------------
+# --- fences -------------------------------------------------------------------------------------------------
 
 ENTRY = ev.Entry(Time(1 << 40), P, Offset(0), 1)
 DATA = msg.Data(Time(1), MessageId(1), [1], [meta_of(Time(1), 0)], [False], encode_many(["z"]))
 STALE: list[ev.Event] = [
     ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [DATA])),
-    ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [msg.Acks([1], [1]), msg.Promise(F, END, END), msg.MinimalTime(END), msg.Settled(END)])),
+    ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1,
+        [msg.Acks([1], [1]), msg.Promise(F, END, END), msg.MinimalTime(END), msg.Settled(END)])),
     ev.LinkBroken(OLD, WorkerId("w1"), "reset"),
     ev.RecordsArrived(OLD, F, P, Offset(8), ["z"], 1),
     ev.RunRead(OLD, F, ENTRY, ["z"]),
@@ -55,7 +73,8 @@ STALE: list[ev.Event] = [
     ev.JournalAppended(OLD, F, END),
     ev.JournalFailed(OLD, F, "full"),
     ev.JournalSealed(OLD, F, [ENTRY]),
-    ev.SinkOpened(OLD, OUT, {Slot(0): ev.LastBundle(SequenceNumber(99), meta_of(END, 0), encode_items([(meta_of(END, 0), "z")]))}),
+    ev.SinkOpened(OLD, OUT, {Slot(0): ev.LastBundle(SequenceNumber(99), meta_of(END, 0),
+        encode_items([(meta_of(END, 0), "z")]))}),
     ev.SinkFenced(OLD, OUT),
     ev.SinkFailed(OLD, OUT, "corrupt", "lost"),
     ev.BundlesAcknowledged(OLD, OUT, 1),
@@ -66,8 +85,8 @@ STALE: list[ev.Event] = [
     *(
         ev.FromCoordinator(message)
         for message in (
-            msg.Seal(OLD), msg.Replay(OLD, END), msg.Announce(OLD, Epoch(9), []), msg.Committed(OLD, Epoch(9), END),
-            msg.Abort(OLD, Epoch(9)), msg.Drain(OLD),
+            msg.Seal(OLD), msg.Replay(OLD, END), msg.Announce(OLD, Epoch(9), []),
+            msg.Committed(OLD, Epoch(9), END), msg.Abort(OLD, Epoch(9)), msg.Drain(OLD),
         )
     ),
 ]  # fmt: skip
@@ -101,7 +120,7 @@ def test_a_frame_of_a_newer_attempt_waits_for_nobody() -> None:
     assert all(cluster.step(name, ev.FromPeer(WorkerId("w9"), newer)) == [] for name in cluster.workers)
 
 
-# --- frames -------------------------------------------------------------------------------------------------------------------------
+# --- frames -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -180,12 +199,14 @@ def test_the_next_attempt_may_stand_behind_what_ends_this_one_in_the_same_pass()
     cluster._links.clear()
     newer = Fence(Attempt(cluster.fence.attempt + 1), LayoutVersion(7))
     recover = msg.Recover(Assignment(newer, cluster.layout), {}, "key", START, Epoch(0), None)
-    actions = cluster.workers[name].step(cluster.now, Instant(cluster.now), [_garbage(cluster, name), ev.FromCoordinator(recover)])
+    actions = cluster.workers[name].step(
+        cluster.now, Instant(cluster.now), [_garbage(cluster, name), ev.FromCoordinator(recover)]
+    )
     assert _of(actions, msg.Failed)
     assert [action.fence for action in actions if isinstance(action, act.LinkPeers)] == [newer]
 
 
-# --- what ends it -------------------------------------------------------------------------------------------------------------------
+# --- what ends it -------------------------------------------------------------------------------------------
 
 
 def test_a_fenced_worker_gives_up_and_says_which_sink_knew() -> None:
@@ -202,7 +223,8 @@ def test_stop_ends_it_normally() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        lambda fence: ev.SourceFailed(fence, F, "corrupt", "expired"), lambda fence: ev.SinkFailed(fence, OUT, "corrupt", "expired"),
+        lambda fence: ev.SourceFailed(fence, F, "corrupt", "expired"),
+        lambda fence: ev.SinkFailed(fence, OUT, "corrupt", "expired"),
         lambda fence: ev.LoadFailed(fence, "corrupt", "expired"),
     ],
 )  # fmt: skip
@@ -210,7 +232,14 @@ def test_what_the_outside_cannot_do_halts_this_attempt_only(event: Callable[[Fen
     cluster = _cluster()
     (failed,) = _of(cluster.step(WorkerId("w0"), event(cluster.fence)), msg.Failed)
     assert (failed.category, failed.message) == ("corrupt", "expired")
-    assert cluster.step(WorkerId("w0"), ev.RecordsArrived(cluster.fence, F, P, Offset(8), ["z"], 1), ev.SourceEnded(cluster.fence, F)) == []
+    assert (
+        cluster.step(
+            WorkerId("w0"),
+            ev.RecordsArrived(cluster.fence, F, P, Offset(8), ["z"], 1),
+            ev.SourceEnded(cluster.fence, F),
+        )
+        == []
+    )
     cluster.recover()
     cluster.end()
     cluster.run()
@@ -231,7 +260,7 @@ def test_a_replay_that_differs_is_a_user_error() -> None:
     assert failed and failed[0].category == "user" and "was delivered as" in failed[0].message
 
 
-# --- drain, end, reports ------------------------------------------------------------------------------------------------------------
+# --- drain, end, reports ------------------------------------------------------------------------------------
 
 
 def test_drained_it_reads_nothing_more_and_finishes_what_it_has() -> None:
@@ -243,7 +272,9 @@ def test_drained_it_reads_nothing_more_and_finishes_what_it_has() -> None:
     cluster.run()
     assert len(cluster.journals[F]) == entered
     assert cluster.delivered() == cluster.expected()
-    assert not any(worker.hello("x:1").ready for worker in cluster.workers.values()), "a coordinator that adopts it must recover instead"
+    assert not any(worker.hello("x:1").ready for worker in cluster.workers.values()), (
+        "a coordinator that adopts it must recover instead"
+    )
 
 
 def test_a_report_says_that_it_reads_nothing_more() -> None:
@@ -259,8 +290,14 @@ def test_a_report_says_that_it_reads_nothing_more() -> None:
 def test_why_an_attempt_cannot_go_on_is_said_with_each_report() -> None:
     """The first word of it may reach a coordinator that is about to go, or one that has only been greeted."""
     cluster = _cluster(heartbeat=1)
-    failed = _of(cluster.step(WorkerId("w0"), ev.SourceFailed(cluster.fence, F, "retryable", "away")), msg.Failed)
-    assert _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed) == failed[:1] == [msg.Failed(cluster.fence, "retryable", "away")]
+    failed = _of(
+        cluster.step(WorkerId("w0"), ev.SourceFailed(cluster.fence, F, "retryable", "away")), msg.Failed
+    )
+    assert (
+        _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed)
+        == failed[:1]
+        == [msg.Failed(cluster.fence, "retryable", "away")]
+    )
     cluster.recover()
     assert not _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Failed)
 
@@ -271,8 +308,12 @@ def test_a_clock_that_is_set_back_delays_no_report_and_no_probe() -> None:
     for now in (3_600_000_000, 1, 7_200_000_000, 2):
         instant += 1_000
         actions = cluster.workers[name].step(Timestamp(now), Instant(instant), [ev.Woken()])
-        assert _of(actions, msg.Progress) and [action for action in actions if isinstance(action, act.ToPeer)], now
-        assert not _of(cluster.workers[name].step(Timestamp(now), Instant(instant + 999), [ev.Woken()]), msg.Progress)
+        assert _of(actions, msg.Progress) and [
+            action for action in actions if isinstance(action, act.ToPeer)
+        ], now
+        assert not _of(
+            cluster.workers[name].step(Timestamp(now), Instant(instant + 999), [ev.Woken()]), msg.Progress
+        )
 
 
 def test_stamps_go_on_upwards_when_the_clock_is_set_back() -> None:
@@ -293,7 +334,9 @@ def test_the_end_is_told_when_everything_before_it_is_through() -> None:
     cluster.end()
     cluster.run()
     for name in cluster.workers:
-        assert not _of(cluster.step(name, ev.Woken()), msg.Progress)[0].ended, "the last run is not durable yet"
+        assert not _of(cluster.step(name, ev.Woken()), msg.Progress)[0].ended, (
+            "the last run is not durable yet"
+        )
     cluster.held.clear()
     cluster.run()
     for name in cluster.workers:
@@ -346,7 +389,9 @@ def test_runs_and_acknowledged_bundles_are_counted_over_all_attempts() -> None:
     (progress,) = _of(cluster.step(WorkerId("w0"), ev.Woken()), msg.Progress)
     replayed = entered
     assert progress.runs == entered + replayed + 1
-    assert progress.bundles == sum(len(action.bundles) for _, action in cluster.done if isinstance(action, act.Deliver))
+    assert progress.bundles == sum(
+        len(action.bundles) for _, action in cluster.done if isinstance(action, act.Deliver)
+    )
 
 
 def test_a_record_that_could_not_be_read_is_an_error_item() -> None:
@@ -371,10 +416,16 @@ def test_the_acker_tells_the_others_before_it_releases_its_own_results() -> None
     cluster.feed(0, *"abcdefgh")
     cluster.run()
     mine = [action for name, action in cluster.done if name == acker]
-    told = [i for i, action in enumerate(mine) if isinstance(action, act.ToPeer) and _has(action.frame, msg.MinimalTime)]
+    told = [
+        i
+        for i, action in enumerate(mine)
+        if isinstance(action, act.ToPeer) and _has(action.frame, msg.MinimalTime)
+    ]
     delivered = [i for i, action in enumerate(mine) if isinstance(action, act.Deliver)]
     assert delivered
-    assert all(any(isinstance(mine[i], act.Wake) for i in range(max(t for t in told if t < d), d)) for d in delivered)
+    assert all(
+        any(isinstance(mine[i], act.Wake) for i in range(max(t for t in told if t < d), d)) for d in delivered
+    )
 
 
 def _has(frame: msg.Frame, kind: type) -> bool:

@@ -31,7 +31,9 @@ def _graph() -> Graph:
         key=lambda p: p[0], initial=lambda: Vector(range(100)), combine=lambda a, p: a.append(p),
         emit=lambda a, p: (p[0], "".join(list(a)[100:])),
     )  # fmt: skip
-    grown.group(3, key=lambda p: p[0]).map(lambda w: (w[0][0], w[-1][1] + w[0][1])).sink("out", key=lambda p: p[0])
+    grown.group(3, key=lambda p: p[0]).map(lambda w: (w[0][0], w[-1][1] + w[0][1])).sink(
+        "out", key=lambda p: p[0]
+    )
     return graph
 
 
@@ -211,12 +213,15 @@ def test_a_chain_of_epochs_restores_what_was_there(seed: int) -> None:
         cluster.run()
         assert _epoch(cluster)
         cluster.run()
-    assert any(not row.full for rows in cluster.segments.values() for row in rows), "deltas, or this shows nothing"
+    assert any(not row.full for rows in cluster.segments.values() for row in rows), (
+        "deltas, or this shows nothing"
+    )
     _restored(cluster)
 
 
 def test_a_cut_that_overtakes_the_word_on_the_epoch_before_is_refused() -> None:
-    """What changed would be reckoned from an older cut than the one that is committed: a chain of deltas that fits nothing."""
+    """What changed would be reckoned from an older cut than the one that is committed: a chain of deltas that
+    fits nothing."""
     cluster = _cluster(2)
     assert _epoch(cluster)
     cluster.run()
@@ -230,7 +235,9 @@ def test_a_cut_that_overtakes_the_word_on_the_epoch_before_is_refused() -> None:
     cluster.feed(0, "a4", "b3")
     cluster.run()
     assert not _epoch(cluster)
-    (refused,) = [(name, message.reason) for name, message in cluster.told if isinstance(message, msg.Refused)]
+    (refused,) = [
+        (name, message.reason) for name, message in cluster.told if isinstance(message, msg.Refused)
+    ]
     assert refused[0] == late and "has not been heard" in refused[1]
     cluster.silent = set()
     cluster.abort()
@@ -283,7 +290,9 @@ def test_what_is_below_the_committed_cut_is_let_go() -> None:
     cluster.run()
     assert {len(bucket.entries) for bucket in state.buckets.values()} == {1}
     cluster.step(ONE, ev.Woken())
-    assert not any(isinstance(action, act.Wake) for action in cluster.step(ONE, ev.Woken())), "it asks for no more passes than it needs"
+    assert not any(isinstance(action, act.Wake) for action in cluster.step(ONE, ev.Woken())), (
+        "it asks for no more passes than it needs"
+    )
 
 
 def test_the_segments_to_merge_go_with_the_upload_and_are_replaced() -> None:
@@ -311,7 +320,7 @@ def test_a_slice_is_bounded_and_asks_for_the_next_pass() -> None:
     assert len(wakes) >= 10
 
 
-# --- the parts ----------------------------------------------------------------------------------------------------------------------
+# --- the parts ----------------------------------------------------------------------------------------------
 
 FENCE = Fence(*NO_FENCE)
 SETTINGS = WorkerSettings("j", 4, (), slice_size=8)
@@ -322,7 +331,9 @@ def _row(operation: int) -> Row:
 
 
 def _pending(*rows: Row | None, held: Sequence[Row] = (), upload_bytes: int = 1000) -> PendingSnapshot:
-    return PendingSnapshot(FENCE, Epoch(1), Time(5), EncodedRows(iter(rows), upload_bytes), [], [], None, held)
+    return PendingSnapshot(
+        FENCE, Epoch(1), Time(5), EncodedRows(iter(rows), upload_bytes), [], [], None, held
+    )
 
 
 def test_a_snapshot_is_encoded_slice_by_slice_without_what_did_not_change() -> None:
@@ -358,7 +369,11 @@ def test_of_a_great_snapshot_no_more_is_encoded_than_the_upload_behind_the_one_u
     assert [[row.operation for row in upload.rows] for upload in uploads] == [[0, 1], [2, 3], [4]]
     assert [list(upload.held) for upload in uploads] == [[], [], [_row(9)]]
     accepted = pending.accepted(Time(9))
-    assert accepted is not None and [segment.name for segment in accepted.segments] == ["new1", "new2", "new3"]
+    assert accepted is not None and [segment.name for segment in accepted.segments] == [
+        "new1",
+        "new2",
+        "new3",
+    ]
 
 
 def _encode(pending: PendingSnapshot) -> None:
@@ -403,8 +418,14 @@ def test_without_epochs_nothing_is_kept_that_minimal_time_has_passed() -> None:
             for _ in range(4):
                 cluster.step(name, ev.Woken())
         cluster.run()
-        states = [worker.flow.states[operation] for worker in cluster.workers.values() for operation in worker.flow.states]
-        held.append(sum(len(getattr(bucket, "entries", [])) for state in states for bucket in state.buckets.values()))
+        states = [
+            worker.flow.states[operation]
+            for worker in cluster.workers.values()
+            for operation in worker.flow.states
+        ]
+        held.append(
+            sum(len(getattr(bucket, "entries", [])) for state in states for bucket in state.buckets.values())
+        )
         fronts = [front for worker in cluster.workers.values() for front in worker._fronts._fronts.values()]
         runs.append(sum(len(front.positions._runs) for front in fronts))
     assert held == [4, 4, 4, 4], "one accumulator a key"

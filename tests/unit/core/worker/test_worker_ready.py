@@ -1,4 +1,5 @@
-"""A worker that has said Sealed and waits for Replay, while peers that have heard theirs run: it is whole, and stamps nothing."""
+"""A worker that has said Sealed and waits for Replay, while peers that have heard theirs run: it is whole,
+and stamps nothing."""
 
 import pytest
 
@@ -33,8 +34,8 @@ RECORDS = [f"r{number}" for number in range(20)]
 
 
 def _late(seed: int, *, held: bool) -> _Cluster:
-    """An epoch is committed, its output is with the consumers or (`held`) on its way for as long as the test wants; then a second attempt
-    whose Replay reaches one worker only."""
+    """An epoch is committed, its output is with the consumers or (`held`) on its way for as long as the test
+    wants; then a second attempt whose Replay reaches one worker only."""
     cluster = _Cluster(_graph(), 2, seed, two_phase=True).recover()
     cluster.feed(0, *RECORDS)
     cluster.run()
@@ -51,7 +52,9 @@ def _late(seed: int, *, held: bool) -> _Cluster:
     cluster.replay()
     cluster.feed(0, *RECORDS)
     cluster.run()
-    assert cluster.workers[BARE].cuts.minimal > cluster.workers[BARE].cuts.committed, "it has heard of new times"
+    assert cluster.workers[BARE].cuts.minimal > cluster.workers[BARE].cuts.committed, (
+        "it has heard of new times"
+    )
     return cluster
 
 
@@ -99,7 +102,9 @@ def test_it_stamps_and_tells_nothing_before_its_replay() -> None:
     cluster.run()
     cluster.step(FRONTED)
     assert cluster.workers[FRONTED].cuts.minimal == START
-    followed = [action.fence for name, action in cluster.done if name == FRONTED and isinstance(action, act.Follow)]
+    followed = [
+        action.fence for name, action in cluster.done if name == FRONTED and isinstance(action, act.Follow)
+    ]
     assert cluster.fence not in followed
     cluster.silent.clear()
     cluster.end()

@@ -1,4 +1,5 @@
-"""Event time that is when records arrive: it is in their place in the order, so items need not say it, and nothing is late."""
+"""Event time that is when records arrive: it is in their place in the order, so items need not say it, and
+nothing is late."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -39,7 +40,12 @@ def stamped(seconds: float, front: int = 0) -> Time:
 def test_windows_are_of_when_records_arrive_and_functions_see_the_records() -> None:
     stream = clicks()
     stream.map(str.upper).window(fs.tumbling("10s"), key=lambda word: word[0]).collect().sink("out")
-    arrivals = [fs.Arrived("a", after(1)), fs.Arrived("ab", after(9.999999)), fs.Arrived("ac", after(10)), fs.Arrived("b", after(31))]
+    arrivals = [
+        fs.Arrived("a", after(1)),
+        fs.Arrived("ab", after(9.999999)),
+        fs.Arrived("ac", after(10)),
+        fs.Arrived("b", after(31)),
+    ]
     assert stream.graph.run(clicks=arrivals)["out"] == [
         fs.Windowed("A", after(0), after(10), ("A", "AB")),
         fs.Windowed("A", after(10), after(20), ("AC",)),
@@ -49,14 +55,25 @@ def test_windows_are_of_when_records_arrive_and_functions_see_the_records() -> N
 
 def test_a_result_behind_state_has_the_time_of_the_record_that_led_to_it() -> None:
     stream = clicks()
-    counted = stream.reduce(key=lambda word: word, combine=fs.count(), emit=lambda number, word: (word, number))
+    counted = stream.reduce(
+        key=lambda word: word, combine=fs.count(), emit=lambda number, word: (word, number)
+    )
     counted.window(fs.tumbling("10s"), key=lambda pair: pair[0]).collect().sink("out")
-    found = stream.graph.run(clicks=[fs.Arrived("a", after(1)), fs.Arrived("a", after(2)), fs.Arrived("a", after(12))])["out"]
-    assert [(window.start, window.value) for window in found] == [(after(0), (("a", 1), ("a", 2))), (after(10), (("a", 3),))]
+    found = stream.graph.run(
+        clicks=[fs.Arrived("a", after(1)), fs.Arrived("a", after(2)), fs.Arrived("a", after(12))]
+    )["out"]
+    assert [(window.start, window.value) for window in found] == [
+        (after(0), (("a", 1), ("a", 2))),
+        (after(10), (("a", 3),)),
+    ]
 
 
-@given(st.lists(st.tuples(st.integers(0, 40_000_000), st.sampled_from("abc")), max_size=30), st.integers(1, 3))
-def test_counts_are_those_of_a_plain_loop_and_nothing_is_late(arrivals: list[tuple[int, str]], fronts: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 40_000_000), st.sampled_from("abc")), max_size=30), st.integers(1, 3)
+)
+def test_counts_are_those_of_a_plain_loop_and_nothing_is_late(
+    arrivals: list[tuple[int, str]], fronts: int
+) -> None:
     graph = fs.Graph("arrivals", shards=2)
     windows = graph.source("clicks", clock="arrival").window(fs.tumbling("7s"), key=lambda word: word).count()
     windows.sink("out")
@@ -70,7 +87,10 @@ def test_counts_are_those_of_a_plain_loop_and_nothing_is_late(arrivals: list[tup
         counts[window] = counts.get(window, 0) + 1
     ends = [(next_time(last, FrontId(front)), [ENDED]) for front in range(fronts)]
     found = interpret(graph, [*runs, *ends], fronts=names)
-    made = {((window.start - EPOCH) // timedelta(seconds=7), window.key): window.value for _, window in found["out"]}
+    made = {
+        ((window.start - EPOCH) // timedelta(seconds=7), window.key): window.value
+        for _, window in found["out"]
+    }
     assert (made, found["late"], found["errors"]) == (counts, [], [])
 
 
@@ -79,13 +99,18 @@ def test_time_that_passes_without_records_closes_windows() -> None:
     stream.window(fs.tumbling("10s"), key=lambda word: word).count().sink("out")
     begun = [(stamped(1), ["a"]), (stamped(9.9), [PASSED])]
     assert interpret(stream.graph, begun)["out"] == []
-    assert [window.end for _, window in interpret(stream.graph, [*begun, (stamped(10), [PASSED])])["out"]] == [after(10)]
+    assert [
+        window.end for _, window in interpret(stream.graph, [*begun, (stamped(10), [PASSED])])["out"]
+    ] == [after(10)]
 
 
 def test_every_front_of_a_source_is_waited_for() -> None:
     stream = clicks()
     stream.window(fs.tumbling("10s"), key=lambda word: word).count().sink("out")
-    runs, names = [(stamped(1), ["a"]), (stamped(12), [PASSED])], dict.fromkeys((FrontId(0), FrontId(1)), "clicks")
+    runs, names = (
+        [(stamped(1), ["a"]), (stamped(12), [PASSED])],
+        dict.fromkeys((FrontId(0), FrontId(1)), "clicks"),
+    )
     assert interpret(stream.graph, runs, fronts=names)["out"] == []
     assert len(interpret(stream.graph, [*runs, (stamped(11, 1), [PASSED])], fronts=names)["out"]) == 1
 
@@ -94,7 +119,9 @@ def test_joins_and_programs_know_it() -> None:
     graph = fs.Graph("pairs")
     left, right = (graph.source(name, str, clock="arrival") for name in ("left", "right"))
     left.join(right, on=lambda word: word[0], within=("-2s", "2s"), how="left").sink("pairs")
-    left.process(key=lambda word: word[0], on_item=lambda _, word, now: (word, [now.time.isoformat()])).sink("times")
+    left.process(key=lambda word: word[0], on_item=lambda _, word, now: (word, [now.time.isoformat()])).sink(
+        "times"
+    )
     left.dedup(lambda word: word[0], within="3s").sink("first")
     arrivals = [fs.Arrived("a1", after(1)), fs.Arrived("a2", after(3)), fs.Arrived("a3", after(9))]
     found = graph.run(left=arrivals, right=[fs.Arrived("a", after(4))])
@@ -166,12 +193,24 @@ def test_an_arrival_may_be_said_in_any_zone() -> None:
     stream = clicks()
     stream.window(fs.tumbling("10s"), key=len).count().sink("out")
     berlin = after(3).astimezone(timezone(timedelta(hours=1)))
-    assert stream.graph.run(clicks=[fs.Arrived("a", berlin)])["out"] == [fs.Windowed(1, after(0), after(10), 1)]
+    assert stream.graph.run(clicks=[fs.Arrived("a", berlin)])["out"] == [
+        fs.Windowed(1, after(0), after(10), 1)
+    ]
 
 
 def test_streams_whose_times_are_found_in_two_ways_have_none_together() -> None:
     graph = fs.Graph("mixed")
-    by_arrival, by_field, untimed = graph.source("a", clock="arrival"), graph.source("b", at="at"), graph.source("c")
-    for one, other in [(by_arrival, by_field), (by_field, by_arrival), (by_arrival, untimed), (by_field, untimed), (untimed, by_field)]:
+    by_arrival, by_field, untimed = (
+        graph.source("a", clock="arrival"),
+        graph.source("b", at="at"),
+        graph.source("c"),
+    )
+    for one, other in [
+        (by_arrival, by_field),
+        (by_field, by_arrival),
+        (by_arrival, untimed),
+        (by_field, untimed),
+        (untimed, by_field),
+    ]:
         with pytest.raises(GraphError, match="the same of all sources that are merged"):
             one.merge(other).window(fs.tumbling("1s"), key="user").count()

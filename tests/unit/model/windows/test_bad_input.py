@@ -1,4 +1,5 @@
-"""Bad input to programs in event time: each costs its own item or is told when the graph is built, and nothing else."""
+"""Bad input to programs in event time: each costs its own item or is told when the graph is built, and
+nothing else."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,11 @@ class Event:
 
 def counted(events: list[Any], late: str = "10s", max_ahead: str | None = None) -> dict[str, list[Any]]:
     graph = fs.Graph("bad")
-    counts = graph.source("events", at="at", unit="s", late=late, max_ahead=max_ahead).window(fs.tumbling("10s"), key="key").count()
+    counts = (
+        graph.source("events", at="at", unit="s", late=late, max_ahead=max_ahead)
+        .window(fs.tumbling("10s"), key="key")
+        .count()
+    )
     counts.sink("out")
     counts.late.sink("late")
     return results(graph, [("events", event) for event in events])
@@ -76,7 +81,9 @@ def test_a_key_that_never_ends_leaves_nothing_behind_of_what_is_over() -> None:
 @pytest.mark.parametrize("value", [{}, [1], object()])
 def test_a_key_that_is_no_payload_is_an_error_of_its_item(value: Any) -> None:
     graph = fs.Graph("bad")
-    graph.source("events", at="at", unit="s").window(fs.tumbling("10s"), key=lambda event: value).count().sink("out")
+    graph.source("events", at="at", unit="s").window(
+        fs.tumbling("10s"), key=lambda event: value
+    ).count().sink("out")
     found = results(graph, [("events", Event("a", 1))])
     assert (found["out"], found["errors"][0].error) == ([], "PayloadError")
 

@@ -1,4 +1,5 @@
-"""What would make windows without width, without bound or without meaning is refused, or is one error item."""
+"""What would make windows without width, without bound or without meaning is refused, or is one error
+item."""
 
 from typing import Any
 
@@ -10,7 +11,9 @@ from flamestream.model.errors import GraphError, UserError
 
 def counts(shape: Any, *times: int, **of_graph: Any) -> list[Any]:
     graph = fs.Graph("bounds", **of_graph)
-    graph.source("times", at=lambda time: time, unit="s").window(shape, key=lambda _: "all").count().sink("counts")
+    graph.source("times", at=lambda time: time, unit="s").window(shape, key=lambda _: "all").count().sink(
+        "counts"
+    )
     return graph.run(times=times)["counts"]
 
 

@@ -15,7 +15,16 @@ from flamestream.model.windows.zone import Zone
 from flamestream.zones import EPOCH, zone_of
 
 HOUR = 3_600_000_000
-ZONES = ["Europe/Berlin", "America/New_York", "America/St_Johns", "America/Havana", "Asia/Beirut", "Asia/Kathmandu", "Pacific/Apia", "UTC"]
+ZONES = [
+    "Europe/Berlin",
+    "America/New_York",
+    "America/St_Johns",
+    "America/Havana",
+    "Asia/Beirut",
+    "Asia/Kathmandu",
+    "Pacific/Apia",
+    "UTC",
+]
 
 
 def micros(at: datetime) -> int:
@@ -27,10 +36,14 @@ def bounds(shape: Any, at: datetime) -> tuple[datetime, datetime]:
     return EPOCH + timedelta(microseconds=start), EPOCH + timedelta(microseconds=end)
 
 
-@pytest.mark.parametrize(("day", "hours"), [(datetime(2026, 3, 29), 23), (datetime(2026, 10, 25), 25), (datetime(2026, 7, 1), 24)])
+@pytest.mark.parametrize(
+    ("day", "hours"), [(datetime(2026, 3, 29), 23), (datetime(2026, 10, 25), 25), (datetime(2026, 7, 1), 24)]
+)
 def test_a_day_is_from_midnight_to_midnight_however_long(day: datetime, hours: int) -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    start, end = bounds(fs.tumbling("1d", zone="Europe/Berlin"), day.replace(hour=12, tzinfo=berlin).astimezone(UTC))
+    start, end = bounds(
+        fs.tumbling("1d", zone="Europe/Berlin"), day.replace(hour=12, tzinfo=berlin).astimezone(UTC)
+    )
     assert (start, end) == (day.replace(tzinfo=berlin), (day + timedelta(days=1)).replace(tzinfo=berlin))
     assert end - start == timedelta(hours=hours)
 
@@ -43,8 +56,16 @@ def test_an_hour_that_comes_twice_makes_one_window_of_two() -> None:
 def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
     """From midnight on they show 23:00 of the day before again."""
     zone = Zone("odd", (0, 48 * HOUR), (0, -HOUR), 1_000 * HOUR)
-    windows = {fs.Windowed(None, *bound, None) for time in range(24 * HOUR, 80 * HOUR, HOUR // 2) for bound in _days(zone, time)}
-    assert sorted((each.start // HOUR, each.end // HOUR) for each in windows) == [(24, 49), (49, 73), (73, 97)]
+    windows = {
+        fs.Windowed(None, *bound, None)
+        for time in range(24 * HOUR, 80 * HOUR, HOUR // 2)
+        for bound in _days(zone, time)
+    }
+    assert sorted((each.start // HOUR, each.end // HOUR) for each in windows) == [
+        (24, 49),
+        (49, 73),
+        (73, 97),
+    ]
 
 
 def _days(zone: Zone, time: int) -> Any:
@@ -53,7 +74,11 @@ def _days(zone: Zone, time: int) -> Any:
     return tumbling("1d", zone=zone).windows(time)
 
 
-@given(st.sampled_from(ZONES), st.sampled_from(["1d", "7d", "6h", "1h"]), st.datetimes(datetime(1950, 1, 1), datetime(2100, 1, 1)))
+@given(
+    st.sampled_from(ZONES),
+    st.sampled_from(["1d", "7d", "6h", "1h"]),
+    st.datetimes(datetime(1950, 1, 1), datetime(2100, 1, 1)),
+)
 def test_windows_follow_one_another_and_a_time_is_in_one(zone: str, size: str, at: datetime) -> None:
     shape, time = fs.tumbling(size, zone=zone), micros(at.replace(tzinfo=UTC))
     ((start, end),) = shape.windows(time)

@@ -41,7 +41,9 @@ def unrepeated(stream: Any) -> Any:
 
 
 def numbers(stream: Any) -> Any:
-    return stream.reduce(key="id", initial=tuple, combine=lambda seen, click: (*seen, click.number), ttl="10s")
+    return stream.reduce(
+        key="id", initial=tuple, combine=lambda seen, click: (*seen, click.number), ttl="10s"
+    )
 
 
 def test_dedup_lets_the_first_of_a_key_pass_and_what_is_further_from_it() -> None:
@@ -79,7 +81,9 @@ def test_a_touch_moves_no_alarm_and_the_alarm_asks_again() -> None:
 
 
 def test_a_ready_made_fold_can_have_a_ttl() -> None:
-    assert run(lambda stream: stream.reduce(key=fs.field("id"), combine=fs.count(), ttl="10s"), at(0, 3, 20))[0] == [1, 2, 1]
+    assert run(lambda stream: stream.reduce(key=fs.field("id"), combine=fs.count(), ttl="10s"), at(0, 3, 20))[
+        0
+    ] == [1, 2, 1]
 
 
 @pytest.mark.parametrize("ttl", ["0s", "-1s", "soon"])
@@ -95,7 +99,12 @@ ITEMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=
 def test_both_are_what_a_loop_finds_that_forgets_nothing(items: list[tuple[str, int]], late: int) -> None:
     clicks = [Click(key, time, number) for number, (key, time) in enumerate(items)]
     passed, folded = dict[str, list[int]](), list[tuple[int, ...]]()
-    kept, first, old, unknown = dict[str, tuple[tuple[int, ...], int]](), list[Click](), list[Click](), list[Click]()
+    kept, first, old, unknown = (
+        dict[str, tuple[tuple[int, ...], int]](),
+        list[Click](),
+        list[Click](),
+        list[Click](),
+    )
     for click, time, mark in judged([("clicks", click, click.at) for click in clicks], ["clicks"], late, 1):
         is_old = mark is not None and time < mark
         if is_old:

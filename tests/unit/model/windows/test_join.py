@@ -1,4 +1,5 @@
-"""Items of two streams meet when their times are near each other, once; what meets nobody leaves with None."""
+"""Items of two streams meet when their times are near each other, once; what meets nobody leaves with
+None."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,9 @@ NEAR = ("-5s", "10s")
 
 def streams(late: str = "0s") -> Any:
     graph = fs.Graph("pairs")
-    return graph.source("left", at="at", unit="s", late=late), graph.source("right", at="at", unit="s", late=late)
+    return graph.source("left", at="at", unit="s", late=late), graph.source(
+        "right", at="at", unit="s", late=late
+    )
 
 
 def entering(*items: Left | Right) -> list[tuple[str, Any]]:
@@ -81,7 +84,10 @@ def test_an_item_waits_until_the_mark_is_behind_its_last_moment() -> None:
     assert program.due("k", state) == 6
     state, results = program.on_time("a", state, 6)
     assert (state.left, results, program.due("k", state)) == (((0, "l", False),), [(None, "r")], 11)
-    assert program.on_time("a", Waiting(((0, "l", False), (1, "m", False)), ()), 11) == (Waiting(((1, "m", False),), ()), [("l", None)])
+    assert program.on_time("a", Waiting(((0, "l", False), (1, "m", False)), ()), 11) == (
+        Waiting(((1, "m", False),), ()),
+        [("l", None)],
+    )
 
 
 def test_an_item_older_than_the_mark_is_late_and_meets_none() -> None:
@@ -98,18 +104,30 @@ def test_without_a_bound_whatever_has_come_is_met_if_that_is_said() -> None:
     left, right = streams()
     left.join(right, on=ON, unbounded=True, how="full").sink("out")
     items = (Left("a", 0), Left("b", 0), Right("b", 10**6), Right("a", 10**9), Left("a", 5))
-    assert [(x and x.at, y and y.at) for x, y in results(left.graph, entering(*items))["out"]] == [(0, 10**6), (0, 10**9), (5, 10**9)]
+    assert [(x and x.at, y and y.at) for x, y in results(left.graph, entering(*items))["out"]] == [
+        (0, 10**6),
+        (0, 10**9),
+        (5, 10**9),
+    ]
 
 
 def test_what_a_join_gives_is_in_event_time_and_none_of_it_late() -> None:
     left, right = streams()
-    windows = left.join(right, on=ON, within=NEAR, how="full").window(fs.tumbling("10s"), key=lambda pair: None)
+    windows = left.join(right, on=ON, within=NEAR, how="full").window(
+        fs.tumbling("10s"), key=lambda pair: None
+    )
     counts = windows.count()
     counts.sink("out")
     counts.late.sink("late")
     items = (Left("a", 10), Right("a", 40), Left("a", 60), Right("a", 61), Left("c", 200), Right("c", 300))
     found = results(left.graph, entering(*items))
-    assert [(each.start, each.value) for each in found["out"]] == [(20, 1), (40, 1), (60, 1), (210, 1), (300, 1)]
+    assert [(each.start, each.value) for each in found["out"]] == [
+        (20, 1),
+        (40, 1),
+        (60, 1),
+        (210, 1),
+        (300, 1),
+    ]
     assert found["late"] == []
 
 
@@ -147,7 +165,8 @@ def test_times_of_different_units_are_refused() -> None:
 
 
 @pytest.mark.parametrize("join", [
-    lambda a, b: a.join(b, on="user", within=NEAR), lambda a, b: a.join_latest(b, on="user"), lambda a, b: a.join_table(b, on="user"),
+    lambda a, b: a.join(b, on="user", within=NEAR), lambda a, b: a.join_latest(b, on="user"), lambda a,
+    b: a.join_table(b, on="user"),
 ])  # fmt: skip
 def test_streams_of_two_graphs_are_refused(join: Any) -> None:
     with pytest.raises(GraphError, match="of two graphs, 'pairs' and 'pairs'"):
@@ -169,7 +188,9 @@ ITEM = st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 50))
 
 
 @given(st.lists(ITEM, max_size=30), st.integers(0, 8), st.sampled_from([(-5, 10), (0, 0), (-7, -2), (3, 6)]))
-def test_a_join_is_that_of_two_loops(drawn: list[tuple[bool, str, int]], late: int, bounds: tuple[int, int]) -> None:
+def test_a_join_is_that_of_two_loops(
+    drawn: list[tuple[bool, str, int]], late: int, bounds: tuple[int, int]
+) -> None:
     low, high = bounds
     left, right = streams(f"{late}s")
     pairs = left.join(right, on=ON, within=(f"{low}s", f"{high}s"), how="full")
@@ -179,10 +200,14 @@ def test_a_join_is_that_of_two_loops(drawn: list[tuple[bool, str, int]], late: i
     found = results(left.graph, entering(*items))
 
     in_time, too_late = list[Any](), list[Any]()
-    for item, time, mark in judged([(source, item, item.at) for source, item in entering(*items)], ["left", "right"], late, 1):
+    for item, time, mark in judged(
+        [(source, item, item.at) for source, item in entering(*items)], ["left", "right"], late, 1
+    ):
         (too_late if mark is not None and time < mark else in_time).append(item)
     lefts, rights = ([each for each in in_time if isinstance(each, cls)] for cls in (Left, Right))
     near = [(a, b) for a in lefts for b in rights if a.user == b.name and low <= b.at - a.at <= high]
-    alone = [(a, None) for a in lefts if not any(a is x for x, _ in near)] + [(None, b) for b in rights if not any(b is y for _, y in near)]
+    alone = [(a, None) for a in lefts if not any(a is x for x, _ in near)] + [
+        (None, b) for b in rights if not any(b is y for _, y in near)
+    ]
     assert sorted(map(repr, found["out"])) == sorted(map(repr, [*near, *alone]))
     assert found["late"] == too_late

@@ -36,7 +36,9 @@ def priced(how: str, items: list[Any], late: str = "0s", *, ended: bool = True) 
     pairs = orders.join_latest(rates, on="currency", how=how)
     pairs.sink("out")
     pairs.late.sink("late")
-    return results(graph, [("orders" if isinstance(item, Order) else "rates", item) for item in items], ended=ended)
+    return results(
+        graph, [("orders" if isinstance(item, Order) else "rates", item) for item in items], ended=ended
+    )
 
 
 def test_an_order_gets_the_rate_of_its_time() -> None:
@@ -65,7 +67,9 @@ def test_left_keeps_an_order_without_a_rate() -> None:
 def test_a_version_that_no_order_can_ask_for_goes_and_the_newest_below_the_mark_stays() -> None:
     program, state = Latest(keeps=False, written=""), None
     for time in (0, 10, 20, 30):
-        state, _ = program.on_item("usd", state, f"rate {time}", Now(time, mark=15, side=1) if time > 14 else Now(time, None, side=1))
+        state, _ = program.on_item(
+            "usd", state, f"rate {time}", Now(time, mark=15, side=1) if time > 14 else Now(time, None, side=1)
+        )
     assert state == Versions((), ((10, "rate 10"), (20, "rate 20"), (30, "rate 30")))
 
 
@@ -79,7 +83,9 @@ ITEM = st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 40))
 
 @given(st.lists(ITEM, max_size=30), st.integers(0, 8))
 def test_it_is_what_a_loop_finds_that_knows_all(drawn: list[tuple[bool, str, int]], late: int) -> None:
-    items = [(Order if is_order else Rate)(key, at, number) for number, (is_order, key, at) in enumerate(drawn)]
+    items = [
+        (Order if is_order else Rate)(key, at, number) for number, (is_order, key, at) in enumerate(drawn)
+    ]
     found = priced("left", items, f"{late}s")
     named = [("orders" if isinstance(item, Order) else "rates", item, item.at) for item in items]
     in_time, too_late = list[Any](), list[Any]()
@@ -95,5 +101,7 @@ def test_it_is_what_a_loop_finds_that_knows_all(drawn: list[tuple[bool, str, int
 
 
 def test_an_order_is_priced_once_the_mark_is_behind_its_time_and_not_before() -> None:
-    state, results = Latest(keeps=False, written="").on_time("usd", Versions(((0, "o"), (1, "p")), ((0, "r"),)), 1)
+    state, results = Latest(keeps=False, written="").on_time(
+        "usd", Versions(((0, "o"), (1, "p")), ((0, "r"),)), 1
+    )
     assert (state, results) == (Versions(((1, "p"),), ((0, "r"),)), [("o", "r")])

@@ -40,7 +40,11 @@ def raising(*_: Any) -> Any:
 
 
 def test_it_is_told_times_as_items_say_them_and_whether_an_item_is_late() -> None:
-    assert run([3, 5, 4], on_item=seen)["out"] == [("seen", 3, None, False), ("seen", 5, 3, False), ("seen", 4, 5, True)]
+    assert run([3, 5, 4], on_item=seen)["out"] == [
+        ("seen", 3, None, False),
+        ("seen", 5, 3, False),
+        ("seen", 4, 5, True),
+    ]
 
 
 def test_it_is_called_at_the_time_it_asks_for_and_a_state_of_none_is_forgotten() -> None:
@@ -72,7 +76,9 @@ def test_an_error_at_a_time_names_the_users_function_and_is_of_its_key_alone() -
     visits = one_key.source("visits", at="at", unit="s", late="1h")
     visits.process(key="user", on_item=seen, on_time=only_bob, due=in_ten).sink("out")
     found = results(one_key, [("visits", Visit(f"{number}", min(number, 2))) for number in range(1, 300)])
-    assert [("only_bob" in error.function, error.error) for error in found["errors"]] == [(True, "ValueError")]
+    assert [("only_bob" in error.function, error.error) for error in found["errors"]] == [
+        (True, "ValueError")
+    ]
     assert sum(each[0] == "gone" for each in found["out"]) == 298
 
 

@@ -1,4 +1,5 @@
-"""Windows of a fixed length give what a loop over dictionaries gives, and every aggregate what plain Python does."""
+"""Windows of a fixed length give what a loop over dictionaries gives, and every aggregate what plain Python
+does."""
 
 import math
 from collections import Counter
@@ -50,8 +51,12 @@ ASKED = [
 
 
 @pytest.mark.parametrize("shape", [fs.tumbling("1m"), fs.session("1m")], ids=["tumbling", "session"])
-@pytest.mark.parametrize(("ask", "prices", "value"), [each[1:] for each in ASKED], ids=[each[0] for each in ASKED])
-def test_an_aggregate_gives_what_its_name_says(shape: Any, ask: Any, prices: tuple[Any, ...], value: Any) -> None:
+@pytest.mark.parametrize(
+    ("ask", "prices", "value"), [each[1:] for each in ASKED], ids=[each[0] for each in ASKED]
+)
+def test_an_aggregate_gives_what_its_name_says(
+    shape: Any, ask: Any, prices: tuple[Any, ...], value: Any
+) -> None:
     graph, stream = sales()
     ask(stream.window(shape, key="shop")).sink("out")
     assert [(each.key, each.value) for each in results(graph, sold(*prices))["out"]] == [("a", value)]
@@ -79,7 +84,9 @@ def test_a_nan_is_a_key_like_any_other() -> None:
 def test_top_by_size_gives_the_keys_with_the_most_items_and_equal_ones_in_their_order() -> None:
     graph, stream = sales()
     stream.window(fs.tumbling("10s"), key="shop").top(2, by=fs.size).sink("out")
-    records = [("sales", Sale(shop, at, 1)) for at, shop in enumerate("cbacd")] + [("sales", Sale("d", 12, 1))]
+    records = [("sales", Sale(shop, at, 1)) for at, shop in enumerate("cbacd")] + [
+        ("sales", Sale("d", 12, 1))
+    ]
     assert results(graph, records)["out"] == [
         fs.Windowed(None, 0, 10, (("c", 2), ("a", 1))),
         fs.Windowed(None, 10, 20, (("d", 1),)),
@@ -130,7 +137,9 @@ def raising(*_: Any) -> int:
         lambda s: s.window(fs.tumbling("1m"), key="shop").total(raising),
         lambda s: s.window(fs.tumbling("1m"), key="shop").fold(initial=raising, combine=lambda a, _: a),
         lambda s: s.window(fs.session("1m"), key="shop").fold(initial=int, combine=raising),
-        lambda s: s.window(fs.session("1m"), key="shop").fold(initial=int, combine=lambda a, _: a, emit=raising),
+        lambda s: s.window(fs.session("1m"), key="shop").fold(
+            initial=int, combine=lambda a, _: a, emit=raising
+        ),
         lambda s: s.window(fs.session("1m"), key="shop").top(2, by=raising, results="each"),
     ],
     ids=["key", "value", "initial", "combine", "emit", "by"],
@@ -146,7 +155,9 @@ def test_an_error_names_the_users_own_function(ask: Any) -> None:
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(-20, 90)), max_size=30),
     st.integers(0, 12), st.sampled_from([(10, 10), (20, 5), (7, 3)]), st.integers(0, 4),
 )  # fmt: skip
-def test_windows_are_those_of_a_plain_loop(items: list[tuple[str, int]], late: int, shape: tuple[int, int], offset: int) -> None:
+def test_windows_are_those_of_a_plain_loop(
+    items: list[tuple[str, int]], late: int, shape: tuple[int, int], offset: int
+) -> None:
     size, every = shape
     graph, stream = sales(f"{late}s")
     counts = stream.window(fs.sliding(f"{size}s", every=f"{every}s", offset=f"{offset}s"), key="shop").count()
@@ -157,7 +168,11 @@ def test_windows_are_those_of_a_plain_loop(items: list[tuple[str, int]], late: i
 
     plain, too_late = Counter[tuple[str, int]](), list[Sale]()
     for sale, time, mark in judged([("sales", sale, sale.at) for sale in records], ["sales"], late, 1):
-        starts = [start for start in range(-100, 100) if (start - offset) % every == 0 and start <= time < start + size]
+        starts = [
+            start
+            for start in range(-100, 100)
+            if (start - offset) % every == 0 and start <= time < start + size
+        ]
         open_ones = [start for start in starts if mark is None or start + size > mark]
         plain.update((sale.shop, start) for start in open_ones)
         too_late += [] if open_ones else [sale]

@@ -25,7 +25,13 @@ def run(build: Any) -> list[Any]:
 
 
 def test_distinct_count_counts_each_value_once_a_key() -> None:
-    assert run(lambda bids: bids.distinct_count("user", key="auction")) == [(1, 1), (1, 2), (2, 1), (1, 2), (1, 3)]
+    assert run(lambda bids: bids.distinct_count("user", key="auction")) == [
+        (1, 1),
+        (1, 2),
+        (2, 1),
+        (1, 2),
+        (1, 3),
+    ]
 
 
 def test_top_has_the_greatest_first_and_the_earlier_of_equal_ones_before_the_later() -> None:

@@ -45,7 +45,8 @@ def test_results_that_nobody_uses_are_refused_by_what_the_user_wrote() -> None:
     counts = windows()
     counts.graph.source("others").sink("out")
     with pytest.raises(
-        GraphError, match=r"test_said_early.py:\d+: filter window\(tumbling\('10s'\)\)\.count\(\) in graph 'late' leads nowhere"
+        GraphError,
+        match=r"test_said_early.py:\d+: filter window\(tumbling\('10s'\)\)\.count\(\) in graph 'late' leads nowhere",
     ):
         counts.graph.validated()
 
@@ -53,12 +54,24 @@ def test_results_that_nobody_uses_are_refused_by_what_the_user_wrote() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"at": "at"}, 'fs.field\\("at"\\) is of int, and without unit= event times are of datetime: say unit="us", "ms" or "s"'),
-        ({"at": "when", "unit": "s"}, "is of datetime, and with unit='s' event times are of int: leave out unit="),
-        ({"at": "user"}, "is of str, and without unit= event times are of datetime: say at= with a datetime or an int"),
+        (
+            {"at": "at"},
+            'fs.field\\("at"\\) is of int, and without unit= event times are of datetime: say unit="us", '
+            '"ms" or "s"',
+        ),
+        (
+            {"at": "when", "unit": "s"},
+            "is of datetime, and with unit='s' event times are of int: leave out unit=",
+        ),
+        (
+            {"at": "user"},
+            "is of str, and without unit= event times are of datetime: say at= with a datetime or an int",
+        ),
     ],
 )
-def test_a_unit_that_does_not_fit_the_class_is_refused_when_the_graph_is_built(settings: dict[str, Any], message: str) -> None:
+def test_a_unit_that_does_not_fit_the_class_is_refused_when_the_graph_is_built(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(GraphError, match=message):
         fs.Graph("units").source("clicks", Click, **settings)
 
@@ -75,7 +88,9 @@ def failing(state: Any, time: Any) -> Any:
 def test_what_is_raised_at_a_time_is_of_the_users_function() -> None:
     graph = fs.Graph("own")
     clicks = graph.source("clicks", at=itself, unit="s")
-    clicks.process(key=one, on_item=lambda _, item, now: (item, ()), on_time=failing, due=lambda state: state + 1).sink("out")
+    clicks.process(
+        key=one, on_item=lambda _, item, now: (item, ()), on_time=failing, due=lambda state: state + 1
+    ).sink("out")
     (error,) = results(graph, [("clicks", 1)])["errors"]
     assert (error.function, error.error, error.message) == (f"{__name__}.failing", "KeyError", "'at 2'")
 

@@ -83,7 +83,11 @@ Plain = dict[tuple[str, int, int], tuple[int, ...]]
 
 def plain_sessions(clicks: list[Click], gap: int, late: int) -> tuple[Plain, list[int]]:
     """Sessions as sets of items that are sorted and cut anew at each item."""
-    open_items, closed, too_late = dict[str, list[Click]](), dict[tuple[str, int, int], tuple[int, ...]](), list[int]()
+    open_items, closed, too_late = (
+        dict[str, list[Click]](),
+        dict[tuple[str, int, int], tuple[int, ...]](),
+        list[int](),
+    )
 
     def cut(user: str) -> list[list[Click]]:
         groups = list[list[Click]]()
@@ -122,7 +126,10 @@ def test_sessions_are_those_of_a_plain_loop(items: list[tuple[str, int]], late: 
     clicks = [Click(user, time, number) for number, (user, time) in enumerate(items)]
     found = results(graph, [("clicks", click) for click in clicks])
     closed, too_late = plain_sessions(clicks, 10, late)
-    numbers_of, counts_of = ({(each.key, each.start, each.end): each.value for each in found[sink]} for sink in ("numbers", "counts"))
+    numbers_of, counts_of = (
+        {(each.key, each.start, each.end): each.value for each in found[sink]}
+        for sink in ("numbers", "counts")
+    )
     assert numbers_of == closed
     assert counts_of == {at: len(numbers) for at, numbers in closed.items()}
     assert [click.number for click in found["late"]] == too_late

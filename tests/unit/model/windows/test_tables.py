@@ -29,7 +29,10 @@ def test_a_change_says_the_pair_before_and_after() -> None:
 
 
 def test_left_has_rows_without_a_partner_too() -> None:
-    assert changes("left", ("left", A), ("right", X)) == [fs.Changed(None, (A, None)), fs.Changed((A, None), (A, X))]
+    assert changes("left", ("left", A), ("right", X)) == [
+        fs.Changed(None, (A, None)),
+        fs.Changed((A, None), (A, X)),
+    ]
     assert changes("left", ("right", X)) == []
     assert changes("full", ("right", X)) == [fs.Changed(None, (None, X))]
 
@@ -40,7 +43,12 @@ def test_another_word_for_how_is_refused() -> None:
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "full"])
-@given(items=st.lists(st.tuples(st.sampled_from(["left", "right"]), st.tuples(st.integers(0, 2), st.sampled_from("abc"))), max_size=20))
+@given(
+    items=st.lists(
+        st.tuples(st.sampled_from(["left", "right"]), st.tuples(st.integers(0, 2), st.sampled_from("abc"))),
+        max_size=20,
+    )
+)
 def test_what_changes_add_up_to_is_the_join(how: str, items: list[tuple[str, Row]]) -> None:
     table = list[Any]()
     for change in changes(how, *items):

@@ -68,6 +68,23 @@ def test_a_batch_over_changed_input_is_refused_and_delivers_nothing(site: Site) 
     assert site.delivered() == before
 
 
+def test_a_sink_that_gets_nothing_is_there_to_be_read(tmp_path: Path) -> None:
+    site = Site(
+        tmp_path, graph_of(lambda stream: stream.filter(lambda pair: False)), texts=["a 1\n", "b 2\n"]
+    )
+    site.batch()
+    assert site.delivered() == {"out": [], "dead": []}
+
+
+def test_a_batch_that_computes_nothing_of_what_was_delivered_is_refused(tmp_path: Path) -> None:
+    graph = graph_of(lambda stream: stream.filter(lambda pair: pair[0] == "a"))
+    site = Site(tmp_path, graph, texts=["a 1\n", "b 2\n"])
+    site.batch()
+    (site.path / "s0.txt").write_text("c 1\n")
+    with pytest.raises(UserError, match="is not computed again"), raised_in_tasks():
+        site.batch(attempt=2)
+
+
 def test_under_fail_a_batch_delivers_what_is_before_the_first_error_and_names_the_record(
     tmp_path: Path,
 ) -> None:

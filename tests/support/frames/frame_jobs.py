@@ -103,14 +103,9 @@ class Site:
 
     def delivered(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """What the sinks hold."""
-        job = self.job
-        found = {
-            name: list(sinks.read(spec)) if (self.path / name).exists() else []
-            for name, spec in job.sinks.items()
-        }
         return {
-            name: [(bytes(meta), codec.encode(value)) for meta, _, _, value in items]
-            for name, items in found.items()
+            name: [(bytes(meta), codec.encode(value)) for meta, _, _, value in sinks.read(spec)]
+            for name, spec in self.job.sinks.items()
         }
 
     def batch(self, attempt: int = 1) -> BatchReport:

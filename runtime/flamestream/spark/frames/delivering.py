@@ -158,6 +158,8 @@ class _Delivering:
         return self._outputs[to].put
 
     def report(self) -> Any:
+        for to in self._plan.sinks:
+            self._put(to)  # one without a row is fenced too, is there to be read, and lacks nothing it had
         lines: list[tuple[Any, ...]] = []
         for to, output in self._outputs.items():
             output.end()

@@ -102,14 +102,18 @@ def job(
     pods = {**(pods or {}), "env": [{"name": "KIND", "value": kind}]} if kind else pods or {}
     whole = {
         "application": {"file": "bad.py", "graph": "graph", "configMap": "bad"},
-        "sources": {"numbers": {"generator": {"rate": 100}}}, "sinks": {"out": {"discard": {}}},
+        "sources": {"numbers": {"generator": {"rate": 100}}},
+        "sinks": {"out": {"discard": {}}},
         "guarantee": "at-least-once",
-        "workers": {"replicas": 1, "resources": {"requests": {"cpu": "50m"},
-            "limits": {"memory": "1Gi", "cpu": "500m"}}},
-                "checkpoint": {"interval": "1s", "store": store, **({"secret": secret} if secret else {})},
-                    "onError": "fail",
-        **({"pods": pods} if pods else {}), **spec,
-    }  # fmt: skip
+        "workers": {
+            "replicas": 1,
+            "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "1Gi", "cpu": "500m"}},
+        },
+        "checkpoint": {"interval": "1s", "store": store, **({"secret": secret} if secret else {})},
+        "onError": "fail",
+        **({"pods": pods} if pods else {}),
+        **spec,
+    }
     return ours("FlameStreamJob", name, whole)
 
 
@@ -142,25 +146,34 @@ def asked_for(installation: Installation, tenant: Kube, victim: Stream) -> dict[
     elsewhere = {"target": "pod", "targetSelector": A_WORKER, "targetNamespace": victim.kube.namespace}
     return {
         "the node's disk": (job("host", there, pods=host), "spec.pods.volumes"),
-        "another account": (job("account", there, pods={"serviceAccountName": f"{RELEASE}-operator"}),
-            "serviceAccountName"),
+        "another account": (
+            job("account", there, pods={"serviceAccountName": f"{RELEASE}-operator"}),
+            "serviceAccountName",
+        ),
         "another image": (job("image", there, image="docker.io/evil/image:1"), "spec.image"),
-        "a priority": (job("priority", there, pods={"priorityClassName": "system-node-critical"}),
-            "priorityClassName"),
+        "a priority": (
+            job("priority", there, pods={"priorityClassName": "system-node-critical"}),
+            "priorityClassName",
+        ),
         "the operator's own keys": (job("keyless", there, secret=""), "spec.checkpoint.secret"),
-        "the node's metadata": (job("metadata", "s3://b/p?endpoint=http://169.254.169.254"),
-            "allow.storeEndpoints"),
-        "a worker's pod with the node's disk": (pod("host", worker, volumes=host["volumes"]),
-            "allow.hostPaths"),
+        "the node's metadata": (
+            job("metadata", "s3://b/p?endpoint=http://169.254.169.254"),
+            "allow.storeEndpoints",
+        ),
+        "a worker's pod with the node's disk": (
+            pod("host", worker, volumes=host["volumes"]),
+            "allow.hostPaths",
+        ),
         "a worker's pod with the node's network": (pod("network", worker, hostNetwork=True), "network"),
         "a worker's pod as root": (pod("root", worker, securityContext={"runAsUser": 0}), "not root"),
         "a drill of all pods": (drill("all", "own", target="pod", targetSelector={}), "targetSelector"),
         "a drill of the other's pods": (drill("other", "own", **elsewhere), "allow.drillNamespaces"),
-        "a drill of ZooKeeper": (drill("zk", "own", target="zookeeper", targetSelector=ZOOKEEPER,
-            targetNamespace=SYSTEM),
-                                 "allow.drillNamespaces"),
+        "a drill of ZooKeeper": (
+            drill("zk", "own", target="zookeeper", targetSelector=ZOOKEEPER, targetNamespace=SYSTEM),
+            "allow.drillNamespaces",
+        ),
         "a drill of 10,000 faults": (drill("many", "own", target="worker", times=10_000), "spec.times"),
-    }  # fmt: skip
+    }
 
 
 def measured(stream: Stream, doing: Callable[[], Any]) -> Object:

@@ -214,17 +214,25 @@ def compare(spark: Any, jvm: int, folder: Path, args: argparse.Namespace) -> Non
     used_up = {name: statistics.median(took) for name, took in cpu.items()}
     medians = {name: statistics.median(took) for name, took in seconds.items()}
     results = spark.read.parquet(str(folder / "out-dataframes")).count()
-    print(json.dumps({
-        "documents": args.documents, "results": results,
-        "seconds": {name: [round(s, 1) for s in took] for name, took in seconds.items()},
-        "CPU seconds": {name: round(took, 1) for name, took in used_up.items()},
-        "CPU ratios": {name: round(used_up["flamestream"] / took, 2) for name,
-            took in used_up.items() if name != "flamestream"},
+    print(
+        json.dumps(
+            {
+                "documents": args.documents,
+                "results": results,
+                "seconds": {name: [round(s, 1) for s in took] for name, took in seconds.items()},
+                "CPU seconds": {name: round(took, 1) for name, took in used_up.items()},
+                "CPU ratios": {
+                    name: round(used_up["flamestream"] / took, 2)
+                    for name, took in used_up.items()
+                    if name != "flamestream"
+                },
                 "ratio to dataframes": round(medians["flamestream"] / medians["dataframes"], 2),
-        "ratio to groups": round(medians["flamestream"] / medians["groups"], 2),
-        "ratio to rdds": round(medians["flamestream"] / medians["rdds"], 2),
-        "results/s": round(results / medians["flamestream"]),
-    }))  # fmt: skip
+                "ratio to groups": round(medians["flamestream"] / medians["groups"], 2),
+                "ratio to rdds": round(medians["flamestream"] / medians["rdds"], 2),
+                "results/s": round(results / medians["flamestream"]),
+            }
+        )
+    )
 
 
 # --- the audit ----------------------------------------------------------------------------------------------

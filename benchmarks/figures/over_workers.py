@@ -64,10 +64,17 @@ def _modelled(
     for count in WORKERS:
         latencies = once(costs, count, len(lines))
         yield {
-            "kind": "workers", "round": 0, "modelled": True, "system": system.name,
+            "kind": "workers",
+            "round": 0,
+            "modelled": True,
+            "system": system.name,
             "cell": asdict(replace(cell, workers=count)),
-            "result": {f"p{q}": round(statistics.quantiles(latencies, n=100)[q - 1], 2) for q
-                in (50, 75, 95, 99)}, "latencies_ms": [round(latency, 3) for latency in latencies],
-                    "costs": asdict(costs), "machine": machine(), "noise": before,
+            "result": {
+                f"p{q}": round(statistics.quantiles(latencies, n=100)[q - 1], 2) for q in (50, 75, 95, 99)
+            },
+            "latencies_ms": [round(latency, 3) for latency in latencies],
+            "costs": asdict(costs),
+            "machine": machine(),
+            "noise": before,
             "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }  # fmt: skip
+        }

@@ -81,16 +81,23 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
     values: Object = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
         "operator": operator,
-        "allow": {"hostPaths": [DISK], "images": [OTHER_IMAGE] if OTHER_IMAGE else [],
-            "drillNamespaces": list(drill_namespaces)},
+        "allow": {
+            "hostPaths": [DISK],
+            "images": [OTHER_IMAGE] if OTHER_IMAGE else [],
+            "drillNamespaces": list(drill_namespaces),
+        },
         "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {
-            "enabled": True, "image": S3_IMAGE, "storageClass": "flamestream-e2e",
-            "nodeSelector": {"kubernetes.io/hostname": node}, "accessKey": "e2e", "secretKey": "e2e-secret",
+            "enabled": True,
+            "image": S3_IMAGE,
+            "storageClass": "flamestream-e2e",
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "accessKey": "e2e",
+            "secretKey": "e2e-secret",
             "metadata": metadata,
         },
-    }  # fmt: skip
+    }
     helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
     endpoint = f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
     made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={endpoint}", node)
@@ -134,19 +141,30 @@ def _disks(node: str) -> str:
     kube = Kube("default")
     volumes: list[Object] = [
         {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"flamestream-e2e-{number}"},
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": f"flamestream-e2e-{number}"},
             "spec": {
-                "storageClassName": "flamestream-e2e", "capacity": {"storage": "10Gi"},
-                "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "flamestream-e2e",
+                "capacity": {"storage": "10Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
                 "hostPath": {"path": f"{DISK}/disk-{number}"},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In",
-                        "values": [node]}]}
-                ]}},
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+                                ]
+                            }
+                        ]
+                    }
+                },
             },
         }
         for number in range(2)
-    ]  # fmt: skip
+    ]
     folders = " ".join(f"{DISK}/{name}" for name in ("disk-0", "disk-1", "shared"))
     looks = f'python3 -c "{_ATTRIBUTES}" {DISK}/disk-0 2>/dev/null && echo attributes || echo files'
     maker = {

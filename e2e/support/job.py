@@ -119,11 +119,17 @@ def restricted_pod(
     and its path, by name."""
     mounts = mounts or {}
     container = {
-        "name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "args": [*command],
-        "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]}},
+        "name": name,
+        "image": IMAGE,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [*command],
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [{"name": each, "mountPath": path} for each, (_, path) in mounts.items()],
-    }  # fmt: skip
+    }
     whole = {
         "containers": [container],
         "volumes": [{"name": each, **volume} for each, (volume, _) in mounts.items()],

@@ -241,10 +241,12 @@ def _faulty_job(seed: int) -> Graph:
         )
 
     stages = [
-        lambda s: s.map(_faulty("map", seed, graphs.same)), lambda s: s.flat_map(_halfway),
-        lambda s: s.balance(_faulty("place", seed, graphs.spread)).filter(_faulty("filter", seed,
-            lambda p: p[1] != "x")),
-    ]  # fmt: skip
+        lambda s: s.map(_faulty("map", seed, graphs.same)),
+        lambda s: s.flat_map(_halfway),
+        lambda s: s.balance(_faulty("place", seed, graphs.spread)).filter(
+            _faulty("filter", seed, lambda p: p[1] != "x")
+        ),
+    ]
     rng.shuffle(stages)
     graph = Graph("faulty")
     stream = graph.source("s0").merge(graph.source("s1"))

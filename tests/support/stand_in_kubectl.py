@@ -21,20 +21,32 @@ JOB = {
 }  # fmt: skip
 DRIVER = {
     "metadata": {"name": "j-driver-a-1", "namespace": "n", "labels": {"flamestream.dev/role": "driver"}},
-    "spec": {"nodeName": "n1", "containers": [{"name": "driver", "image": "i", "volumeMounts": []}],
-        "volumes": []},
+    "spec": {
+        "nodeName": "n1",
+        "containers": [{"name": "driver", "image": "i", "volumeMounts": []}],
+        "volumes": [],
+    },
     "status": {
-        "phase": "Running", "podIP": "10.0.0.1",
+        "phase": "Running",
+        "podIP": "10.0.0.1",
         "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}],
     },
-}  # fmt: skip
+}
 FAULT = {"victim": "w", "time": "t", "recoveredMs": 10.0, "recoveryMs": 5.0, "outputGapMs": 7.0}
 VERDICT = {
-    "clean": True, "complete": True, "empty": False, "epoch": 7, "bounds": "all", "input": "all",
+    "clean": True,
+    "complete": True,
+    "empty": False,
+    "epoch": 7,
+    "bounds": "all",
+    "input": "all",
     "firstDifference": "",
-    **dict.fromkeys(("records", "delivered", "lost", "doubled", "reordered", "foreign", "misplaced",
-        "notDue"), 0), "missingInput": 0, "unexpectedInput": 0,
-}  # fmt: skip
+    **dict.fromkeys(
+        ("records", "delivered", "lost", "doubled", "reordered", "foreign", "misplaced", "notDue"), 0
+    ),
+    "missingInput": 0,
+    "unexpectedInput": 0,
+}
 
 
 def answer(words: list[str], given: str) -> str:

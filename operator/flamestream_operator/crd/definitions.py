@@ -256,11 +256,20 @@ def _definition(
     ]
     printed[-1]["priority"] = 1  # only with -o wide
     version = {
-        "name": VERSION, "served": True, "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "description": text, "properties": properties,
-            "required": ["spec"]}},
-        "subresources": {"status": {}}, "additionalPrinterColumns": printed,
-    }  # fmt: skip
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "description": text,
+                "properties": properties,
+                "required": ["spec"],
+            }
+        },
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": printed,
+    }
     names = {
         "kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower(),
         "shortNames": [short], "categories": ["all", "flamestream"],

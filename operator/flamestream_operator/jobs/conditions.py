@@ -138,18 +138,25 @@ def _statements(
     if desired.refusal and run.stage == "None":
         failure = Statement(True, "SpecRefused", desired.refusal)
     return {
-        "Ready": Statement(ready, _reason_of_ready(ready, flows, whole, run.stage),
-            "" if ready or problem is None else problem.message),
-        "Running": Statement(flows, why_not.reason if not idle else run.cause or run.stage,
-            "" if flows or idle else why_not.message),
+        "Ready": Statement(
+            ready,
+            _reason_of_ready(ready, flows, whole, run.stage),
+            "" if ready or problem is None else problem.message,
+        ),
+        "Running": Statement(
+            flows,
+            why_not.reason if not idle else run.cause or run.stage,
+            "" if flows or idle else why_not.message,
+        ),
         "Checkpointing": checkpointing,
         "Recovering": Statement(recovering, phase.capitalize() if recovering else "Whole", cause),
-        "Suspended": Statement(stopped, "AtEpoch" if stopped else "Active",
-            _suspension(status) if stopped else ""),
+        "Suspended": Statement(
+            stopped, "AtEpoch" if stopped else "Active", _suspension(status) if stopped else ""
+        ),
         "Degraded": degraded or Statement(False, "Whole"),
         "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
         "Failed": failure if failed else Statement(False, "NotFailed"),
-    }  # fmt: skip
+    }
 
 
 def _reason_of_ready(ready: bool, flows: bool, whole: bool, stage: str) -> str:

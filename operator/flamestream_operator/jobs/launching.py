@@ -19,14 +19,19 @@ def launch_of(
     """Everything that the pods of one application's next start are made from."""
     from_config_map = plan.spec.application.config_map and desired.app_digest
     return Launch(
-        job=observed.job, spec=plan.spec, application=application, number=number, tasks=tasks,
-        run=status.run.number, image=plan.image,
+        job=observed.job,
+        spec=plan.spec,
+        application=application,
+        number=number,
+        tasks=tasks,
+        run=status.run.number,
+        image=plan.image,
         pull_policy=plan.spec.image_pull_policy
-            or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
-                coordinator=observed.site.coordinator,
+        or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
+        coordinator=observed.site.coordinator,
         avoid=tuple(sorted(suspects(observed))),
         app_config_map=names.application_copy(observed.name, desired.app_digest) if from_config_map else "",
-    )  # fmt: skip
+    )
 
 
 def files_of(observed: Observed, launch: Launch, desired: Desired) -> dict[str, Object]:

@@ -350,13 +350,18 @@ def report_of(
     problems = [f"input of {each.source!r}: {problem}" for each in found for problem in each.problems]
     found_out: list[Verdict | PlaceVerdict] = [verdict, *places]
     return Report(
-        records=count, complete=last.completed, verdict=verdict, places=places, input=found, bounds=bounds,
+        records=count,
+        complete=last.completed,
+        verdict=verdict,
+        places=places,
+        input=found,
+        bounds=bounds,
         clean=whole and all(each.clean for each in found_out),
         kept=whole and all(each.keeps(checked.job.spec.guarantee) for each in found_out),
-        empty=whole and not (count or verdict.delivered or verdict.expected
-            or any(place.stands for place in places)),
+        empty=whole
+        and not (count or verdict.delivered or verdict.expected or any(place.stands for place in places)),
         first_difference=(problems or [verdict.first_difference or first_of(places)])[0],
-    )  # fmt: skip
+    )
 
 
 def result_of(report: Report) -> AuditResult:

@@ -111,18 +111,26 @@ class LocalPlace:
         ended = _ENDED.get(said.outcome, "Stopped") if said is not None else "Stopped"
         phase = "" if info is None else "Running" if runs and (told is None or not told.outcome) else ended
         return DrillObserved(
-            now=time.time(), plan=plan, status=status, job_phase=phase,
+            now=time.time(),
+            plan=plan,
+            status=status,
+            job_phase=phase,
             job_uid=f"{info.launcher.pid}/{info.launcher.ticks}" if info is not None else "",
             job_message=said.message if said is not None else "",
-            workers=self._checked.job.spec.workers.replicas, attempt=said.attempt if said is not None else 0,
+            workers=self._checked.job.spec.workers.replicas,
+            attempt=said.attempt if said is not None else 0,
             told=self._seen_outside(told),
             gap_resolution_ms=LOOK * 1000 if self._watch is not None else REPORTED_MS,
             victims=self._victims(info, told) if info is not None and told is not None else {},
-            cannot_audit=cannot_audit(self._checked) if status.phase == "Pending" and phase and plan.audit
-                else "", refused=self._refused, sight="gone" if status.lives
-                    and not any(map(_lives, status.lives)) else "",
-            replaced=self._is_replaced(status, told), audit=self._audit, audit_problem=self._audit_problem,
-        )  # fmt: skip
+            cannot_audit=cannot_audit(self._checked)
+            if status.phase == "Pending" and phase and plan.audit
+            else "",
+            refused=self._refused,
+            sight="gone" if status.lives and not any(map(_lives, status.lives)) else "",
+            replaced=self._is_replaced(status, told),
+            audit=self._audit,
+            audit_problem=self._audit_problem,
+        )
 
     def strike(self, status: DrillStatus) -> None:
         """SIGKILL, if it is still the process that was announced."""

@@ -235,9 +235,18 @@ def _due(seen: DrillObserved) -> Step:
         return _over(seen, "Refused", f"there is no {plan.target} that could be struck")
     victim, now = rng.choice(sorted(seen.victims)), precise(seen.now)
     announced = replace(
-        status, struck_at=now, since=now, victim=victim, lives=list(seen.victims[victim]),
-        peers=len(seen.victims), seen="", attempt=_attempt(seen), next_at="", whole_at="", message="",
-    )  # fmt: skip
+        status,
+        struck_at=now,
+        since=now,
+        victim=victim,
+        lives=list(seen.victims[victim]),
+        peers=len(seen.victims),
+        seen="",
+        attempt=_attempt(seen),
+        next_at="",
+        whole_at="",
+        message="",
+    )
     # written before it is made (!): whoever finds it waits for its end
     return Step(announced, "strike", 0.05)
 

@@ -111,14 +111,19 @@ PROGRAMS: tuple[Build, ...] = (
 
 
 def _aggregated(rng: Random, windows: Windows[Any]) -> Stream[Any]:
-    ask: Callable[[Windows[Any]], Stream[Any]] = rng.choice([
-        lambda w: w.fold(initial=str, combine=appended, results=rng.choice(["final", "each"])),
-        lambda w: w.collect(), lambda w: w.top(2, by=lambda event: event[2] % 3),
-        lambda w: w.mean(lambda event: event[2]), lambda w: w.distinct_count(lambda event: event[2]),
-        lambda w: w.max(lambda event: event[1]),
-        lambda w: w.fold(initial=str, combine=lambda a, e: digest(a + e[1]), merge=lambda a,
-            b: digest(a + b)),
-    ])  # fmt: skip
+    ask: Callable[[Windows[Any]], Stream[Any]] = rng.choice(
+        [
+            lambda w: w.fold(initial=str, combine=appended, results=rng.choice(["final", "each"])),
+            lambda w: w.collect(),
+            lambda w: w.top(2, by=lambda event: event[2] % 3),
+            lambda w: w.mean(lambda event: event[2]),
+            lambda w: w.distinct_count(lambda event: event[2]),
+            lambda w: w.max(lambda event: event[1]),
+            lambda w: w.fold(
+                initial=str, combine=lambda a, e: digest(a + e[1]), merge=lambda a, b: digest(a + b)
+            ),
+        ]
+    )
     return ask(windows)
 
 

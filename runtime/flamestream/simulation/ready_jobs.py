@@ -109,9 +109,10 @@ def measured_together(pairs: Any) -> Any:
 @vectorized(takes=Measured, makes=Measured)
 def without_notes(values: Any) -> Any:
     columns = {one.name: values.field(one.name) for one in values.type}
-    return pa.StructArray.from_arrays([*(columns[name] for name in columns if name != "note"),
-        pa.nulls(len(values), pa.string())],
-                                      [*(name for name in columns if name != "note"), "note"])  # fmt: skip
+    return pa.StructArray.from_arrays(
+        [*(columns[name] for name in columns if name != "note"), pa.nulls(len(values), pa.string())],
+        [*(name for name in columns if name != "note"), "note"],
+    )
 
 
 @vectorized(takes=Measured, makes=bool)

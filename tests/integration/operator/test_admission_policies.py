@@ -181,15 +181,21 @@ def test_a_job_that_asks_for_more_is_refused_when_it_is_applied(
 
 
 FINE: list[tuple[str, Any]] = [
-    ("spec.image", IMAGE), ("spec.image", "registry.example/team/app:1"),
+    ("spec.image", IMAGE),
+    ("spec.image", "registry.example/team/app:1"),
     ("spec.checkpoint.store", "s3://b/p"),
     ("spec.checkpoint.store", "s3://b/p?endpoint=http://s3.example:9000&region=eu-1"),
     ("spec.pods.serviceAccountName", "loader"),
-    ("spec.pods.volumes", [{"name": "v", "hostPath": {"path": "/data/shared/in"}},
-        {"name": "w", "nfs": {"server": "s", "path": "/"}}]),
-            ("spec.pods.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
-                ("metadata.labels", {"team": "x"}),
-]  # fmt: skip
+    (
+        "spec.pods.volumes",
+        [
+            {"name": "v", "hostPath": {"path": "/data/shared/in"}},
+            {"name": "w", "nfs": {"server": "s", "path": "/"}},
+        ],
+    ),
+    ("spec.pods.volumes", [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+    ("metadata.labels", {"team": "x"}),
+]
 
 
 @pytest.mark.parametrize(("path", "value"), FINE, ids=str)

@@ -132,15 +132,24 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     )
     told = cluster.told
     assert told is not None
-    numbers = {"items_total": 100, "runs_total": between(1, 100),
-        "acknowledged_bundles_total": between(1, 500), "attempt": 1,
-               "in_flight_items": 0, "replayed_items_total": 0, "invalidated_results_total": 0,
-               "epochs_total": between(0, told.epoch), "epoch_age_seconds": between(0, 60),
-               "memory_bytes": between(20 << 20, 2 << 30), "snapshot_bytes": between(1, 1 << 20),
-               "latency_seconds_count": between(1, 200), "latency_seconds_sum": between(1e-4, 100),
-               "release_latency_seconds_count": between(1, 100),
-               "snapshot_seconds_count": between(1, told.epoch + 1),
-               "minimal_time_lag_seconds": between(0, 60)}  # fmt: skip
+    numbers = {
+        "items_total": 100,
+        "runs_total": between(1, 100),
+        "acknowledged_bundles_total": between(1, 500),
+        "attempt": 1,
+        "in_flight_items": 0,
+        "replayed_items_total": 0,
+        "invalidated_results_total": 0,
+        "epochs_total": between(0, told.epoch),
+        "epoch_age_seconds": between(0, 60),
+        "memory_bytes": between(20 << 20, 2 << 30),
+        "snapshot_bytes": between(1, 1 << 20),
+        "latency_seconds_count": between(1, 200),
+        "latency_seconds_sum": between(1e-4, 100),
+        "release_latency_seconds_count": between(1, 100),
+        "snapshot_seconds_count": between(1, told.epoch + 1),
+        "minimal_time_lag_seconds": between(0, 60),
+    }
     for name, expected in numbers.items():
         for labels in ({"direction": "in"}, {"direction": "out"}) if name == "items_total" else ({},):
             looked.metric(cluster, name, expected, **labels)
@@ -153,31 +162,64 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     pod = await cluster.api.get("Pod", cluster.namespace, "sums-driver-a-1")
     config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
     assert pod is not None and config is not None
-    fields = {"phase": "Running", "guarantee": "exactly-once", "attempt": 1, "launches": 1,
-        "observed_generation": 1, "problems": [],
-              "event_times": {},
-              "epoch.number": between(1, told.epoch + 5), "epoch.cut": lambda cut: int(cut) > 0,
-              "epoch.time": is_time, "workers.desired": 2, "workers.ready": 2, "workers.standby": 1,
-              "workers.summary": "2/2",
-              "workers.selector": "flamestream.dev/job=sums,flamestream.dev/role=worker",
-              "drivers.name": "sums-driver-a-1", "drivers.application": "a", "drivers.launch": 1,
-              "drivers.tasks": 3, "drivers.revision": bool, "drivers.uid": pod["metadata"]["uid"],
-              "drivers.state": "Running", "drivers.since": is_time, "run.number": 1, "run.generation": 1,
-              "run.code": bool, "run.application": digest_of_application(config), "run.stage": "Running",
-              "run.cause": "", "run.started_at": is_time, "run.graph": told.graph, "run.attempt": 0,
-              "intent.key": "", "intent.generation": 0, "recovery": None, "suspension": None,
-              "failures.count": 0, "finished_at": "", "message": "",
-              "snapshot.store": cluster.spec()["checkpoint"]["store"], "last_stable.generation": 1,
-              "last_stable.code": cluster.status.run.code,
-              "last_stable.application": digest_of_application(config),
-              "last_stable.spec": lambda spec: spec["workers"]["replicas"] == 2}  # fmt: skip
+    fields = {
+        "phase": "Running",
+        "guarantee": "exactly-once",
+        "attempt": 1,
+        "launches": 1,
+        "observed_generation": 1,
+        "problems": [],
+        "event_times": {},
+        "epoch.number": between(1, told.epoch + 5),
+        "epoch.cut": lambda cut: int(cut) > 0,
+        "epoch.time": is_time,
+        "workers.desired": 2,
+        "workers.ready": 2,
+        "workers.standby": 1,
+        "workers.summary": "2/2",
+        "workers.selector": "flamestream.dev/job=sums,flamestream.dev/role=worker",
+        "drivers.name": "sums-driver-a-1",
+        "drivers.application": "a",
+        "drivers.launch": 1,
+        "drivers.tasks": 3,
+        "drivers.revision": bool,
+        "drivers.uid": pod["metadata"]["uid"],
+        "drivers.state": "Running",
+        "drivers.since": is_time,
+        "run.number": 1,
+        "run.generation": 1,
+        "run.code": bool,
+        "run.application": digest_of_application(config),
+        "run.stage": "Running",
+        "run.cause": "",
+        "run.started_at": is_time,
+        "run.graph": told.graph,
+        "run.attempt": 0,
+        "intent.key": "",
+        "intent.generation": 0,
+        "recovery": None,
+        "suspension": None,
+        "failures.count": 0,
+        "finished_at": "",
+        "message": "",
+        "snapshot.store": cluster.spec()["checkpoint"]["store"],
+        "last_stable.generation": 1,
+        "last_stable.code": cluster.status.run.code,
+        "last_stable.application": digest_of_application(config),
+        "last_stable.spec": lambda spec: spec["workers"]["replicas"] == 2,
+    }
     for name, expected in fields.items():
         looked.field(cluster, name, expected)
     types = {each.type: each for each in cluster.status.conditions}
     assert types["Ready"].status == types["Running"].status == "True" and types["Failed"].status == "False"
-    for name, expected in (("type", "Ready"), ("status", "True"), ("reason", "Whole"), ("message", ""),
+    for name, expected in (
+        ("type", "Ready"),
+        ("status", "True"),
+        ("reason", "Whole"),
+        ("message", ""),
         ("last_transition_time", is_time),
-                           ("observed_generation", 1)):  # fmt: skip
+        ("observed_generation", 1),
+    ):
         looked.field(cluster, f"conditions.{name}", expected)
     return cluster.status.started_at
 
@@ -310,12 +352,17 @@ async def _all_out(cluster: PlainCluster, source: Input) -> None:
     def settled() -> bool:
         told = cluster.told
         return (
-            cluster.runs() and told is not None and len(cluster.delivered()) == source.lines
-                and not told.unsaved_since
-            and len(told.standbys) == 1 and told.epoch > 0
-            and sum(worker.in_flight for worker in told.workers) == 0 and len(told.workers) == 2
-            and sum(worker.items_out for worker in told.workers) > 0 and bool(told.snapshot_size)
-        )  # fmt: skip
+            cluster.runs()
+            and told is not None
+            and len(cluster.delivered()) == source.lines
+            and not told.unsaved_since
+            and len(told.standbys) == 1
+            and told.epoch > 0
+            and sum(worker.in_flight for worker in told.workers) == 0
+            and len(told.workers) == 2
+            and sum(worker.items_out for worker in told.workers) > 0
+            and bool(told.snapshot_size)
+        )
 
     await cluster.until(settled, f"all {source.lines} lines are through")
 
@@ -402,9 +449,17 @@ async def _in_conflict(cluster: PlainCluster) -> None:
 
 
 ALL: list[Looked] = []
-OPERATORS = {"api_requests", "api_conflicts", "reconcile_seconds", "reconcile_errors", "queue_depth",
-    "queue_seconds", "actions", "leader",
-             "jobs"}  # fmt: skip
+OPERATORS = {
+    "api_requests",
+    "api_conflicts",
+    "reconcile_seconds",
+    "reconcile_errors",
+    "queue_depth",
+    "queue_seconds",
+    "actions",
+    "leader",
+    "jobs",
+}
 """What the test before this compares."""
 
 

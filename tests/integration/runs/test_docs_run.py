@@ -66,9 +66,15 @@ def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path)
     )
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
     epochs = tmp_path / "state" / "manifests"
-    eventually(lambda: epochs.is_dir() and any(epochs.iterdir())
-        and scratch.type("cat", "totals", "job.yaml").text.count("\n") == 30,
-               "all totals are there", within=90)  # fmt: skip
+    eventually(
+        lambda: (
+            epochs.is_dir()
+            and any(epochs.iterdir())
+            and scratch.type("cat", "totals", "job.yaml").text.count("\n") == 30
+        ),
+        "all totals are there",
+        within=90,
+    )
     run.terminate()
     run.communicate(timeout=60)
     assert run.returncode == ExitCode.OK

@@ -118,10 +118,14 @@ def test_a_start_that_is_refused_claims_nothing(scratch: Scratch) -> None:
     )
     assert not (scratch.path / "others").exists()
 
-    scratch.job(SHOP, "sources: {lines: {files: {path: missing.txt, records: lines}}}",
+    scratch.job(
+        SHOP,
+        "sources: {lines: {files: {path: missing.txt, records: lines}}}",
         out.replace("out,", "new,"),
-                *(line.replace("store: snapshots", "store: others") for line in SMALL), name="third",
-                    file="third.yaml")  # fmt: skip
+        *(line.replace("store: snapshots", "store: others") for line in SMALL),
+        name="third",
+        file="third.yaml",
+    )
     assert scratch.type("run", "third.yaml", "--no-spark").code != ExitCode.OK
     assert not (scratch.path / "others" / "lineage.json").exists(), (
         "a first run that has saved nothing leaves no claim"

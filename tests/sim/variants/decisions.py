@@ -28,10 +28,20 @@ TWO_COORDINATORS = directed(
     plan={"standbys": 1},
 )  # fmt: skip
 PARTED_IN_COMMIT = directed(
-    Fault.SPLIT_BRAIN, Fault.STORE_SLOW, rate=0.6, times=12, spacing=2_000, plan={"workers": 4},
-    coordinator={"interval_us": 2_000, "discovery_us": 1_000, "settle_us": 500, "grace_us": 60_000,
-        "heartbeat_us": 100_000},
-)  # fmt: skip
+    Fault.SPLIT_BRAIN,
+    Fault.STORE_SLOW,
+    rate=0.6,
+    times=12,
+    spacing=2_000,
+    plan={"workers": 4},
+    coordinator={
+        "interval_us": 2_000,
+        "discovery_us": 1_000,
+        "settle_us": 500,
+        "grace_us": 60_000,
+        "heartbeat_us": 100_000,
+    },
+)
 """The cluster parts while a manifest is being written, and the other half recovers the job meanwhile."""
 INTERRUPTED_COMMITS = directed(
     Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, Fault.STORE_LATE_WRITE, rate=0.4, times=20,

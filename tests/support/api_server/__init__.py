@@ -153,10 +153,16 @@ class ApiServer:
         # it has signed for itself
         cluster = {"server": f"https://127.0.0.1:{self._port}", "insecure-skip-tls-verify": True}
         return {
-            "apiVersion": "v1", "kind": "Config", "current-context": "tests",
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
             "clusters": [{"name": "tests", "cluster": cluster}],
-            "users": [{"name": "tests", "user": {"token": TOKEN}},
-                {"name": "operator", "user": {"token": OPERATORS}}],
-            "contexts": [{"name": name, "context": {"cluster": "tests", "user": name}} for name
-                in ("tests", "operator")],
-        }  # fmt: skip
+            "users": [
+                {"name": "tests", "user": {"token": TOKEN}},
+                {"name": "operator", "user": {"token": OPERATORS}},
+            ],
+            "contexts": [
+                {"name": name, "context": {"cluster": "tests", "user": name}}
+                for name in ("tests", "operator")
+            ],
+        }

@@ -111,10 +111,18 @@ class Fleet:
                 owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
                 labels = {**meta["labels"], ROLE: "worker"}
                 self.kubernetes.make(
-                    {"apiVersion": "v1", "kind": "Pod", "spec": {},
-                     "metadata": {"name": name, "namespace": meta["namespace"], "labels": labels,
-                         "ownerReferences": [owner]}}
-                )  # fmt: skip
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "spec": {},
+                        "metadata": {
+                            "name": name,
+                            "namespace": meta["namespace"],
+                            "labels": labels,
+                            "ownerReferences": [owner],
+                        },
+                    }
+                )
 
     def workers(self, job: str, token: str) -> list[Object]:
         """Running workers that have this token."""

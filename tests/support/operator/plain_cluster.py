@@ -106,9 +106,14 @@ class PlainCluster:
     async def apply(self, **changes: Any) -> None:
         """The job and what it names."""
         if await self.api.get("Secret", self.namespace, "store") is None:
-            await self._put({"kind": "Secret", "metadata": {"name": "store"}, "type": "Opaque",
-                             "stringData": {"AWS_ACCESS_KEY_ID": KEY,
-                                 "AWS_SECRET_ACCESS_KEY": SECRET}})  # fmt: skip
+            await self._put(
+                {
+                    "kind": "Secret",
+                    "metadata": {"name": "store"},
+                    "type": "Opaque",
+                    "stringData": {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
+                }
+            )
             await self._put({"kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"j.py": APPLICATION}})
         await self._put(
             {"kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": {**self.spec(), **changes}}

@@ -98,12 +98,15 @@ def test_a_piece_of_an_array_is_that_piece() -> None:
     [
         (pa.array([1]), TypeError, "struct with the fields share, note"),
         (pa.array([{"share": 1.0}]), TypeError, "struct with the fields share, note"),
-        (pa.StructArray.from_arrays([pa.nulls(1), pa.nulls(1)], ["share", "note"]), ValueError,
-            r"it\.share has 1 nulls"),
+        (
+            pa.StructArray.from_arrays([pa.nulls(1), pa.nulls(1)], ["share", "note"]),
+            ValueError,
+            r"it\.share has 1 nulls",
+        ),
         (pa.array([{"share": "x", "note": "y"}]), TypeError, r"it\.share is string"),
         ([1.0], TypeError, "is a list"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_of_the_type_is_said_with_its_place(
     values: Any, error: type[Exception], told: str
 ) -> None:

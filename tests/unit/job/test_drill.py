@@ -155,14 +155,21 @@ AFTER = {
     "the job is deleted": ({"job_phase": "", "told": None}, "Inconclusive", "JobDeleted"),
     "the job is another of the same name": ({"job_uid": "another"}, "Inconclusive", "JobDeleted"),
     "the job had ended before anybody missed the victim": (
-        {"job_phase": "Completed", "told": None, "attempt": 1}, "Inconclusive", "Completed",
+        {"job_phase": "Completed", "told": None, "attempt": 1},
+        "Inconclusive",
+        "Completed",
     ),
     "the job had ended before the fault was seen": (
-        {"job_phase": "Completed", "told": None, "sight": "", "attempt": 2}, "Inconclusive", "Completed",
+        {"job_phase": "Completed", "told": None, "sight": "", "attempt": 2},
+        "Inconclusive",
+        "Completed",
     ),
-    "the job ends after one of two": ({"job_phase": "Completed", "told": None, "attempt": 2}, "Inconclusive",
-        "FewerFaults"),
-}  # fmt: skip
+    "the job ends after one of two": (
+        {"job_phase": "Completed", "told": None, "attempt": 2},
+        "Inconclusive",
+        "FewerFaults",
+    ),
+}
 
 
 @pytest.mark.parametrize(("seen", "phase", "reason"), AFTER.values(), ids=AFTER)

@@ -36,10 +36,21 @@ KEYS = "a: &a [x, x]\n" + "".join(
         ("a: \x00", "this is not YAML"),
         ("x" * (MAX_CHARACTERS + 1), "more than 1048576 characters"),
     ],
-    ids=["laughs", "merged", "itself", "deep lists", "deep entries", "deep mappings", "list as key",
-        "laughs as key", "date", "number",
-         "control character", "long"],
-)  # fmt: skip
+    ids=[
+        "laughs",
+        "merged",
+        "itself",
+        "deep lists",
+        "deep entries",
+        "deep mappings",
+        "list as key",
+        "laughs as key",
+        "date",
+        "number",
+        "control character",
+        "long",
+    ],
+)
 def test_what_would_cost_more_than_a_manifest_is_refused(text: str, said: str) -> None:
     with pytest.raises(ManifestError, match=said):
         parse(text, "job.yaml")

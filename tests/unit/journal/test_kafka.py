@@ -72,9 +72,9 @@ class Partitions:
         self.rows = [
             row
             for row in self.rows
-            if row.offset >= swapped or (newest[row.key] == row.offset
-                and not (tombstones and row.value is None))
-        ]  # fmt: skip
+            if row.offset >= swapped
+            or (newest[row.key] == row.offset and not (tombstones and row.value is None))
+        ]
 
 
 class Here:

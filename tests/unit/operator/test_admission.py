@@ -55,20 +55,30 @@ def tried(spec: dict[str, Any], namespace: str = "team", **allowed: Any) -> str:
 ASKED: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"image": "evil:1"}, "spec.image: evil:1", {"images": ("evil:1",)}),
     ({"image": "registry.example/team/app@sha256:00"}, "spec.image", {"images": ("registry.example/team/",)}),
-    ({"pods": {"serviceAccountName": "admin"}}, "spec.pods.serviceAccountName: admin",
-        {"service_accounts": ("admin",)}),
     (
-        {"pods": {"priorityClassName": "system-node-critical"}}, "spec.pods.priorityClassName",
+        {"pods": {"serviceAccountName": "admin"}},
+        "spec.pods.serviceAccountName: admin",
+        {"service_accounts": ("admin",)},
+    ),
+    (
+        {"pods": {"priorityClassName": "system-node-critical"}},
+        "spec.pods.priorityClassName",
         {"priority_classes": ("system-node-critical",)},
     ),
-    (volume(hostPath={"path": "/"}), "spec.pods.volumes: volume 'v' is the node's folder '/'",
-        {"host_paths": ("/",)}),
+    (
+        volume(hostPath={"path": "/"}),
+        "spec.pods.volumes: volume 'v' is the node's folder '/'",
+        {"host_paths": ("/",)},
+    ),
     (volume(hostPath={"path": "/data/shared/in"}), "'/data/shared/in'", {"host_paths": ("/data/shared",)}),
     (volume(nfs={"server": "s", "path": "/"}), "of kind nfs", {"volumes": ("nfs",)}),
-    (store("s3://b/p?endpoint=http://169.254.169.254"), "http://169.254.169.254",
-        {"store_endpoints": ("http://169.254.169.254",)}),
+    (
+        store("s3://b/p?endpoint=http://169.254.169.254"),
+        "http://169.254.169.254",
+        {"store_endpoints": ("http://169.254.169.254",)},
+    ),
     (store("s3://b/p"), "AWS's S3", {"store_endpoints": ("aws",)}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("spec", "words", "allowed"), ASKED, ids=str)

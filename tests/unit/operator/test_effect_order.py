@@ -321,10 +321,15 @@ def test_a_fresh_start_forgets_only_when_the_pods_of_the_old_run_are_gone() -> N
         world.kubernetes.merge(slow, {"metadata": {"finalizers": None}})
         await world.calm()
         assert (world.status.run.number, world.status.phase) == (2, "Running")
-        assert [kind for kind in watched.kinds(do.Suspend, do.DeletePod, do.Begin, do.Coordinate)
-            if kind is not do.Coordinate] == [
-            do.Suspend, do.DeletePod, do.Begin,
-        ]  # fmt: skip
+        assert [
+            kind
+            for kind in watched.kinds(do.Suspend, do.DeletePod, do.Begin, do.Coordinate)
+            if kind is not do.Coordinate
+        ] == [
+            do.Suspend,
+            do.DeletePod,
+            do.Begin,
+        ]
 
     played(play)
 
@@ -347,10 +352,11 @@ def test_a_worker_is_ready_only_when_it_is_connected() -> None:
         world.fleet.cut.add("silent")
         await world.calm(5)
         ready = {
-            pod["metadata"]["name"]: CONNECTED in {each["type"] for each in pod["status"].get("conditions")
-                or ()}
-            for pod in world.kubernetes.of("Pod") if pod["metadata"]["labels"].get(ROLE) == "worker"
-        }  # fmt: skip
+            pod["metadata"]["name"]: CONNECTED
+            in {each["type"] for each in pod["status"].get("conditions") or ()}
+            for pod in world.kubernetes.of("Pod")
+            if pod["metadata"]["labels"].get(ROLE) == "worker"
+        }
         assert ready == {one: True, other: False}
 
     played(play)

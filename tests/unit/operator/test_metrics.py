@@ -54,22 +54,50 @@ def told(recoveries: int = 0) -> JobStatus:
     classes = [0] * (len(BOUNDS) + 1)
     classes[2] = 5
     return JobStatus(
-        job="n.all", pid=1, updated=9_000_000, phase="running", attempt=2, epoch=3, snapshot_size=100,
-        recoveries=recoveries, workers=[
+        job="n.all",
+        pid=1,
+        updated=9_000_000,
+        phase="running",
+        attempt=2,
+        epoch=3,
+        snapshot_size=100,
+        recoveries=recoveries,
+        workers=[
             WorkerFigures(
-                worker="w", connected=True, items_in=3, minimal=8_000_000, runs=2, bundles=5, in_flight=1,
-                memory=1 << 20, replayed=2, latencies=classes, latencies_us=15_000,
-                releases=[*classes[1:], 0], releases_us=10_000,
+                worker="w",
+                connected=True,
+                items_in=3,
+                minimal=8_000_000,
+                runs=2,
+                bundles=5,
+                in_flight=1,
+                memory=1 << 20,
+                replayed=2,
+                latencies=classes,
+                latencies_us=15_000,
+                releases=[*classes[1:], 0],
+                releases_us=10_000,
             ),
-            WorkerFigures(worker="x", connected=True, runs=1, bundles=4, in_flight=3, memory=1 << 20,
-                minimal=8_000_000, invalidated=6),
+            WorkerFigures(
+                worker="x",
+                connected=True,
+                runs=1,
+                bundles=4,
+                in_flight=3,
+                memory=1 << 20,
+                minimal=8_000_000,
+                invalidated=6,
+            ),
         ],
         standbys=["s"],
-        last_recovery=LastRecovery(cause="lost w0", duration_ms=120.0, kind="lost",
-            steps_ms={"decide": 3, "record": 10}),
+        last_recovery=LastRecovery(
+            cause="lost w0", duration_ms=120.0, kind="lost", steps_ms={"decide": 3, "record": 10}
+        ),
         latency=LatencyFigures(p50_ms=3, p99_ms=3, calls=5),
-        release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5), snapshots=4, snapshots_ms=200,
-    )  # fmt: skip
+        release=LatencyFigures(p50_ms=2, p99_ms=2, calls=5),
+        snapshots=4,
+        snapshots_ms=200,
+    )
 
 
 def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:

@@ -80,9 +80,11 @@ def test_records_are_a_strategy_of_one_or_of_lists_or_a_list() -> None:
         check(graph, lines=records, examples=2, other_process=False)
 
 
-@pytest.mark.parametrize("function", [lambda line: next(NUMBERS), lambda line: time.time(),
-    lambda line: random.random()],
-                         ids=["counter", "clock", "chance"])  # fmt: skip
+@pytest.mark.parametrize(
+    "function",
+    [lambda line: next(NUMBERS), lambda line: time.time(), lambda line: random.random()],
+    ids=["counter", "clock", "chance"],
+)
 def test_a_function_that_is_not_pure_is_named_with_the_least_record(function: Any) -> None:
     text = found(of_lines("map", function), lines=LINES)
     assert "<lambda> gave two results for one input" in text
@@ -124,9 +126,11 @@ def test_a_merge_of_fractions_may_round() -> None:
     )
 
 
-@pytest.mark.parametrize(("operation", "function"),
+@pytest.mark.parametrize(
+    ("operation", "function"),
     [("flat_map", lambda line: set(line.split())), ("map", lambda line: int(time.time()))],
-                         ids=["order of a set", "seconds of a clock"])  # fmt: skip
+    ids=["order of a set", "seconds of a clock"],
+)
 def test_what_is_the_same_twice_differs_in_another_process(operation: str, function: Any) -> None:
     text = found(of_lines(operation, function), lines=LINES)
     assert (

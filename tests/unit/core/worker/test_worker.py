@@ -63,8 +63,12 @@ ENTRY = ev.Entry(Time(1 << 40), P, Offset(0), 1)
 DATA = msg.Data(Time(1), MessageId(1), [1], [meta_of(Time(1), 0)], [False], encode_many(["z"]))
 STALE: list[ev.Event] = [
     ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1, [DATA])),
-    ev.FromPeer(WorkerId("w1"), msg.Frame(OLD, 1,
-        [msg.Acks([1], [1]), msg.Promise(F, END, END), msg.MinimalTime(END), msg.Settled(END)])),
+    ev.FromPeer(
+        WorkerId("w1"),
+        msg.Frame(
+            OLD, 1, [msg.Acks([1], [1]), msg.Promise(F, END, END), msg.MinimalTime(END), msg.Settled(END)]
+        ),
+    ),
     ev.LinkBroken(OLD, WorkerId("w1"), "reset"),
     ev.RecordsArrived(OLD, F, P, Offset(8), ["z"], 1),
     ev.RunRead(OLD, F, ENTRY, ["z"]),
@@ -73,8 +77,11 @@ STALE: list[ev.Event] = [
     ev.JournalAppended(OLD, F, END),
     ev.JournalFailed(OLD, F, "full"),
     ev.JournalSealed(OLD, F, [ENTRY]),
-    ev.SinkOpened(OLD, OUT, {Slot(0): ev.LastBundle(SequenceNumber(99), meta_of(END, 0),
-        encode_items([(meta_of(END, 0), "z")]))}),
+    ev.SinkOpened(
+        OLD,
+        OUT,
+        {Slot(0): ev.LastBundle(SequenceNumber(99), meta_of(END, 0), encode_items([(meta_of(END, 0), "z")]))},
+    ),
     ev.SinkFenced(OLD, OUT),
     ev.SinkFailed(OLD, OUT, "corrupt", "lost"),
     ev.BundlesAcknowledged(OLD, OUT, 1),
@@ -85,11 +92,15 @@ STALE: list[ev.Event] = [
     *(
         ev.FromCoordinator(message)
         for message in (
-            msg.Seal(OLD), msg.Replay(OLD, END), msg.Announce(OLD, Epoch(9), []),
-            msg.Committed(OLD, Epoch(9), END), msg.Abort(OLD, Epoch(9)), msg.Drain(OLD),
+            msg.Seal(OLD),
+            msg.Replay(OLD, END),
+            msg.Announce(OLD, Epoch(9), []),
+            msg.Committed(OLD, Epoch(9), END),
+            msg.Abort(OLD, Epoch(9)),
+            msg.Drain(OLD),
         )
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("stale", STALE, ids=lambda event: type(getattr(event, "message", event)).__name__)

@@ -93,8 +93,8 @@ def found_builder(*, several: bool) -> list[str]:
         return ["docker", "buildx", "build"]
     if several:
         raise ImageError(
-            "several platforms need docker with buildx (on Debian: docker-buildx): install it, or build one "
-            "at a time"
+            "several platforms need docker with buildx (on Debian: docker-buildx): install it, "
+            "or build one at a time"
         )
     if shutil.which("buildah"):  # before docker's old builder, which newer ones refuse
         return ["buildah", "build"]

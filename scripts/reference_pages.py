@@ -45,12 +45,12 @@ KINDS: Final = {
 def fields() -> str:
     """Every field of every object that FlameStream reads, and every one of their status."""
     told = (
-        "# Fields\n\nEvery field of a manifest and of the objects in a cluster, as `kubectl explain` shows "
-        "them. "
+        "# Fields\n\nEvery field of a manifest and of the objects in a cluster, "
+        "as `kubectl explain` shows them. "
         "[The manifest](manifest.md) says how they go together.\nA field in **bold** is required, wherever "
         "its part is written. "
-        "`NAME` stands for names of your own, `[]` for each of a list. A duration is text like `50ms`, `1s`, "
-        "`2m` or `1h`.\n"
+        "`NAME` stands for names of your own, `[]` for each of a list. A duration is text like `50ms`, "
+        "`1s`, `2m` or `1h`.\n"
     )
     for kind, made in KINDS.items():
         version = made()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -256,8 +256,8 @@ def _first(thing: object) -> str:
 def decisions() -> str:
     """A line for each, by subject: the folders in the order of their first numbers."""
     told = (
-        "# Decisions\n\nWhat was decided, in which situation, and what it costs; what was tried and not "
-        "kept.\n"
+        "# Decisions\n\nWhat was decided, in which situation, and what it costs; "
+        "what was tried and not kept.\n"
     )
     pages = sorted((DOCS / "decisions").glob("*/[0-9]*.md"), key=lambda page: page.name)
     for subject in dict.fromkeys(page.parent.name for page in pages):

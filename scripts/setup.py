@@ -35,8 +35,8 @@ def main() -> int:
     """Exit code of the script: 0 when `.venv` is ready."""
     if sys.version_info < OLDEST:
         print(
-            f"setup: Python {sys.version.split()[0]} at {sys.executable} is too old: FlameStream needs 3.11 "
-            "or newer.",
+            f"setup: Python {sys.version.split()[0]} at {sys.executable} is too old: "
+            "FlameStream needs 3.11 or newer.",
             file=sys.stderr,
         )
         print("setup: name another one with `make PYTHON=/path/to/python3.11 ...`", file=sys.stderr)
@@ -194,8 +194,8 @@ def why_no_compiler() -> str:
     cargo = shutil.which("cargo")
     if cargo is None:
         return (
-            "there is no Rust compiler (cargo): install one (rustup, or Debian's cargo of 1.83 or newer) and "
-            "set up again"
+            "there is no Rust compiler (cargo): install one (rustup, "
+            "or Debian's cargo of 1.83 or newer) and set up again"
         )
     tried = subprocess.run(
         [cargo, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL

@@ -98,8 +98,8 @@ def chosen(asked: list[str] | None) -> list[str]:
         raise WheelError(f"Rust has no library for {', '.join(lacking)} here:{how}")
     if lacking:
         print(
-            f"wheels: left out: {', '.join(lacking)}, for which Rust has no library here. It gets one "
-            f"by:{how}",
+            f"wheels: left out: {', '.join(lacking)}, for which Rust has no library here. "
+            f"It gets one by:{how}",
             flush=True,
         )
     return [target for target in asked or TARGETS if target not in lacking]

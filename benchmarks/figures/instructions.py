@@ -96,8 +96,8 @@ def main() -> int:
     )
     if before["python"] not in ("", platform.python_version()):
         print(
-            f"the file is of Python {before['python']}, this is {platform.python_version()}: ratios mean "
-            "little",
+            f"the file is of Python {before['python']}, this is {platform.python_version()}: "
+            "ratios mean little",
             file=sys.stderr,
         )
     kept: dict[str, int] = before["instructions_a_record"]

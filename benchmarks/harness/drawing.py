@@ -128,8 +128,8 @@ def through_failures(rows: list[Row]) -> "plt.Figure | None":
     axes.set(yscale="log", xlabel="when the document was sent, s", ylabel="latency, ms (log)")
     cell = row["cell"]
     what = (
-        f"{cell['guarantee']}, epochs every {cell['interval']}, {cell['standby']} standby, {cell['rate']:g} "
-        "documents/s"
+        f"{cell['guarantee']}, epochs every {cell['interval']}, {cell['standby']} standby, "
+        f"{cell['rate']:g} documents/s"
     )
     axes.set_title(f"{row['system']} through kills of a worker ({what})", fontsize=10)
     axes.margins(y=0.2)

@@ -114,8 +114,8 @@ def long_enough(
         if outcome.seconds >= options.seconds * 5 / 6:
             return taken, outcome
     raise Failed(
-        f"no run of {TRIES} lasted long enough: the last one {outcome.seconds:.0f} s with {documents} "
-        "documents"
+        f"no run of {TRIES} lasted long enough: "
+        f"the last one {outcome.seconds:.0f} s with {documents} documents"
     )
 
 

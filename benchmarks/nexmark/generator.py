@@ -112,8 +112,8 @@ class Configuration:
             raise ValueError(f"{self}: rate, proportions, ratios and sizes of groups must be at least 1")
         if self.out_of_order % STRIDE == 0:
             raise ValueError(
-                f"{self}: out_of_order must not be a multiple of {STRIDE}, or all events of a group would be "
-                "one"
+                f"{self}: out_of_order must not be a multiple of {STRIDE}, "
+                "or all events of a group would be one"
             )
 
 

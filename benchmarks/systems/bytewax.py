@@ -32,8 +32,8 @@ class Bytewax(System):
         settings.append(COLLECTOR)
         if cell.guarantee == NONE:
             reason = (
-                "its end takes 0.4 s, also without recovery: 252 ms at the 99th percentile with the default "
-                "of 10 s"
+                "its end takes 0.4 s, also without recovery: "
+                "252 ms at the 99th percentile with the default of 10 s"
             )
             return [*settings, Setting("epoch_interval", "1 h", reason)]
         return [

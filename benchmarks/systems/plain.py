@@ -34,8 +34,8 @@ class Plain(System):
             Setting(
                 "gc",
                 "off",
-                "the loop makes no cycles, and the collector walking the postings makes pauses of up to a "
-                "second",
+                "the loop makes no cycles, "
+                "and the collector walking the postings makes pauses of up to a second",
             )
         ]
 

@@ -72,8 +72,8 @@ def a_byte_now_and_then(hands: Hands, number: int) -> None:
 
 def half_bodies(hands: Hands, number: int) -> None:
     said = (
-        f"Authorization: Bearer {hands.site.token}\r\nIdempotency-Key: {number}\r\nContent-Length: "
-        "1000000\r\n\r\n"
+        f"Authorization: Bearer {hands.site.token}\r\nIdempotency-Key: "
+        f"{number}\r\nContent-Length: 1000000\r\n\r\n"
     )
     hands.hold(hands.site.inlet, b"POST / HTTP/1.1\r\n" + HOST + said.encode() + b"x" * 100_000)
 

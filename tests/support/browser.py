@@ -107,8 +107,8 @@ class Browser:
     def until(self, expression: str) -> None:
         """Until it is true."""
         assert self.value(
-            f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, 20); "
-            f"look() }})"
+            f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, "
+            f"20); look() }})"
         )
 
     def wide(self, pixels: int) -> None:

@@ -110,8 +110,8 @@ def needs_atomic_puts(server: S3Server) -> None:
     and its metadata together."""
     if not server.atomic:
         pytest.skip(
-            "no user attributes on this file system: versitygw keeps metadata apart, and a kill can leave "
-            "half an object"
+            "no user attributes on this file system: versitygw keeps metadata apart, "
+            "and a kill can leave half an object"
         )
 
 

@@ -272,8 +272,8 @@ class Coordinators:
         records = self._state.records(job.job)
         if records.read() is not None:
             raise UserError(
-                f"job {job.job!r} has a state of its own: a savepoint is restored into a job that has never "
-                "run"
+                f"job {job.job!r} has a state of its own: "
+                "a savepoint is restored into a job that has never run"
             )
         source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
         record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)

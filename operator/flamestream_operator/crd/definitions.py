@@ -24,8 +24,8 @@ from flamestream_operator.crd.schema import Schema, schema_of
 GROUP: Final = "flamestream.dev"
 VERSION: Final = "v1alpha1"
 HEADER: Final = (
-    "# Generated from the structs that validate manifests: python -m flamestream_operator.crd.definitions "
-    "crds\n"
+    "# Generated from the structs that validate manifests: "
+    "python -m flamestream_operator.crd.definitions crds\n"
 )
 
 
@@ -79,8 +79,8 @@ _PART_RULES: Final[dict[str, list[tuple[str, ...]]]] = {
     "checkpoint": [
         (
             "self.store.startsWith('s3://') && self.store.size() > 5",
-            "in a cluster the store is s3://bucket/prefix: a folder is on one node, and the operator could "
-            "not read it",
+            "in a cluster the store is s3://bucket/prefix: a folder is on one node, "
+            "and the operator could not read it",
             ".store",
         ),
         (
@@ -134,8 +134,8 @@ def _job_rules() -> list[Schema]:
     )
     return [
         _rule(
-            "!(self.guarantee in ['exactly-once', 'exactly-once-2pc']) || !self.sinks.exists(name, "
-            f"{unfenced})",
+            "!(self.guarantee in ['exactly-once', "
+            f"'exactly-once-2pc']) || !self.sinks.exists(name, {unfenced})",
             f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or "
             "guarantee at-least-once",
             ".sinks",

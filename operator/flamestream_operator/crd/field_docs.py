@@ -25,8 +25,8 @@ def docs_of(struct: type[msgspec.Struct]) -> dict[str, str]:
     missing = [name for name in struct.__struct_fields__ if name not in found]
     if missing:
         raise LookupError(
-            f"{struct.__module__}.{struct.__name__}: no text under {', '.join(missing)}: `kubectl explain` "
-            "needs one"
+            f"{struct.__module__}.{struct.__name__}: no text under {', '.join(missing)}: "
+            "`kubectl explain` needs one"
         )
     return found
 

@@ -47,8 +47,8 @@ class JobInputs:
         lacks = [each for each in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY") if each not in data]
         if lacks:
             raise LookupError(
-                f"spec.checkpoint.secret: Secret {name!r} has no {' and no '.join(lacks)}: add what is "
-                "missing"
+                f"spec.checkpoint.secret: Secret {name!r} has no {' and no '.join(lacks)}: "
+                "add what is missing"
             )
         return _text(found, "AWS_ACCESS_KEY_ID"), _text(found, "AWS_SECRET_ACCESS_KEY")
 
@@ -92,8 +92,8 @@ class JobInputs:
             )
         if found is None:
             raise LookupError(
-                f"Secret {name} with the run's token is gone: suspend and resume the job, the next run makes "
-                "another"
+                f"Secret {name} with the run's token is gone: suspend and resume the job, "
+                "the next run makes another"
             )
         return _text(found, "token")
 
@@ -125,6 +125,6 @@ def _text(secret: Object, field: str) -> str:
         return base64.b64decode(secret["data"][field], validate=True).decode()
     except (KeyError, TypeError, ValueError):
         raise LookupError(
-            f"Secret {secret['metadata']['name']!r}: {field} is not there, or not text in base64: make it "
-            "anew"
+            f"Secret {secret['metadata']['name']!r}: {field} is not there, or not text in base64: "
+            "make it anew"
         ) from None

@@ -52,8 +52,8 @@ def begun(folder: RunFolder) -> Begun | None:
         return from_json(mark.read_bytes(), Begun)
     except msgspec.ValidationError:
         raise UserError(
-            f"{folder.path}: this job began with a history that was not written down, so an audit cannot see "
-            "it"
+            f"{folder.path}: this job began with a history that was not written down, "
+            "so an audit cannot see it"
         ) from None
     except msgspec.DecodeError as error:
         raise Corrupt(

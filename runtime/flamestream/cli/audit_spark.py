@@ -77,8 +77,8 @@ def audited_in(
     recorded = RecordedInput(recorded_sources(checked, cut=cut), checked.sources, last)
     if recorded.savepoint is not None:
         raise UserError(
-            "a job that began with a savepoint is audited in one process, which knows its state: leave out "
-            "--spark"
+            "a job that began with a savepoint is audited in one process, which knows its state: "
+            "leave out --spark"
         )
     history = History(spark, sinks, chunks)
     try:

@@ -75,8 +75,8 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
     )
     job = checked(folder / "job.yaml")
     say(
-        "starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; killing a worker "
-        "half-way"
+        "starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; "
+        "killing a worker half-way"
     )
     started, run_folder = time.monotonic(), RunFolder(folder / "run")
     killer = _Killer(job, run_folder, len(found))
@@ -162,8 +162,8 @@ def _documents(count: int) -> list[Path]:
             found[file] = None
     if len(found) < 10:
         raise UserError(
-            f"only {len(found)} files with {', '.join(KINDS)} below {', '.join(map(str, roots))}: nothing to "
-            "show here"
+            f"only {len(found)} files with {', '.join(KINDS)} below {', '.join(map(str, roots))}: "
+            "nothing to show here"
         )
     return list(found)
 

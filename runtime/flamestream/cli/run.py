@@ -88,8 +88,8 @@ def _refuse(runner: str, options: dict[str, bool]) -> None:
     """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
         raise ManifestError(
-            f"{option} is of the streaming runner, and this is {runner}: leave it out, or choose --runner "
-            "streaming"
+            f"{option} is of the streaming runner, and this is {runner}: leave it out, "
+            "or choose --runner streaming"
         )
 
 

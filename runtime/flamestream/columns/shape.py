@@ -70,8 +70,8 @@ def shape_of(kind: Any, where: str) -> Shape:
     plan = PLANS.get(kind) if isinstance(kind, type) else None
     if plan is None or plan.labels is None:
         raise GraphError(
-            f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, ...], "
-            "T | None "
+            f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, "
+            "...], T | None "
             "or a class with @fs.payload_type whose fields are annotated with these"
         )
     hints = typing.get_type_hints(kind)

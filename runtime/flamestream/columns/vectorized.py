@@ -64,8 +64,8 @@ class Vectorized:
         """The function that a vertex of `kind` calls, in a graph with these limits."""
         if kind is Kind.FILTER and self._makes.kind != "bool":
             raise GraphError(
-                f"filter({self._function.__qualname__}): say makes=bool, since it answers whether an item "
-                "stays"
+                f"filter({self._function.__qualname__}): say makes=bool, "
+                "since it answers whether an item stays"
             )
         return ForVertex(self._function, self._takes, self._makes, kind, (max_results, max_result_bytes))
 
@@ -113,8 +113,8 @@ class ForVertex:
         for alone, together in zip(map(self, given), self._each(results), strict=True):
             if encode(_one(alone)) != encode(_one(together)):
                 cause = (
-                    "results may not depend on what else is in a batch, nor on clock, randomness or outside "
-                    "state"
+                    "results may not depend on what else is in a batch, nor on clock, "
+                    "randomness or outside state"
                 )
                 raise DependsOnBatch(
                     f"{name_of(self)} made other results of several items than of each alone: {cause}"

@@ -58,8 +58,8 @@ class Decisions(ABC, Generic[F, D]):
         self.check(fence)
         if decision is None:
             raise Corrupt(
-                f"{self._where}: what was decided for {fence} is gone at once; does something delete files "
-                "there?"
+                f"{self._where}: what was decided for {fence} is gone at once; "
+                "does something delete files there?"
             )
         return decision
 

@@ -99,8 +99,8 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             return from_msgpack(body, Owner)
         except msgspec.DecodeError as error:
             raise Corrupt(
-                f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; is this the right "
-                "folder?"
+                f"{self.root / 'sink.msgpack'} is not of a FlameStream sink: {error}; "
+                "is this the right folder?"
             ) from error
 
     def open(self, fence: Fence) -> Counted:
@@ -121,8 +121,8 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             sync_folder(self.root)
             return fd, name
         raise UserError(
-            f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: move the folder "
-            "away"
+            f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: "
+            "move the folder away"
         )
 
     # --- looking --------------------------------------------------------------------------------------------

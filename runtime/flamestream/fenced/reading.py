@@ -77,8 +77,8 @@ def _records(folder: Path) -> Iterator[tuple[str, Record]]:
             for slot, sequence, *_ in record.delivery.bundles:
                 if sequence != had.get(slot, 0) + 1:
                     raise Corrupt(
-                        f"{folder / name}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: is a "
-                        "log missing?"
+                        f"{folder / name}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: "
+                        "is a log missing?"
                     )
                 had[slot] = sequence
             yield name, record

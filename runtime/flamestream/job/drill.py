@@ -370,8 +370,8 @@ def _saved(seen: DrillObserved) -> Step:
         )
     if passed(seen.now, status.since, plan.timeout):
         text = (
-            f"no epoch was committed within {plan.timeout:g} s after the last fault: look at the job's "
-            "conditions"
+            f"no epoch was committed within {plan.timeout:g} s after the last fault: "
+            "look at the job's conditions"
         )
         return _over(seen, "NotSaved", text)
     return Step(status)

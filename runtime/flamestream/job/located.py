@@ -55,8 +55,8 @@ def parse(text: str, file: str) -> Document:
     """The one document in `text`. Raises ManifestError with file and line."""
     if len(text) > MAX_CHARACTERS:
         raise ManifestError(
-            f"{file}: it has more than {MAX_CHARACTERS} characters: a manifest is shorter; keep data "
-            "elsewhere"
+            f"{file}: it has more than {MAX_CHARACTERS} characters: a manifest is shorter; "
+            "keep data elsewhere"
         )
     try:
         loader = _Loader(text)
@@ -105,8 +105,8 @@ class _Loader(yaml.SafeLoader):
 def _note(node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> None:
     if len(path) > MAX_DEPTH:
         raise ManifestError(
-            f"{file}:{node.start_mark.line + 1}: {dotted(path[:3])} nests deeper than {MAX_DEPTH} levels: no "
-            "field does"
+            f"{file}:{node.start_mark.line + 1}: {dotted(path[:3])} nests deeper than {MAX_DEPTH} levels: "
+            "no field does"
         )
     if len(lines) > MAX_VALUES:  # aliases are written out here, so a bomb is counted (!)
         where = f"{file}:{node.start_mark.line + 1}: {dotted(path[:3])}"
@@ -125,8 +125,8 @@ def _note(node: yaml.Node, path: Path, lines: dict[Path, int], file: str) -> Non
             inner = (*path, str(key.value))
             if inner in lines:
                 raise ManifestError(
-                    f"{file}:{line}: {dotted(inner)} is there twice (first on line {lines[inner]}): keep one "
-                    "of them"
+                    f"{file}:{line}: {dotted(inner)} is there twice (first on line {lines[inner]}): "
+                    "keep one of them"
                 )
             lines[inner] = line
             _note(value, inner, lines, file)

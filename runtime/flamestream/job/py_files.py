@@ -83,8 +83,8 @@ def found(place: str, pin: str = "") -> PyFile:
     file = PyFile(place, hashlib.sha256(data).hexdigest())
     if pin and file.sha256 != pin:
         raise ManifestError(
-            f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, or write the "
-            "new one, "
+            f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, "
+            "or write the new one, "
             "which is a change of the application"
         )
     _unpacked(file, data)
@@ -148,8 +148,8 @@ def _unpacked(file: PyFile, data: bytes) -> None:
     contents = Contents(file.place, file.name, data)
     if file.name.endswith(".whl") and not file.name.endswith("-none-any.whl"):
         raise ManifestError(
-            f"{file.place} is built for one platform: only pure Python can be added, so build it into the "
-            "image"
+            f"{file.place} is built for one platform: only pure Python can be added, "
+            "so build it into the image"
         )
     for name in contents.names:
         if name.endswith((".so", ".pyd", ".dylib", ".dll")):
@@ -158,8 +158,8 @@ def _unpacked(file: PyFile, data: bytes) -> None:
         if module in sys.stdlib_module_names or module in _OURS:
             whose = "FlameStream's" if module in _OURS else "Python's"
             raise ManifestError(
-                f"{file.place} holds a module {module!r}, which would take the place of {whose} own: rename "
-                "it"
+                f"{file.place} holds a module {module!r}, which would take the place of {whose} own: "
+                "rename it"
             )
     unpacked.make(_key(file), contents)
 

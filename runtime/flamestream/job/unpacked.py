@@ -69,8 +69,8 @@ class Contents:
             # (!) or it writes where it likes
             if path.is_absolute() or ".." in path.parts or "\\" in info.filename:
                 raise ManifestError(
-                    f"{self._place} holds {info.filename!r}, which leads out of its folder: make the archive "
-                    "anew"
+                    f"{self._place} holds {info.filename!r}, which leads out of its folder: "
+                    "make the archive anew"
                 )
         if sum(info.file_size for info in files) > MOST_BYTES:
             raise ManifestError(

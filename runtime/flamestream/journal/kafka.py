@@ -151,8 +151,8 @@ def _count(found: Found, key: bytes, data: bytes, where: str, cut: Time) -> None
         value = _decode(data)
     except msgspec.DecodeError as error:
         raise Corrupt(
-            f"journal {where}: record {key.decode()} is not a batch ({error}): give the data up and reset "
-            "the job"
+            f"journal {where}: record {key.decode()} is not a batch ({error}): "
+            "give the data up and reset the job"
         ) from error
     if value.version != FORMAT:
         raise Corrupt(f"journal {where} was written by another version ({value.version})")
@@ -182,8 +182,8 @@ def _parsed(row: Row, job: str, front: FrontId, topic: str) -> tuple[str, int]:
     except ValueError:
         of = "something else"
     raise UserError(
-        f"topic {topic!r} holds records of {of}, in partition {front}: a journal's topic is one job's alone: "
-        "name another"
+        f"topic {topic!r} holds records of {of}, in partition {front}: "
+        "a journal's topic is one job's alone: name another"
     )
 
 
@@ -337,8 +337,8 @@ class TopicWriter:
 
 def _replaced(topic: str, front: FrontId, newest: int, attempt: Attempt) -> Fenced:
     return Fenced(
-        f"journal {topic}/{front}: a newer attempt {newest} has sealed it; this worker of attempt {attempt} "
-        "was replaced"
+        f"journal {topic}/{front}: a newer attempt {newest} has sealed it; "
+        f"this worker of attempt {attempt} was replaced"
     )
 
 

@@ -75,8 +75,8 @@ class KafkaPartitions:
         if problem := weakness(found, settings, self._partitions, brokers):
             wanted = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
             raise UserError(
-                f"{self._where} cannot be a journal: {problem}. Correct it, or name another that is created "
-                f"with {wanted}"
+                f"{self._where} cannot be a journal: {problem}. Correct it, "
+                f"or name another that is created with {wanted}"
             )
         self.largest, self._checked = int(settings["max.message.bytes"]) - ENVELOPE, time.monotonic()
 
@@ -155,8 +155,8 @@ class KafkaPartitions:
         for _ in range(READS):
             if start is not None and low > start:
                 raise Corrupt(
-                    f"{self._where}: partition {partition} begins at offset {low} now: somebody has deleted "
-                    "records before"
+                    f"{self._where}: partition {partition} begins at offset {low} now: "
+                    "somebody has deleted records before"
                 )
             end = max(high, beyond + 1)
             messages = read_to(
@@ -228,7 +228,7 @@ def weakness(replicas: list[int], settings: Mapping[str, str], partitions: int, 
         )
     if min(replicas) < 2 <= brokers:
         return (
-            f"a partition has one replica, though the cluster has {brokers} brokers, which a lost one would "
-            "take along"
+            f"a partition has one replica, though the cluster has {brokers} brokers, "
+            "which a lost one would take along"
         )
     return ""

@@ -165,8 +165,8 @@ def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None
             continue
         if int(data) > attempt:
             raise Fenced(
-                f"journal {folder}: attempt {int(data)} has sealed it; this worker of attempt {attempt} has "
-                "been replaced"
+                f"journal {folder}: attempt {int(data)} has sealed it; "
+                f"this worker of attempt {attempt} has been replaced"
             )
         if int(data) == attempt:
             return int(stat.version)

@@ -203,8 +203,8 @@ class Launcher:
             )
             return
         self._say(
-            f"the coordinator (pid {pid}) ended with code {code} and is started again; the stream goes on "
-            "meanwhile"
+            f"the coordinator (pid {pid}) ended with code {code} and is started again; "
+            "the stream goes on meanwhile"
         )
         self._deaths += 1
         self._reactor.later(AGAIN.after(self._deaths), self._start_coordinator)

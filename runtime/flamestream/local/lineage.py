@@ -76,10 +76,10 @@ def _refusal(theirs: Lineage, job: str, url: str) -> UserError:
             f"{theirs.run_folder}`"
         )
     return AlreadyRunning(
-        f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: go on with it by "
-        "--run-folder "
-        f"{theirs.run_folder}; to begin anew, `flamestream reset {theirs.run_folder}` removes what it has "
-        "left"
+        f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: "
+        "go on with it by --run-folder "
+        f"{theirs.run_folder}; to begin anew, "
+        f"`flamestream reset {theirs.run_folder}` removes what it has left"
     )
 
 

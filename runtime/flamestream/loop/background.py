@@ -51,8 +51,8 @@ class Threads:
         """Run `work` in a thread, then `done` in the loop. Called in the loop's thread."""
         if self._pending >= MAX_BACKGROUND:
             raise Bug(
-                f"{self._pending} calls wait for a helper thread: whoever submits them must wait for the "
-                "earlier ones"
+                f"{self._pending} calls wait for a helper thread: "
+                "whoever submits them must wait for the earlier ones"
             )
         self._pending += 1
         # every thread may be busy: another one, while there may be more

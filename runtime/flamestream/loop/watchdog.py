@@ -110,6 +110,6 @@ def explained(dump: str) -> str:
     ours = [f"{file.name}:{line} in {name}" for file, line, name in calls]
     where = ", called from ".join((users or ours)[:SHOWN])
     return (
-        f"a worker's watchdog ended it: {'a function did not return' if users else 'its loop stood still'}: "
-        f"{where}"
+        "a worker's watchdog ended it: "
+        f"{'a function did not return' if users else 'its loop stood still'}: {where}"
     )

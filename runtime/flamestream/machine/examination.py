@@ -167,8 +167,8 @@ def disk(folder: Path) -> Finding:
         )
     slow = took > SLOW_SYNC
     advice = (
-        f"above {SLOW_SYNC:g} ms: results of journalled sources wait for it; put the run folder on a faster "
-        "disk"
+        f"above {SLOW_SYNC:g} ms: results of journalled sources wait for it; "
+        "put the run folder on a faster disk"
         if slow
         else ""
     )

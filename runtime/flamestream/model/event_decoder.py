@@ -90,8 +90,8 @@ class Decoder(Generic[T]):
                 f"a {type(record).__name__} is no {self.makes_class.__name__}: {_told(error)}"
             ) from None
         raise RecordError(
-            f"a {type(record).__name__} is no {self.makes_class.__name__}: a source gives text, bytes, rows "
-            "or KafkaRecord"
+            f"a {type(record).__name__} is no {self.makes_class.__name__}: a source gives text, bytes, "
+            "rows or KafkaRecord"
         )
 
     def of_values(self, row: Row) -> T:

@@ -62,8 +62,8 @@ class Expression:
 
     def __bool__(self) -> NoReturn:
         raise GraphError(
-            f"{self.written} is neither true nor false before there is a payload: use &, | and ~ for and, "
-            "or, not"
+            f"{self.written} is neither true nor false before there is a payload: use &, "
+            "| and ~ for and, or, not"
         )
 
     def __add__(self, other: Any) -> "Expression":

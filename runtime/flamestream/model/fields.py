@@ -69,8 +69,8 @@ def check_field(items: Any, name: str, said: str) -> None:
         labels = None if plan is None else plan.labels
         if labels is None and (cls in SCALARS or plan is not None):
             raise GraphError(
-                f"{said}: a {plan.name if plan else cls.__name__} has no fields: use a function, or a class "
-                "with @fs.event"
+                f"{said}: a {plan.name if plan else cls.__name__} has no fields: use a function, "
+                "or a class with @fs.event"
             )
         if labels is None or name in labels or hasattr(cls, name):
             continue

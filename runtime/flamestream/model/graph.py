@@ -103,14 +103,14 @@ class Graph:
             )
         if clock is not None and at is not None:
             raise GraphError(
-                f"source {name!r} in graph {self.name!r}: its event time is either at= or clock={clock!r}, "
-                "not both"
+                f"source {name!r} in graph {self.name!r}: "
+                f"its event time is either at= or clock={clock!r}, not both"
             )
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(
-                    f"source {name!r} in graph {self.name!r}: unit, late, idle and max_ahead mean nothing "
-                    "without at"
+                    f"source {name!r} in graph {self.name!r}: unit, late, "
+                    "idle and max_ahead mean nothing without at"
                 )
             if clock is not None:
                 from flamestream.model.windows.stream import arriving_source
@@ -258,8 +258,8 @@ def _check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
         )
         said = "without unit=" if unit is None else f"with unit={unit!r}"
         raise GraphError(
-            f"{where}: {name_of(at)} is of {made.__name__}, and {said} event times are of {wanted.__name__}: "
-            f"{hint}"
+            f"{where}: {name_of(at)} is of {made.__name__}, "
+            f"and {said} event times are of {wanted.__name__}: {hint}"
         )
 
 
@@ -284,8 +284,8 @@ def _check_ends(graph: Graph) -> None:
 def _check_loop(graph: Graph, head: Vertex) -> None:
     if not head.closed:
         raise GraphError(
-            f"loop {head.name!r} in graph {graph.name!r} is never closed: call .close(stream) with what goes "
-            "round"
+            f"loop {head.name!r} in graph {graph.name!r} is never closed: "
+            "call .close(stream) with what goes round"
         )
     ahead = graph.reachable(head.id)
     if head.id not in ahead:
@@ -296,11 +296,11 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
     cycle = {v for v in ahead if head.id in graph.reachable(v)}
     if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
         raise GraphError(
-            f"loop {head.name!r} in graph {graph.name!r} has no way out: nothing that enters it can reach a "
-            "sink"
+            f"loop {head.name!r} in graph {graph.name!r} has no way out: "
+            "nothing that enters it can reach a sink"
         )
     if not any(graph.vertices[v].kind in (Kind.FILTER, Kind.FLAT_MAP, Kind.GROUPING) for v in cycle):
         raise GraphError(
-            f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, flat_map or group "
-            "inside"
+            f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, "
+            "flat_map or group inside"
         )

@@ -32,8 +32,8 @@ def found() -> tuple[ModuleType | None, str]:
     if given != API:
         return (
             None,
-            f"the one that is here speaks version {given}, and this FlameStream version {API}: they are not "
-            "of one build",
+            f"the one that is here speaks version {given}, and this FlameStream version {API}: "
+            "they are not of one build",
         )
     return module, ""
 

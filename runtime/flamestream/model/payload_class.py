@@ -36,8 +36,8 @@ Members = Callable[[Any], tuple[Any, ...]]
 Build = Callable[[Any], Any]
 _ROOTS: Final = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, BaseException)
 _WAY_OUT: Final = (
-    "a payload type is a class with @fs.event, a frozen dataclass, msgspec.Struct or pydantic model, or an "
-    "enum"
+    "a payload type is a class with @fs.event, a frozen dataclass, msgspec.Struct or pydantic model, "
+    "or an enum"
 )
 
 
@@ -114,15 +114,15 @@ def _fields_of(cls: type) -> tuple[str, ...]:
             )
         if hasattr(cls, "__post_init__"):
             raise PayloadError(
-                f"{name} has a __post_init__, which would run again when a value is decoded: use a frozen "
-                "dataclass"
+                f"{name} has a __post_init__, which would run again when a value is decoded: "
+                "use a frozen dataclass"
             )
         return cls.__struct_fields__
     if is_model(cls):
         if not cls.model_config.get("frozen"):
             raise PayloadError(
-                f"{name} is not frozen, and payloads must not change: use class {cls.__name__}(BaseModel, "
-                "frozen=True)"
+                f"{name} is not frozen, and payloads must not change: "
+                f"use class {cls.__name__}(BaseModel, frozen=True)"
             )
         if cls.__pydantic_post_init__ is not None:
             raise PayloadError(

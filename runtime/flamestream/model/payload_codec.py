@@ -136,8 +136,8 @@ def _check_str(value: str) -> int:
 
 def _refuse_int(value: int) -> int:
     raise PayloadError(
-        f"an int of {value.bit_length()} bits is not a payload: use -2**63 to 2**64-1, or str or bytes for "
-        "bigger ones"
+        f"an int of {value.bit_length()} bits is not a payload: use -2**63 to 2**64-1, "
+        "or str or bytes for bigger ones"
     )
 
 

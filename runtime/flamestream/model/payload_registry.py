@@ -106,8 +106,8 @@ def tag_of(name: str) -> int:
 def too_deep() -> PayloadError:
     """The refusal of a payload that nests too deep."""
     return PayloadError(
-        f"a payload nests deeper than {MAX_DEPTH} levels: flatten it, or use fs.Vector, fs.Map or fs.Set for "
-        "what grows"
+        f"a payload nests deeper than {MAX_DEPTH} levels: flatten it, or use fs.Vector, "
+        "fs.Map or fs.Set for what grows"
     )
 
 
@@ -151,12 +151,12 @@ def _way_out(cls: type) -> str:
             return f"a subclass would come back as something else: use {base.__name__}(value)"
     if tag_of(name_of_type(cls)) in FROM_WIRE:
         return (
-            "its class has been defined anew since the value was made: build it again from the newest "
-            "definition"
+            "its class has been defined anew since the value was made: "
+            "build it again from the newest definition"
         )
     if issubclass(cls, (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)):
         return "functions and types are not data: use a name instead"
     return (
-        "decorate its class with @fs.payload_type (a frozen dataclass or a frozen msgspec.Struct), or use a "
-        "tuple"
+        "decorate its class with @fs.payload_type (a frozen dataclass or a frozen msgspec.Struct), "
+        "or use a tuple"
     )

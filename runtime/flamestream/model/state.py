@@ -267,8 +267,8 @@ def _applied_to_members(old: Any, delta: MembersDelta, room: int) -> Any:
     members = list(plan.members(old)) if plan is not None and plan.members is not None else []
     if plan is None or plan.build is None or len(members) != delta.members:
         raise Corrupt(
-            f"a delta is for {delta.members} members and not for this {type(old).__name__}: it belongs to "
-            "another state"
+            f"a delta is for {delta.members} members and not for this {type(old).__name__}: "
+            "it belongs to another state"
         )
     for place, change in _paired(delta.places, delta.changes):
         if not 0 <= place < len(members):

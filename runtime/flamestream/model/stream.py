@@ -286,8 +286,8 @@ class Stream(Generic[T]):
         slot."""
         if any(v.kind is Kind.SINK and v.name == name for v in self.graph.vertices):
             raise GraphError(
-                f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, or give each "
-                "its own name"
+                f"graph {self.graph.name!r} has two sinks named {name!r}: merge the streams, "
+                "or give each its own name"
             )
         self._then(Kind.SINK, name, key=None if key is None else self._key(key))
 
@@ -320,8 +320,8 @@ class Loop(Stream[T]):
         head = self.graph.vertices[self.vertex]
         if head.closed:
             raise GraphError(
-                f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: merge the streams before "
-                "closing it"
+                f"loop {head.name!r} in graph {self.graph.name!r} is closed twice: "
+                "merge the streams before closing it"
             )
         self.graph.connect(back.vertex, self.vertex)
         head.closed = True

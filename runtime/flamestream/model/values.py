@@ -70,8 +70,8 @@ def _name_of_zone(zone: tzinfo, value: datetime, microseconds: int) -> str:
 
     if type(zone) is not ZoneInfo or zone.key is None:
         raise PayloadError(
-            f"a datetime's zone of {type(zone).__module__}.{type(zone).__qualname__} is not a payload: use "
-            "ZoneInfo(NAME)"
+            f"a datetime's zone of {type(zone).__module__}.{type(zone).__qualname__} is not a payload: "
+            "use ZoneInfo(NAME)"
         )
     again = (EPOCH + microseconds * MICROSECOND).astimezone(zone)
     # put forward in spring: it would come back as another (!)

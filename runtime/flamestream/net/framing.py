@@ -237,8 +237,8 @@ class FrameConnection:
         now = len(self._partial) + self._unsent_size
         if now != self._held and not self._budget.change(now - self._held):
             return (
-                f"it and those beside it hold too much: it alone {now} bytes of frames that are not whole or "
-                "not read"
+                "it and those beside it hold too much: "
+                f"it alone {now} bytes of frames that are not whole or not read"
             )
         self._held = now
         return ""

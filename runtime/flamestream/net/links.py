@@ -86,14 +86,14 @@ class TcpLinks:
         link = self._links.get(action.peer)
         if link is None:
             raise Bug(
-                f"worker {self._me} has no link to {action.peer} under {self._fence}: it is not in that "
-                "layout"
+                f"worker {self._me} has no link to {action.peer} under {self._fence}: "
+                "it is not in that layout"
             )
         encoded = _encode(action.frame)
         if len(encoded) > self._settings.limits.max_frame:
             raise PayloadError(
-                f"one pass of worker {self._me} has {len(encoded)} bytes for worker {action.peer}, more than "
-                "a frame's"
+                f"one pass of worker {self._me} has {len(encoded)} bytes for worker {action.peer}, "
+                "more than a frame's"
                 f" {self._settings.limits.max_frame}: split the payloads, or send a reference to large ones"
             )
         link.send(encoded)

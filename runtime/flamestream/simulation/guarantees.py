@@ -38,8 +38,8 @@ class TwoPhases(Invariants):
         """A consumer took a bundle that is new to it: it was committed."""
         cut = self._committed.cut if self._committed is not None else START
         early = (
-            f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, committed is "
-            f"{cut}"
+            f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, "
+            f"committed is {cut}"
         )
         self._world.require(bundle.t_last < floor(cut), "5 commit", early)
         super().bundle_taken(sink, fence, bundle)

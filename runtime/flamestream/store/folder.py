@@ -75,8 +75,8 @@ class LocalStore:
         except _ABSENT:
             self._check_open()
             raise Corrupt(
-                f"object {name!r} is missing in {self.root}: restore {path} from a backup, or choose an "
-                "older snapshot"
+                f"object {name!r} is missing in {self.root}: restore {path} from a backup, "
+                "or choose an older snapshot"
             ) from None
         except OSError as error:
             unavailable("read", path, error)

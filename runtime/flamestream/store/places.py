@@ -75,8 +75,8 @@ def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
         )
     if not _BUCKET.fullmatch(parts.netloc) or not _REGION.fullmatch(options.get("region", "none")):
         raise UserError(
-            f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, '_' "
-            "and '-', "
+            f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, "
+            "'_' and '-', "
             "a region of letters, digits and '-'"
         )
     endpoint = urlsplit(options.get("endpoint", "http://none"))

@@ -115,8 +115,8 @@ class S3Store:
                 if answer is None or answer.code not in MISSING:
                     raise
         raise Corrupt(
-            f"object {key!r} is missing in {self._where}: restore it from a backup, or choose an older "
-            "snapshot"
+            f"object {key!r} is missing in {self._where}: restore it from a backup, "
+            "or choose an older snapshot"
         )
 
     def _delete(self, bucket: Bucket, keys: list[str]) -> None:

@@ -37,16 +37,16 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
     data = store.get(name)
     if checksum_of(data) != expected_hash:
         raise Corrupt(
-            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., the job "
-            "record says "
+            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., "
+            "the job record says "
             f"{expected_hash[:16]}...; restore it from a backup"
         )
     try:
         return from_json(data, Manifest)
     except msgspec.DecodeError as error:
         raise Corrupt(
-            f"manifest {name} was written by another version: {error}; resume the job with the version that "
-            "wrote it"
+            f"manifest {name} was written by another version: {error}; "
+            "resume the job with the version that wrote it"
         ) from error
 
 

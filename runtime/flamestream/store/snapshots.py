@@ -226,8 +226,8 @@ def checked(data: bytes, ref: SegmentRef) -> bytes:
         raise Corrupt(
             f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 "
             f"{checksum_of(data)[:16]}..., the manifest says "
-            f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, or choose an older "
-            "snapshot"
+            f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, "
+            "or choose an older snapshot"
         )
     return data
 

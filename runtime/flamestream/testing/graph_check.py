@@ -63,8 +63,8 @@ def check(
     names = [source.name for source in graph.validated().sources]
     if missing := sorted(set(names) ^ sources.keys()):
         raise GraphError(
-            f"graph {graph.name!r} has the sources {', '.join(map(repr, names))}: give each its records, and "
-            f"{missing[0]!r}"
+            f"graph {graph.name!r} has the sources {', '.join(map(repr, names))}: give each its records, "
+            f"and {missing[0]!r}"
         )
     if unknown := sorted(set(guarantees) - set(GUARANTEES)):
         raise GraphError(f"guarantee {unknown[0]!r} is none of {', '.join(GUARANTEES)}")
@@ -196,8 +196,8 @@ class _Example:
                     "chance, what was before"
                 )
                 raise _failed(
-                    f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: {one} instead "
-                    f"of {other}",
+                    f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: "
+                    f"{one} instead of {other}",
                     records,
                 )
 
@@ -243,7 +243,7 @@ def _failed(what: str, records: Records, schedule: Schedule | None = None) -> Ch
     if schedule is not None:
         lines += [
             f"  as a job: {schedule}",
-            "  if no function depends on anything but its input, this is a bug of FlameStream: please report "
-            "it",
+            "  if no function depends on anything but its input, this is a bug of FlameStream: "
+            "please report it",
         ]
     return CheckFailed("\n".join(lines))

@@ -48,8 +48,8 @@ class Schedule:
     def __str__(self) -> str:
         what = "faults" if self.faults else "no faults"
         return (
-            f"{self.guarantee}, {self.workers} worker{'s' if self.workers > 1 else ''}, {what}, schedule "
-            f"{self.seed}"
+            f"{self.guarantee}, {self.workers} worker{'s' if self.workers > 1 else ''}, {what}, "
+            f"schedule {self.seed}"
         )
 
     def run(self, graph: Graph, records: Mapping[str, Sequence[Any]]) -> None:

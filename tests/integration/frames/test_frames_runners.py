@@ -93,8 +93,8 @@ def test_under_fail_a_batch_delivers_what_is_before_the_first_error_and_names_th
     )
     site = Site(tmp_path, graph, dead_letter=None, texts=[lines(1, 60)])
     told = (
-        "test_frames_runners.failing_at.<locals>.failing raised ValueError: cannot take 20 (record 20 of "
-        "source 's0')"
+        "test_frames_runners.failing_at.<locals>.failing raised ValueError: "
+        "cannot take 20 (record 20 of source 's0')"
     )
     assert site.batch().problem.splitlines()[0].endswith(told)
     assert site.delivered() == site.expected()

@@ -46,8 +46,8 @@ def test_a_user_s_error_says_everything_that_mending_it_takes(scratch: Scratch) 
     said = scratch.type("run", "job.yaml", "--no-spark")
     assert said.code == ExitCode.JOB_FAILED
     for wanted in (
-        "app.parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source "
-        "'lines')",
+        "app.parsed raised ValueError: not enough values to unpack (expected 2, "
+        "got 1) (record 2 of source 'lines')",
         "operation 1, map of app.py:15, was given 'west'",
         "app.py:11 in parsed",
         "onError: {deadLetter: SINK}",

@@ -97,8 +97,8 @@ class Killer:
     def __str__(self) -> str:
         planned = "; ".join(f"{part:.3f}: {role}" for part, role in self.plan)
         return (
-            f"seed {self.seed}, killed at these parts of the output: {'; '.join(self.story)} (planned: "
-            f"{planned})"
+            f"seed {self.seed}, killed at these parts of the output: "
+            f"{'; '.join(self.story)} (planned: {planned})"
         )
 
     # --- before ---------------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
         (
             "replicas",
             "replica",
-            "job.yaml:9: spec.workers.replica: unknown field, did you mean 'replicas'? (fields of "
-            "spec.workers: ",
+            "job.yaml:9: spec.workers.replica: unknown field, "
+            "did you mean 'replicas'? (fields of spec.workers: ",
         ),
         ("guarantee", "guarante", "job.yaml:8: spec.guarante: unknown field, did you mean 'guarantee'? ("),
         ("interval: 1s, ", "", "job.yaml:10: spec.checkpoint: the required field 'interval' is missing"),

@@ -53,8 +53,8 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ),
         (
             {"sinks": "{shouts: {rolling: {path: s3://b/out, type: Absent}}}"},
-            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': no class of the application has this "
-            "name",
+            "/job.yaml:7: spec.sinks.shouts.rolling.type: 'Absent': "
+            "no class of the application has this name",
         ),
         (
             {"sinks": "{shouts: {rolling: {path: s3://b/out, rollSeconds: 0}}}"},
@@ -88,8 +88,8 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
         ),
         (
             {"onError": "{deadLetter: bad}"},
-            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: add "
-            "spec.sinks.bad",
+            "/job.yaml:7: spec.sinks: graph 'upper' has a sink 'bad', which is missing here: "
+            "add spec.sinks.bad",
         ),
         ({"application": "{file: none.py, graph: graph}"}, "/none.py: the application file is not there"),
         ({"application": "{file: job.yaml, graph: graph}"}, "/job.yaml: the application must be a .py file"),

@@ -108,8 +108,8 @@ def test_people_are_told_the_place_in_the_graph_the_calls_and_the_way_out() -> N
     text = plain(marked)
     first, second, *_, third, last = text.splitlines()
     assert first.endswith(
-        "parsed raised ValueError: not enough values to unpack (expected 2, got 1) (record 2 of source "
-        "'lines')"
+        "parsed raised ValueError: not enough values to unpack (expected 2, "
+        "got 1) (record 2 of source 'lines')"
     )
     assert (
         second.startswith("  operation 1, map of ")

@@ -189,8 +189,8 @@ def audit(
         f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced")
     )
     counts = (
-        f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, {found['notDue']:,} not due "
-        "yet"
+        f"{found['records']:,} records, {found['delivered']:,} results, {wrong}, "
+        f"{found['notDue']:,} not due yet"
     )
     difference = f"first difference: {found['firstDifference']}" if found["firstDifference"] else ""
     answer(found, "\n".join(filter(None, (counts, f"{found['bounds']}\n{found['input']}", difference))), json)

@@ -197,8 +197,8 @@ class FollowedReader(WatchedFiles):
         records = [record for record in found if record.complete]
         if len(records) < entry.count:
             raise Corrupt(
-                f"{self._lost(entry)}: {file.path} has only {entry.first + len(records)} lines left; "
-                f"{RESTORE}"
+                f"{self._lost(entry)}: "
+                f"{file.path} has only {entry.first + len(records)} lines left; {RESTORE}"
             )
         position = mark.position + sum(record.size for record in records)
         self._marks[file.name] = Known(entry.first + entry.count, position, inode=mark.inode)
@@ -213,8 +213,8 @@ class FollowedReader(WatchedFiles):
         self._format.skip(self._place, file, mark, offset, growing=True)
         if mark.offset < offset:
             raise Corrupt(
-                f"{file.path}: it has {mark.offset} complete lines, but {offset} of it have been read; "
-                f"{RESTORE}"
+                f"{file.path}: it has {mark.offset} complete lines, "
+                f"but {offset} of it have been read; {RESTORE}"
             )
         self._marks[file.name] = mark
         return mark

@@ -153,6 +153,6 @@ def _add(found: dict[str, Found], raw_name: str, path: str) -> None:
             != path
         ):
             raise UserError(
-                f"two files have the name {name!r}: {path} and {found[name].path}; give `paths` that do not "
-                "overlap"
+                f"two files have the name {name!r}: {path} and {found[name].path}; "
+                "give `paths` that do not overlap"
             )

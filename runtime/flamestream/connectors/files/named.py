@@ -29,8 +29,8 @@ class NamedFiles:
         there = {file.name: file for file in self._files.listing(settled_only=False)}
         if self._manifest not in there:
             raise UserError(
-                f"{self._files.where}: the list {self._manifest!r} is not there; create it, or correct "
-                "`manifest`"
+                f"{self._files.where}: the list {self._manifest!r} is not there; create it, "
+                "or correct `manifest`"
             )
         with self._files.open(there[self._manifest]) as stream:
             names = self._names(stream)

@@ -147,8 +147,8 @@ class ParquetRows:
         there = opened.schema_arrow.names
         if missing := [name for name in self._columns or () if name not in there]:
             raise UserError(
-                f"{file.path}: it has no column {', '.join(missing)}; it has {', '.join(there)}. Correct "
-                "`columns`"
+                f"{file.path}: it has no column {', '.join(missing)}; it has {', '.join(there)}. "
+                "Correct `columns`"
             )
         self._rows.check(file, opened.schema_arrow)
 

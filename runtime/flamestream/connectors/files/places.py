@@ -20,8 +20,8 @@ from flamestream.model.errors import Corrupt
 
 SKIPPED_AT_ONCE: Final = 1 << 20
 CHANGED: Final = (
-    "Restore it; a file must not change once it is there (`follow: true` reads what a folder's lines files "
-    "grow by)"
+    "Restore it; a file must not change once it is there (`follow: "
+    "true` reads what a folder's lines files grow by)"
 )
 
 
@@ -110,8 +110,8 @@ class CheckedFile(io.FileIO):
             ) from None
         if now != file.version:
             raise Corrupt(
-                f"{file.path}: it has changed since it was listed (size {file.size}, now {now.split()[0]}). "
-                f"{CHANGED}"
+                f"{file.path}: it has changed since it was listed (size {file.size}, "
+                f"now {now.split()[0]}). {CHANGED}"
             )
 
 

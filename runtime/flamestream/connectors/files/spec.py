@@ -149,8 +149,8 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
             raise ValueError(f"`encoding`: Python has no text encoding {self.encoding!r}") from None
         if self.by_line and newline != b"\n":
             raise ValueError(
-                f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; use records: "
-                "files"
+                f"`encoding`: lines of {self.encoding} cannot be told apart by their newlines; "
+                "use records: files"
             )
 
     def _check_format(self) -> None:

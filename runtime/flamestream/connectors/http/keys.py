@@ -148,8 +148,8 @@ def _read(path: Path) -> _File | None:
         file = _File(path, _head(lines[0]).start, [_note(line) for line in lines[1:]])
     except msgspec.DecodeError as error:
         raise Corrupt(
-            f"{path} is damaged ({error}): restore it, or delete it and accept that a retry may be counted "
-            "twice"
+            f"{path} is damaged ({error}): restore it, "
+            "or delete it and accept that a retry may be counted twice"
         ) from None
     if any(later.first < note.first for note, later in pairwise(file.notes)):
         raise Corrupt(f"{path} is damaged: its offsets go back")

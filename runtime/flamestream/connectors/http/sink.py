@@ -104,8 +104,8 @@ class HttpWriting:
                 f"question what it has ({error})"
             )
             raise UserError(
-                f"{what}; see docs/reference/http.md, or choose `contract: idempotent` with guarantee: "
-                "at-least-once"
+                f"{what}; see docs/reference/http.md, or choose `contract: "
+                "idempotent` with guarantee: at-least-once"
             ) from None
         self._ledger = Ledger(last)
         return last

@@ -130,8 +130,8 @@ class Registry:
             answer = self._ask(f"/schemas/ids/{number}", None, _Registered)
             if answer.references:
                 raise UserError(
-                    f"{self._url}: schema {number} refers to others, which is not supported: register it in "
-                    "one piece"
+                    f"{self._url}: schema {number} refers to others, which is not supported: "
+                    "register it in one piece"
                 )
             found = self._known[number] = _parsed(
                 _from_text(answer.schema, f"schema {number} of {self._url}")

@@ -91,8 +91,8 @@ class KafkaTopic:
                 raise Corrupt(
                     f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, "
                     f"now {self._id}): the offsets "
-                    "read so far mean nothing in it. Restore the old topic, or begin anew (`flamestream "
-                    "reset`)"
+                    "read so far mean nothing in it. Restore the old topic, "
+                    "or begin anew (`flamestream reset`)"
                 )
             if not known.startswith(_MARK) and self.number(known) not in numbers:
                 raise Corrupt(
@@ -132,8 +132,8 @@ class KafkaTopic:
             return {}
         if seen.id != self._id:
             raise Corrupt(
-                f"{self._where} was deleted and created again while it was read; begin anew (`flamestream "
-                "reset`)"
+                f"{self._where} was deleted and created again while it was read; "
+                "begin anew (`flamestream reset`)"
             )
         return {
             number: _beginning(self.partition(number), 0) for number in self._own(seen) if number not in known

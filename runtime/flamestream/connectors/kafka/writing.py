@@ -223,8 +223,8 @@ class KafkaWriting:
         with self._lock:
             if action.fence != self._fence:
                 raise Fenced(
-                    f"{self._output.where}: delivery {action.number} is of {action.fence}, the writer of "
-                    f"{self._fence}"
+                    f"{self._output.where}: delivery {action.number} is of {action.fence}, "
+                    f"the writer of {self._fence}"
                 )
             self._sound()
             if bundles := self._ledger.fresh(action.bundles):

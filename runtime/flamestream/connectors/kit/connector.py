@@ -31,10 +31,10 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Consumer, Post, Producer, Reactor
 
 CANNOT_FENCE: Final = (
-    "a {} sink cannot fence: it does not keep the last bundle of each slot, so after a failure it would get "
-    "items twice. "
-    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, or `guarantee: "
-    "at-least-once`"
+    "a {} sink cannot fence: it does not keep the last bundle of each slot, "
+    "so after a failure it would get items twice. "
+    "Choose a `files`, `rolling`, `socket`, `kafka`, `postgres` or `redis` sink, "
+    "or `guarantee: at-least-once`"
 )
 _CANNOT_READ: Final = (
     "only a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`, can be read "

@@ -66,8 +66,8 @@ class Findings:
         """Count a difference, and keep it as an example."""
         if self.span != ALL and kind in ("foreign", "doubled"):
             text = (
-                "whose the others are that stand there: they may be of before the job was restored, or of "
-                "other code"
+                "whose the others are that stand there: they may be of before the job was restored, "
+                "or of other code"
             )
             self.unknown += [text] if text not in self.unknown else []
             return

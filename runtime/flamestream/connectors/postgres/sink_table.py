@@ -56,8 +56,8 @@ def target(connection: Connection, name: str, columns: Sequence[str], key: Seque
             f", PRIMARY KEY ({', '.join(key)})" if key else ""
         )
         raise UserError(
-            f"there is no table {name}; create it, for example (with the right types): CREATE TABLE {name} "
-            f"({wanted})"
+            f"there is no table {name}; create it, for example (with the right types): "
+            f"CREATE TABLE {name} ({wanted})"
         )
     if table.kind not in ("r", "p", "f", "v"):
         raise UserError(f"{name} is not a table (its relkind is {table.kind!r})")
@@ -159,8 +159,8 @@ def _ensure(connection: Connection, name: str, wanted: Mapping[str, _Ours]) -> d
             ddl = " ".join("; ".join(each.as_string(connection) for each in lacking).split())
             setting = next(iter(wanted.values())).setting
             raise UserError(
-                f"cannot create `{setting}` table {name}: {error.diag.message_primary}; let its owner run: "
-                f"{ddl}"
+                f"cannot create `{setting}` table {name}: {error.diag.message_primary}; "
+                f"let its owner run: {ddl}"
             ) from None
     return {
         part: _ours(name, ours, there[part] or find(connection, f"{name}{ours.suffix}"))
@@ -173,8 +173,8 @@ def _ours(name: str, ours: _Ours, table: Table | None) -> Table:
         has = "nothing" if table is None else ", ".join(table.types)
         wanted = ", ".join(sorted(ours.columns))
         raise UserError(
-            f"`{ours.setting}` table {name}{ours.suffix} is not ours: it has {has}, not {wanted}; name "
-            "another one"
+            f"`{ours.setting}` table {name}{ours.suffix} is not ours: it has {has}, not {wanted}; "
+            "name another one"
         )
     return table
 

@@ -248,8 +248,8 @@ class PostgresReader:
                 "one has taken its name (its "
                 f"oid was {self._known.oid}, now {oid}), read up to {self._log.key} {self._next - 1}: rows "
                 "below that in the new one, and "
-                "above it in the old one, would be lost. Put the old one back, or start the job anew, with "
-                "another store"
+                "above it in the old one, would be lost. Put the old one back, or start the job anew, "
+                "with another store"
             )
 
     def _check_types(self, types: Mapping[str, str]) -> None:
@@ -259,8 +259,8 @@ class PostgresReader:
                 raise UserError(
                     f"{self._server.where}: column {name!r} of table {self._log.table} was {before} and is "
                     f"now {now}, so rows that were "
-                    "read would be read again as something else: change it back, or start the job anew, with "
-                    "another store"
+                    "read would be read again as something else: change it back, or start the job anew, "
+                    "with another store"
                 )
 
     # --- rows -----------------------------------------------------------------------------------------------
@@ -277,8 +277,8 @@ class PostgresReader:
         made = _frozen(row[1]) if len(row) == 2 else tuple(map(_frozen, row[1:]))
         if size > MAX_RECORD and _size(made) > MAX_RECORD:  # the row has its key too
             message = (
-                f"table {self._log.table}: the row with {self._log.key} {row[0]} has more than {MAX_RECORD} "
-                "bytes"
+                f"table {self._log.table}: "
+                f"the row with {self._log.key} {row[0]} has more than {MAX_RECORD} bytes"
             )
             return error_item(self._source, "RecordTooLong", message)
         return made
@@ -335,13 +335,13 @@ def _checked(connection: Connection, log: ChangeLog) -> Table:
         raise UserError(f"no right to read: GRANT SELECT ON {log.table} TO {row[1]}")
     if table.types[log.key] not in ("smallint", "integer", "bigint"):
         raise UserError(
-            f"table {log.table}: key {log.key!r} is a {table.types[log.key]}; it has to be an integer that "
-            "grows"
+            f"table {log.table}: key {log.key!r} is a {table.types[log.key]}; "
+            "it has to be an integer that grows"
         )
     if connection.execute(_UNIQUE, (table.oid, log.key)).fetchone() == (0,):
         raise UserError(
-            f"table {log.table}: key {log.key!r} has no unique index: ALTER TABLE {log.table} ADD UNIQUE "
-            f"({log.key})"
+            f"table {log.table}: key {log.key!r} has no unique index: "
+            f"ALTER TABLE {log.table} ADD UNIQUE ({log.key})"
         )
     _check_sequence(connection, table, log)
     return table

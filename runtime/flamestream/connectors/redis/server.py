@@ -139,18 +139,18 @@ class Server:
         keep = "a server that forgets what it acknowledged cannot be exactly-once"
         if found.get("appendonly") != "yes":
             raise UserError(
-                f"{self.where}: appendonly is {found.get('appendonly')}: {keep}; set `appendonly yes` "
-                f"{_INSTEAD}"
+                f"{self.where}: appendonly is {found.get('appendonly')}: {keep}; "
+                f"set `appendonly yes` {_INSTEAD}"
             )
         if found.get("appendfsync") != "always":
             raise UserError(
-                f"{self.where}: appendfsync is {found.get('appendfsync')}: {keep}; set `appendfsync always` "
-                f"{_INSTEAD}"
+                f"{self.where}: appendfsync is {found.get('appendfsync')}: {keep}; "
+                f"set `appendfsync always` {_INSTEAD}"
             )
         if found.get("no-appendfsync-on-rewrite") == "yes":
             raise UserError(
-                f"{self.where}: no-appendfsync-on-rewrite is yes: {keep}; set `no-appendfsync-on-rewrite no` "
-                f"{_INSTEAD}"
+                f"{self.where}: no-appendfsync-on-rewrite is yes: {keep}; "
+                f"set `no-appendfsync-on-rewrite no` {_INSTEAD}"
             )
         policy = found.get("maxmemory-policy", "")
         if found.get("maxmemory") != "0" and policy.startswith("allkeys-"):
@@ -225,8 +225,8 @@ def parameters(url: str) -> dict[str, Any]:
         ) from None
     if "password" in given:
         raise ValueError(
-            "a password does not belong into a manifest: use REDISCLI_AUTH or `password_file`, and leave it "
-            "out of `url` "
+            "a password does not belong into a manifest: use REDISCLI_AUTH or `password_file`, "
+            "and leave it out of `url` "
             "(redis://user@host:6379)"
         )
     if strange := sorted(given.keys() - _OF_URL - _OF_TLS):

@@ -148,8 +148,8 @@ class RedisWriting:
             case "order", [slot, sequence, had]:
                 told = refusal(Bundle(Slot(int(slot)), SequenceNumber(int(sequence)), b"", b""), int(had))
                 return Corrupt(
-                    f"{where}: {told}, so {state} was changed by somebody else; it belongs to FlameStream "
-                    "alone"
+                    f"{where}: {told}, so {state} was changed by somebody else; "
+                    "it belongs to FlameStream alone"
                 )
             case "type", [key, holds]:
                 return UserError(

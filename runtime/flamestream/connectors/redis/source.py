@@ -63,8 +63,8 @@ def offset_of(name: str) -> Offset:
     found = int(milliseconds), int(number or 0)
     if found[0] >= _MOST_MS or found[1] >> _NUMBER_BITS:
         raise ValueError(
-            f"the id {name} is out of range: below {_MOST_MS} milliseconds, and {1 << _NUMBER_BITS} entries "
-            "in each"
+            f"the id {name} is out of range: below {_MOST_MS} milliseconds, "
+            f"and {1 << _NUMBER_BITS} entries in each"
         )
     return Offset(found[0] << _NUMBER_BITS | found[1])
 

@@ -163,8 +163,8 @@ def _last_bundles(
         before = state.index
         if chain.refresh().index == before:
             raise Corrupt(
-                f"segments of the logs {sorted(ends)} are missing that no part has; restore them from a "
-                "backup"
+                f"segments of the logs {sorted(ends)} are missing that no part has; "
+                "restore them from a backup"
             )
     raise Corrupt(
         "parts are made faster than the last bundles can be read; does another job write to this path?"

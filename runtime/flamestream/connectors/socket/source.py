@@ -185,8 +185,8 @@ class SocketProducer(CreditProducer):
                 buffer.append((decode(frame[OFFSET_BYTES:]), len(frame)))
             elif offset > expected:
                 self._fail(
-                    f"sent record {offset} where {expected} was next: records {expected} to {offset - 1} are "
-                    "missing"
+                    f"sent record {offset} where {expected} was next: "
+                    f"records {expected} to {offset - 1} are missing"
                 )
                 break
         self._turn()
@@ -194,8 +194,8 @@ class SocketProducer(CreditProducer):
     def _short(self, frame: bytes) -> None:
         if frame:
             self._fail(
-                f"sent a frame of {len(frame)} bytes: a record has 8 bytes of number and its payload, the "
-                "end has none"
+                f"sent a frame of {len(frame)} bytes: a record has 8 bytes of number and its payload, "
+                "the end has none"
             )
         else:
             self._at_end = True
@@ -205,8 +205,8 @@ class SocketProducer(CreditProducer):
             return data.decode()
         except UnicodeDecodeError as error:
             message = (
-                f"record {self._expected - 1}, byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: "
-                f"{error.reason}"
+                f"record {self._expected - 1}, "
+                f"byte {error.start} (0x{data[error.start]:02x}) is not UTF-8: {error.reason}"
             )
             return error_item(self._source, "UnicodeDecodeError", message)
 

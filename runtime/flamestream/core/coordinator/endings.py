@@ -194,8 +194,8 @@ class Endings:
         context = self._context
         if context.time.due(drain.deadline):
             message = (
-                f"not drained within {context.settings.drain_us / 1e6:g} s; the next start replays what was "
-                "not committed"
+                f"not drained within {context.settings.drain_us / 1e6:g} s; "
+                "the next start replays what was not committed"
             )
             context.stop_all(message, Finish("stopped", "retryable", message))
         elif context.running and not self._healing.wrong:

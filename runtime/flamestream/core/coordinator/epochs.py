@@ -82,8 +82,8 @@ class PendingEpoch:
         for worker, accepted in self.accepted.items():
             if accepted.cut != self.cut:
                 raise Bug(
-                    f"{worker} accepted epoch {self.number} at cut {accepted.cut}, but the acker cut it at "
-                    f"{self.cut}"
+                    f"{worker} accepted epoch {self.number} at cut {accepted.cut}, "
+                    f"but the acker cut it at {self.cut}"
                 )
         return True
 

@@ -71,13 +71,13 @@ class Failures:
 
     def _error(self, message: str) -> FlameStreamError:
         told = (
-            f"{message}; the {self._count}th failure of this kind in a row, with minimal time standing at "
-            f"{self._at}."
+            f"{message}; the {self._count}th failure of this kind in a row, "
+            f"with minimal time standing at {self._at}."
         )
         if self._kind in BY_THE_INPUT:
             guess = (
-                "The run at that time probably fails its worker (memory, recursion, a crash in native code, "
-                "a hang)"
+                "The run at that time probably fails its worker (memory, recursion, "
+                "a crash in native code, a hang)"
             )
             return UserError(f"{told} {self._died_of or guess}")
         return Bug(f"{told} Messages get lost between workers, or one of them does not go on")

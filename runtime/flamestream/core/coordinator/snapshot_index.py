@@ -93,8 +93,8 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
         raise Corrupt(
             f"manifest {name} is of epoch {manifest.epoch} at cut {manifest.cut}, but the job record has "
             f"epoch {record.committed} at"
-            f" {record.cut}: store and cluster state do not belong together; restore both from the same "
-            "moment"
+            f" {record.cut}: store and cluster state do not belong together; "
+            "restore both from the same moment"
         )
     if manifest.held and not settings.two_phase:
         raise UserError(holds_output(name))

@@ -166,8 +166,8 @@ def changed(expected: bytes, again: bytes) -> str:
 def difference(sink: SinkName, slot: Slot, meta: Meta, what: str) -> UserError:
     """A replay that differs from what was delivered."""
     return UserError(
-        f"sink {sink!r}, slot {slot}: the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) "
-        f"{what}. "
+        f"sink {sink!r}, slot {slot}: "
+        f"the result of the run at time {time_of_meta(meta)} (meta {meta.hex()}) {what}. "
         "The functions that lead to this sink are not deterministic, or changed: they must not depend on "
         "clock, randomness, "
         "dict order of foreign data or outside state; `flamestream run --debug` names the function"

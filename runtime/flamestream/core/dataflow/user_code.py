@@ -197,8 +197,8 @@ def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_
         results = [settle(function(*arguments)) for _ in range(2)]
         if [_encoded(argument) for argument in arguments] != before:
             raise UserError(
-                f"{name_of(function)} changes its input: functions must leave payloads as they are; build a "
-                "new value"
+                f"{name_of(function)} changes its input: functions must leave payloads as they are; "
+                "build a new value"
             )
         if _encoded(results[0]) != _encoded(results[1]):
             cause = "functions must not depend on clock, randomness or outside state"

@@ -63,6 +63,6 @@ def chains_of(rows: Iterable[Row]) -> list[Chain]:
 def incomplete(chain: Chain) -> Corrupt:
     """The error of a snapshot that has a change without what it changes."""
     return Corrupt(
-        f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, but not what they "
-        "change"
+        f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, "
+        "but not what they change"
     )

@@ -162,8 +162,8 @@ def check_graph(left: Stream[Any], right: Stream[Any], written: str) -> None:
     """Raises GraphError if the streams are not of one graph."""
     if left.graph is not right.graph:
         raise GraphError(
-            f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: build "
-            "both in one"
+            f"{written}: its streams are of two graphs, {left.graph.name!r} and {right.graph.name!r}: "
+            "build both in one"
         )
 
 

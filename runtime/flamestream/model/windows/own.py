@@ -84,6 +84,6 @@ def _answer(function: Function, answer: Any) -> Answer:
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], tuple | list):
         return answer
     raise UserError(
-        f"{name_of(function)} returned {answer!r}: it must return (state, results), the results as a tuple "
-        "or list"
+        f"{name_of(function)} returned {answer!r}: it must return (state, results), "
+        "the results as a tuple or list"
     )

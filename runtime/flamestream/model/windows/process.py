@@ -217,8 +217,8 @@ class Steps:
             after, results = self.program.on_time(place, state, time)
             if after is not None and (again := self.program.due(place, after)) is not None and again <= time:
                 raise UserError(
-                    f"it was called at {time} and asks to be called again at {again}: a next time is a later "
-                    "one"
+                    f"it was called at {time} and asks to be called again at {again}: "
+                    "a next time is a later one"
                 )
             check(after)
             check(results := tuple(results))

@@ -119,8 +119,8 @@ def sliding(size: Duration, *, every: Duration, offset: Duration = "0s") -> Grid
     length, step = micros(size, "size", least=1), micros(every, "every", least=1)
     if step > length:
         raise GraphError(
-            f"sliding({size!r}, every={every!r}): items between two windows would be in none; every is at "
-            "most the size"
+            f"sliding({size!r}, every={every!r}): items between two windows would be in none; "
+            "every is at most the size"
         )
     if length > MOST_OF_ONE * step:
         raise GraphError(

@@ -88,8 +88,8 @@ class Windows(Generic[T]):
             return self.aggregate(ranking, results)
         if isinstance(self.shape, Session) or results != "final":
             raise GraphError(
-                f"top({count}, by=fs.size) compares keys in the same window, when it is final: sessions have "
-                "none in common"
+                f"top({count}, by=fs.size) compares keys in the same window, when it is final: "
+                "sessions have none in common"
             )
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
@@ -120,8 +120,8 @@ class Windows(Generic[T]):
             and any(size % time.unit for size in self.shape.sizes)
         ):
             raise GraphError(
-                f"{written}: its items say their times in units of {time.unit} us, so no window can begin or "
-                "end in between"
+                f"{written}: its items say their times in units of {time.unit} us, "
+                "so no window can begin or end in between"
             )
         program: Program
         if isinstance(self.shape, Session):

@@ -100,8 +100,8 @@ class Committed:
         ):
             if theirs != mine:
                 raise UserError(
-                    f"the job's last snapshot was written by another {what}: it has {theirs!r}, this job has "
-                    f"{mine!r}"
+                    f"the job's last snapshot was written by another {what}: it has {theirs!r}, "
+                    f"this job has {mine!r}"
                 )
         if found.held:
             raise UserError(holds_output(self.record.manifest))

@@ -116,13 +116,13 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
         given = settings.conf.get(name, value)
         if given != value:
             raise ManifestError(
-                f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: remove the "
-                "line"
+                f"spec.spark.conf.{name}: {given!r} is not possible, FlameStream needs {value!r}: "
+                "remove the line"
             )
     if master and settings.master and master != settings.master:
         raise ManifestError(
-            f"spec.spark.conf.spark.master: {master!r} contradicts spec.spark.master {settings.master!r}: "
-            "remove one"
+            "spec.spark.conf.spark.master: "
+            f"{master!r} contradicts spec.spark.master {settings.master!r}: remove one"
         )
     variables = {**INTERPRETER, MODULES_VARIABLE: ",".join(settings.preimport)}
     environment = {f"spark.executorEnv.{name}": value for name, value in variables.items()}

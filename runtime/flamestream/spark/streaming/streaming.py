@@ -58,8 +58,8 @@ class WorkerTasks:
             self._context.cancelJobGroup(self._group)
         if not self.wait(STOP_WITHIN):
             raise Retryable(
-                f"Spark has not cancelled the worker tasks within {STOP_WITHIN:g} s: end its driver process "
-                "instead"
+                f"Spark has not cancelled the worker tasks within {STOP_WITHIN:g} s: "
+                "end its driver process instead"
             )
 
     def _run(self) -> None:

@@ -56,8 +56,8 @@ class JobFiles:
         folder = sinks.log_folder(found)
         if folder is None:
             raise UserError(
-                f"{self.file}: sink {sink!r} is not a `files` sink: what others got is with whom they "
-                "delivered to"
+                f"{self.file}: sink {sink!r} is not a `files` sink: "
+                "what others got is with whom they delivered to"
             )
         return self._path(folder)
 

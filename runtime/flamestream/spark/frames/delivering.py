@@ -146,22 +146,24 @@ class _Delivering:
         return batch.filter(pc.invert(is_state))
 
     def _put(self, to: int) -> Callable[[int, bytes, bytes], None]:
-        place = self._plan.sinks.get(to)
-        if place is None:
-            return _NOWHERE  # an error item that halts the job instead
+        """An error item that halts the job instead has no sink."""
+        return self._output(to).put if to in self._plan.sinks else _NOWHERE
+
+    def _output(self, to: int) -> SinkOutput:
         if to not in self._outputs:
+            place = self._plan.sinks[to]
             made = TaskConsumer(place.spec, place.name, self._writer, self._plan.job, self._fence)
             consumer = self._closing.enter_context(made)
             self._outputs[to] = SinkOutput(
                 place.name, consumer, self._slots, compare=self._plan.compare, floor=self._plan.floor
             )
-        return self._outputs[to].put
+        return self._outputs[to]
 
     def report(self) -> Any:
-        for to in self._plan.sinks:
-            self._put(to)  # one without a row is fenced too, is there to be read, and lacks nothing it had
         lines: list[tuple[Any, ...]] = []
-        for to, output in self._outputs.items():
+        for to in self._plan.sinks:
+            # One without a row is opened too: it is fenced, is there to be read, and lacks nothing it had.
+            output = self._output(to)
             output.end()
             lines.append((to, TASK, output.delivered, output.repeated, 0, b"", b""))
             lines += [

@@ -45,16 +45,16 @@ SQL: Final[dict[str, str]] = {
             GROUP BY A.id, A.category)
         GROUP BY category""",
     "q5": """
-        WITH hops AS (SELECT auction, dateTime - dateTime % 2000 - back AS start FROM bid, range(0, 10000,
-          2000) AS backs(back)),
+        WITH hops AS (SELECT auction, dateTime - dateTime % 2000 - back AS start
+                FROM bid, range(0, 10000, 2000) AS backs(back)),
             counted AS (SELECT auction, start, count(*) AS num FROM hops GROUP BY auction, start),
             greatest AS (SELECT start, max(num) AS num FROM counted GROUP BY start)
-        SELECT auction, counted.num FROM counted JOIN greatest USING (start) WHERE counted.num >=
-          greatest.num""",
+        SELECT auction, counted.num FROM counted JOIN greatest USING (start)
+        WHERE counted.num >= greatest.num""",
     "q6": f"""
         SELECT seller, sum(price) OVER last // count(*) OVER last FROM ({_WINNING})
-        WINDOW last AS (PARTITION BY seller ORDER BY bid_dateTime,
-          id ROWS BETWEEN 10 PRECEDING AND CURRENT ROW)""",
+        WINDOW last AS (
+            PARTITION BY seller ORDER BY bid_dateTime, id ROWS BETWEEN 10 PRECEDING AND CURRENT ROW)""",
     "q7": """
         SELECT B.auction, B.bidder, B.price, B.dateTime, B.extra
         FROM bid B JOIN (
@@ -64,8 +64,8 @@ SQL: Final[dict[str, str]] = {
     "q8": """
         SELECT P.id, P.name, P.start
         FROM (SELECT DISTINCT id, name, dateTime - dateTime % 10000 AS start FROM person) P
-        JOIN (SELECT DISTINCT seller, dateTime - dateTime % 10000 AS start FROM auction) A ON P.id = A.seller
-          AND P.start = A.start""",
+        JOIN (SELECT DISTINCT seller, dateTime - dateTime % 10000 AS start FROM auction) A
+        ON P.id = A.seller AND P.start = A.start""",
     "q9": f"""
         SELECT id, itemName, description, initialBid, reserve, dateTime, expires, seller, category, extra,
             auction, bidder, price, bid_dateTime, bid_extra
@@ -73,20 +73,21 @@ SQL: Final[dict[str, str]] = {
     "q10": f"SELECT auction, bidder, price, dateTime, extra, {_DAY}, {_MINUTE} FROM bid",
     "q11": """
         WITH steps AS (
-                SELECT bidder, dateTime, dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY
-                  dateTime) > 10000 AS begins
+                SELECT bidder, dateTime,
+                    dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime) > 10000 AS begins
                 FROM bid),
             numbered AS (
                 SELECT bidder, dateTime, count(*) FILTER (begins) OVER (
                     PARTITION BY bidder ORDER BY dateTime RANGE UNBOUNDED PRECEDING) AS session
                 FROM steps)
-        SELECT bidder, count(*), min(dateTime), max(dateTime) + 10000 FROM numbered GROUP BY bidder,
-          session""",
+        SELECT bidder, count(*), min(dateTime), max(dateTime) + 10000
+        FROM numbered GROUP BY bidder, session""",
     "q12": """
         SELECT bidder, count(*), arrival - arrival % 10000 AS start, arrival - arrival % 10000 + 10000 AS stop
         FROM bid GROUP BY bidder, start, stop""",
-    "q13": "SELECT B.auction, B.bidder, B.price, B.dateTime, S.value FROM bid B JOIN side_input S ON "
-    "B.auction % 10000 = S.key",
+    "q13": """
+        SELECT B.auction, B.bidder, B.price, B.dateTime, S.value
+        FROM bid B JOIN side_input S ON B.auction % 10000 = S.key""",
     "q14": """
         SELECT auction, bidder, CAST(0.908 * price * 1000 AS BIGINT),
             CASE WHEN hour(epoch_ms(dateTime)) >= 8 AND hour(epoch_ms(dateTime)) <= 18 THEN 'dayTime'
@@ -95,8 +96,9 @@ SQL: Final[dict[str, str]] = {
             dateTime, extra, length(extra) - length(replace(extra, 'c', ''))
         FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
     "q15": f"SELECT {_DAY} AS day, {_COUNTS}, {_DISTINCT} FROM bid GROUP BY day",
-    "q16": f"SELECT channel, {_DAY} AS day, max({_MINUTE}), {_COUNTS}, {_DISTINCT} FROM bid GROUP BY "
-    "channel, day",
+    "q16": f"""
+        SELECT channel, {_DAY} AS day, max({_MINUTE}), {_COUNTS}, {_DISTINCT}
+        FROM bid GROUP BY channel, day""",
     "q17": f"""
         SELECT auction, {_DAY} AS day, {_COUNTS}, min(price), max(price), sum(price) // count(*), sum(price)
         FROM bid GROUP BY auction, day""",
@@ -109,15 +111,16 @@ SQL: Final[dict[str, str]] = {
         FROM bid QUALIFY rank_number <= 10""",
     "q20": """
         SELECT B.auction, B.bidder, B.price, B.channel, B.url, B.dateTime, B.extra,
-            A.itemName, A.description, A.initialBid, A.reserve, A.dateTime, A.expires, A.seller, A.category,
-              A.extra
+            A.itemName, A.description, A.initialBid, A.reserve, A.dateTime, A.expires, A.seller,
+            A.category, A.extra
         FROM bid B JOIN auction A ON B.auction = A.id WHERE A.category = 10""",
     "q21": f"""
         SELECT auction, bidder, price, channel,
-            CASE lower(channel) WHEN 'apple' THEN '0' WHEN 'google' THEN '1' WHEN 'facebook' THEN '2' WHEN
-              'baidu' THEN '3'
-                ELSE {_CHANNEL_ID} END
+            CASE lower(channel) WHEN 'apple' THEN '0' WHEN 'google' THEN '1' WHEN 'facebook' THEN '2'
+                WHEN 'baidu' THEN '3' ELSE {_CHANNEL_ID} END
         FROM bid WHERE {_NAMED} OR lower(channel) IN ('apple', 'google', 'facebook', 'baidu')""",
-    "q22": "SELECT auction, bidder, price, channel, split_part(url, '/', 4), split_part(url, '/', 5), "
-    "split_part(url, '/', 6) FROM bid",
+    "q22": """
+        SELECT auction, bidder, price, channel,
+            split_part(url, '/', 4), split_part(url, '/', 5), split_part(url, '/', 6)
+        FROM bid""",
 }

@@ -21,28 +21,25 @@ from flamestream.model.errors import UserError
 _STATE: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         job text, sink text, slot int, attempt bigint NOT NULL, layout bigint NOT NULL,
-          sequence bigint NOT NULL,
-        t_last bytea NOT NULL, items bytea NOT NULL, CONSTRAINT {key} PRIMARY KEY (job, sink,
-          slot)) WITH (fillfactor = 50)"""
+        sequence bigint NOT NULL, t_last bytea NOT NULL, items bytea NOT NULL,
+        CONSTRAINT {key} PRIMARY KEY (job, sink, slot)) WITH (fillfactor = 50)"""
 _OPENINGS: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
-        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {key} PRIMARY KEY, job text NOT NULL,
-          sink text NOT NULL,
-        attempt bigint NOT NULL, layout bigint NOT NULL, slots int[] NOT NULL)"""
+        id bigint GENERATED ALWAYS AS IDENTITY CONSTRAINT {key} PRIMARY KEY,
+        job text NOT NULL, sink text NOT NULL, attempt bigint NOT NULL, layout bigint NOT NULL, slots int[] NOT NULL)"""
 _LOG: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         opening bigint NOT NULL, number bigint, slots int[] NOT NULL, sequences bigint[] NOT NULL,
-          t_last bytea[] NOT NULL,
-        items bytea[] NOT NULL, CONSTRAINT {key} PRIMARY KEY (opening, number))"""
+        t_last bytea[] NOT NULL, items bytea[] NOT NULL, CONSTRAINT {key} PRIMARY KEY (opening, number))"""
 _HISTORY: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         slot int, sequence bigint, t_last bytea NOT NULL, items bytea NOT NULL,
-          CONSTRAINT {key} PRIMARY KEY (slot, sequence))"""
+        CONSTRAINT {key} PRIMARY KEY (slot, sequence))"""
 _UNIQUE: Final[LiteralString] = """
-    SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND
-      a.attnum = ANY (i.indkey)
-    WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND
-      i.indexprs IS NULL
+    SELECT array_agg(a.attname::text) FROM pg_index i
+    JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+    WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate
+    AND i.indpred IS NULL AND i.indexprs IS NULL
     GROUP BY i.indexrelid"""
 _RACED: Final = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject)
 """Two workers create one table: `IF NOT EXISTS` does not cover that."""

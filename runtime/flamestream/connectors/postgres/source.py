@@ -69,20 +69,20 @@ _WRITERS: Final[LiteralString] = """
     FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' AND l.granted
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND l.relation IN (SELECT %(oid)s::oid UNION SELECT relid FROM
-      pg_partition_tree(%(oid)s::oid::regclass))"""
+    AND l.relation IN (
+        SELECT %(oid)s::oid UNION SELECT relid FROM pg_partition_tree(%(oid)s::oid::regclass))"""
 _UNIQUE: Final[LiteralString] = """
     SELECT count(*) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-    WHERE i.indrelid = %s AND a.attname = %s AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND
-      i.indpred IS NULL"""
+    WHERE i.indrelid = %s AND a.attname = %s AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1
+    AND i.indpred IS NULL"""
 _SEQUENCES: Final[LiteralString] = """
     SELECT seqrelid::regclass::text, seqcache, seqincrement, seqcycle FROM pg_sequence
     WHERE (seqcache <> 1 OR seqincrement < 1 OR seqcycle)
     AND (seqrelid = pg_get_serial_sequence(%(name)s, %(key)s)::regclass OR seqrelid IN (
-        SELECT d.refobjid FROM pg_attribute a JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum =
-          a.attnum
-        JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid =
-          'pg_class'::regclass
+        SELECT d.refobjid FROM pg_attribute a
+        JOIN pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+        JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            AND d.refclassid = 'pg_class'::regclass
         WHERE a.attrelid = %(oid)s AND a.attname = %(key)s))"""
 
 
@@ -158,8 +158,7 @@ class PostgresReader:
                 f"{self._server.where}: table {self._log.table} had {entry.count} rows with {self._log.key} "
                 f"from {entry.first} to "
                 f"{entry.next - 1}, and now has {len(rows)}: rows of a change log must stay until an epoch "
-                "has committed what they led to. "
-                "Restore them, or start the job anew with another store"
+                "has committed what they led to. Restore them, or start the job anew with another store"
             )
         return list(map(self._payload, rows, map(_size, rows)))
 
@@ -214,8 +213,7 @@ class PostgresReader:
             )
             self._held_up = (
                 f"{self._server.where}: rows of {self._log.table} from {self._log.key} {self._next} on wait "
-                "for transactions that may "
-                f"still commit lower ones: {of or 'prepared transactions'}"
+                f"for transactions that may still commit lower ones: {of or 'prepared transactions'}"
             )
 
     def _check_that_nothing_went(self, connection: Connection) -> None:
@@ -237,8 +235,7 @@ class PostgresReader:
                 f"{self._server.where}: table {self._log.table} was read up to {self._log.key} "
                 f"{self._next - 1} and now ends at {row[0]}: "
                 "it was made anew, or its newest rows were deleted; what comes under these keys again would "
-                "be lost. Start the job anew, "
-                "with another store"
+                "be lost. Start the job anew, with another store"
             )
 
     def _check_identity(self, oid: int | None) -> None:

@@ -49,12 +49,12 @@ _FOLD_THEIRS: Final[LiteralString] = """
         FROM gone g, unnest(g.slots, g.sequences, g.t_last, g.items) AS b (slot, sequence, t_last, items)
         ORDER BY b.slot, b.sequence DESC)
     UPDATE {state} s SET sequence = b.sequence, items = b.items,
-      t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
+        t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
     FROM newest b WHERE s.job = %(job)s AND s.sink = %(sink)s AND s.slot = b.slot"""
 _FENCE: Final[LiteralString] = """
     INSERT INTO {state} AS s (job, sink, slot, attempt, layout, sequence, t_last, items)
-    SELECT %(job)s, %(sink)s, slot, %(attempt)s, %(layout)s, 0, '',
-      '' FROM unnest(%(slots)s::int[]) AS slot ORDER BY slot
+    SELECT %(job)s, %(sink)s, slot, %(attempt)s, %(layout)s, 0, '', ''
+    FROM unnest(%(slots)s::int[]) AS slot ORDER BY slot
     ON CONFLICT (job, sink, slot) DO UPDATE SET attempt = excluded.attempt, layout = excluded.layout
     WHERE (s.attempt, s.layout) <= (excluded.attempt, excluded.layout)
     RETURNING slot, sequence, t_last, items"""
@@ -69,15 +69,15 @@ _FOLD: Final[LiteralString] = """
     WITH mine AS (SELECT id FROM {openings} WHERE id = %s FOR KEY SHARE), gone AS (
         DELETE FROM {log} WHERE opening = (SELECT id FROM mine) AND number <= %s)
     UPDATE {state} s SET sequence = b.sequence, items = b.items,
-      t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
+        t_last = CASE WHEN s.sequence < b.sequence THEN b.t_last END
     FROM mine, unnest(%s::int[], %s::bigint[], %s::bytea[], %s::bytea[]) AS b (slot, sequence, t_last, items)
     WHERE s.job = %s AND s.sink = %s AND s.slot = b.slot"""
 _HISTORY: Final[LiteralString] = """, kept AS (
-        INSERT INTO {history} (slot, sequence, t_last, items) SELECT * FROM unnest(%s::int[], %s::bigint[],
-          %s::bytea[], %s::bytea[]))"""
+        INSERT INTO {history} (slot, sequence, t_last, items)
+        SELECT * FROM unnest(%s::int[], %s::bigint[], %s::bytea[], %s::bytea[]))"""
 _HELD: Final[LiteralString] = """
-    SELECT slot, attempt, layout, sequence FROM {state} WHERE job = %(job)s AND sink = %(sink)s AND slot =
-      ANY (%(slots)s::int[])"""
+    SELECT slot, attempt, layout, sequence FROM {state}
+    WHERE job = %(job)s AND sink = %(sink)s AND slot = ANY (%(slots)s::int[])"""
 
 
 class Memory:

@@ -15,11 +15,11 @@ from psycopg import sql
 from flamestream.connectors.postgres.server import Connection
 
 _COLUMNS: Final[LiteralString] = """
-    SELECT attname::text, format_type(atttypid, atttypmod), attgenerated::text <> '' OR attidentity::text =
-      'a',
+    SELECT attname::text, format_type(atttypid, atttypmod),
+        attgenerated::text <> '' OR attidentity::text = 'a',
         format_type(CASE WHEN typtype = 'd' THEN typbasetype ELSE atttypid END, -1), typtype::text = 'c'
-    FROM pg_attribute JOIN pg_type t ON t.oid = atttypid WHERE attrelid = %s AND attnum > 0 AND NOT
-      attisdropped ORDER BY attnum"""
+    FROM pg_attribute JOIN pg_type t ON t.oid = atttypid
+    WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 
 
 @dataclass(frozen=True, slots=True)

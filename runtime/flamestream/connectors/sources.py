@@ -12,10 +12,10 @@
 | redis     | journalled                               | the stream's ids, with gaps      | the stream |
 | kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic |
 
->>> describe({"generator": {"count": 10}})
+>>> describe({"generator": {"count": 10}})  # doctest: +NORMALIZE_WHITESPACE
 SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False,
 start=0)
->>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")
+>>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its
 fields: path, paths, ...)

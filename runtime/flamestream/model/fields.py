@@ -9,7 +9,7 @@ checked.
 >>> @event
 ... class Click:
 ...     user: str
->>> key_of(Click, "usr", "job.py:7")
+>>> key_of(Click, "usr", "job.py:7")  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
     ...
 flamestream.model.errors.GraphError: job.py:7: fs.field("usr"): Click has no field 'usr' (it has user): did

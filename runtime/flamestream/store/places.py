@@ -6,7 +6,7 @@
 | `s3://bucket/prefix`                               | S3; keys and region from the environment |
 | `s3://bucket/prefix?endpoint=http://host:port`     | another S3 server; also `&region=` |
 
->>> store_from("ftp://x")
+>>> store_from("ftp://x")  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
 flamestream.model.errors.UserError: checkpoint.store 'ftp://x' has an unknown scheme: use a folder, file:// or
 s3://bucket/prefix
@@ -76,8 +76,7 @@ def parsed_s3(url: str, setting: str) -> tuple[str, str, dict[str, str]]:
     if not _BUCKET.fullmatch(parts.netloc) or not _REGION.fullmatch(options.get("region", "none")):
         raise UserError(
             f"{setting} {_without_secret(url)!r} cannot be used: a bucket is of letters, digits, dots, "
-            "'_' and '-', "
-            "a region of letters, digits and '-'"
+            "'_' and '-', a region of letters, digits and '-'"
         )
     endpoint = urlsplit(options.get("endpoint", "http://none"))
     if endpoint.scheme not in ("http", "https") or not endpoint.netloc:

@@ -1,6 +1,6 @@
 """How to reach Kafka: what a manifest says of it, and librdkafka clients made from that.
 
->>> KafkaAccess(brokers="host:9092", settings={"sasl.password": "x"})
+>>> KafkaAccess(brokers="host:9092", settings={"sasl.password": "x"})  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
 ValueError: `settings` holds 'sasl.password', which is a secret: write it as secrets: {sasl.password: {env:
 NAME}} or {file: PATH}

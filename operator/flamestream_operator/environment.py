@@ -129,7 +129,6 @@ def _login(file: Path) -> str:
     if not user or len(password) < SHORTEST_PASSWORD or "@" in login:
         raise ManifestError(
             f"{file}: the login for ZooKeeper must be USER:PASSWORD without '@', the password of "
-            f"{SHORTEST_PASSWORD} characters at least: "
-            "who guesses it has every job's record"
+            f"{SHORTEST_PASSWORD} characters at least: who guesses it has every job's record"
         )
     return login

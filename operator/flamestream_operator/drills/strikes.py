@@ -27,8 +27,7 @@ from flamestream_operator.site import Site
 _RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
 _CUT_RIGHTS: Final = (
     "; a cut runs a container with NET_ADMIN in the pod: the namespace's Pod Security must be `privileged` "
-    "while it is made, and the "
-    "chart's operator.drills gives the operator the right"
+    "while it is made, and the chart's operator.drills gives the operator the right"
 )
 _CANNOT_START: Final = (
     "CreateContainerConfigError", "CreateContainerError", "ErrImagePull", "ImagePullBackOff",

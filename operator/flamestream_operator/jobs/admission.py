@@ -54,8 +54,7 @@ def _problems(spec: Spec, namespace: str, own: str, image: str, allowed: Allowed
     if not spec.checkpoint.secret:
         yield (
             "spec.checkpoint.secret: missing: the operator reads a job's store with the job's keys and never "
-            "with its own. Name a Secret "
-            "with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            "with its own. Name a Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     yield from _of_store(spec.checkpoint.store, allowed)
     if spec.image and spec.image != image and not allowed.has_image(spec.image):

@@ -68,8 +68,7 @@ def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
         if theirs[what] != wanted:
             raise UserError(
                 f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application "
-                f"{wanted!r}: its state cannot be "
-                "loaded. upgrade.strategy: Fresh drops it, or make a new job"
+                f"{wanted!r}: its state cannot be loaded. upgrade.strategy: Fresh drops it, or make a new job"
             )
 
 

@@ -41,9 +41,7 @@ def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = Fals
             f"the application's code is {code[:12]}, but the job began with {spans[0].digest[:12]}"
             + (f" and changed at {changes}" if changes else "")
             + ": what other code has delivered cannot be interpreted. Put the files of then back, or audit "
-            "with --changed: the code of now "
-            "then stands for all of it"
+            "with --changed: the code of now then stands for all of it"
         )
-    return spans[
-        1
-    ].since, f"the application's code changed at {changes}: what was delivered from there on is not looked at"
+    told = f"the application's code changed at {changes}: what was delivered from there on is not looked at"
+    return spans[1].since, told

@@ -59,6 +59,5 @@ def _sentence(job: CheckedJob) -> str:
     standby = f" and {spec.workers.standby} standby" if spec.workers.standby else ""
     return (
         f"{', '.join(sorted(spec.sources))} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> "
-        f"{', '.join(sorted(spec.sinks))}, "
-        f"{spec.guarantee}, {spec.workers.replicas} workers{standby}"
+        f"{', '.join(sorted(spec.sinks))}, {spec.guarantee}, {spec.workers.replicas} workers{standby}"
     )

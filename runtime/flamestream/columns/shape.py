@@ -71,8 +71,7 @@ def shape_of(kind: Any, where: str) -> Shape:
     if plan is None or plan.labels is None:
         raise GraphError(
             f"{where} is {kind!r}, which has no Arrow type: use str, int, float, bool, bytes, tuple[T, "
-            "...], T | None "
-            "or a class with @fs.payload_type whose fields are annotated with these"
+            "...], T | None or a class with @fs.payload_type whose fields are annotated with these"
         )
     hints = typing.get_type_hints(kind)
     parts = tuple(shape_of(hints[label], f"{where}.{label}") for label in plan.labels)

@@ -186,8 +186,7 @@ def _journal_of(source: RecordedSource) -> list[Entry]:
     if source.journal is None:
         raise UserError(
             f"source {source.front.source!r} cannot be read again: in which order its records entered is "
-            "only in the journal, which is "
-            "trimmed at every epoch. Set spec.journal.keep: true before the run"
+            "only in the journal, which is trimmed at every epoch. Set spec.journal.keep: true before the run"
         )
     return [
         entry

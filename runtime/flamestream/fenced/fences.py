@@ -88,8 +88,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         if found != mine:
             raise UserError(
                 f"{self.root} holds the output of job {found.job!r}, sink {found.sink!r} (format "
-                f"{found.version}); "
-                f"give sink {sink!r} of job {job!r} a folder of its own"
+                f"{found.version}); give sink {sink!r} of job {job!r} a folder of its own"
             )
 
     def owner(self) -> Owner:

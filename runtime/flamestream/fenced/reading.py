@@ -97,8 +97,7 @@ def check_owner(place: str, of: tuple[str, str], found: tuple[str, str]) -> None
     if found != of:
         raise UserError(
             f"{place} holds the output of job {found[0]!r}, sink {found[1]!r}, and not that of job "
-            f"{of[0]!r}, sink {of[1]!r}: has its path "
-            "in the manifest changed?"
+            f"{of[0]!r}, sink {of[1]!r}: has its path in the manifest changed?"
         )
 
 

@@ -38,8 +38,7 @@ def check_fields(graph: Graph, records: Mapping[str, type | None]) -> list[str]:
 
 FLOAT_KEY = (
     "{where}: {key} is a float: keys are told apart by their bytes, so 0.0 and -0.0 are two keys, every NaN "
-    "is one, and what is computed "
-    "in another order may be another key. Use int (cents, milliseconds) or str"
+    "is one, and what is computed in another order may be another key. Use int (cents, milliseconds) or str"
 )
 
 

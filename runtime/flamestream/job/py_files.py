@@ -84,8 +84,7 @@ def found(place: str, pin: str = "") -> PyFile:
     if pin and file.sha256 != pin:
         raise ManifestError(
             f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, "
-            "or write the new one, "
-            "which is a change of the application"
+            "or write the new one, which is a change of the application"
         )
     _unpacked(file, data)
     return file
@@ -111,8 +110,7 @@ def check_loaded(files: Sequence[PyFile], folders: Sequence[Path], application: 
             if where is not None and not any(Path(where).is_relative_to(each) for each in ours):
                 raise ManifestError(
                     f"{file.place} holds a module {module!r}, and this process has loaded another one "
-                    f"({where}): leave it out, or build "
-                    "the version that you need into the image"
+                    f"({where}): leave it out, or build the version that you need into the image"
                 )
 
 

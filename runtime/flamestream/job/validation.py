@@ -162,8 +162,7 @@ def _arrivals_are_journalled(job: Job, graph: Graph, of_sources: dict[str, Sourc
                 f'{vertex.place} says clock="arrival" for source {vertex.name!r}, which is read in an order '
                 "of its own, again so after "
                 "a failure: when a record arrived is written nowhere. Say at= with a time that its records "
-                "have, or read it as it "
-                "grows (files: follow: true)"
+                "have, or read it as it grows (files: follow: true)"
             )
             raise job.error(("spec", "sources", vertex.name), text)
 

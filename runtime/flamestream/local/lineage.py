@@ -77,8 +77,7 @@ def _refusal(theirs: Lineage, job: str, url: str) -> UserError:
         )
     return AlreadyRunning(
         f"the checkpoint store {url} belongs to a run whose folder is {theirs.run_folder}: "
-        "go on with it by --run-folder "
-        f"{theirs.run_folder}; to begin anew, "
+        f"go on with it by --run-folder {theirs.run_folder}; to begin anew, "
         f"`flamestream reset {theirs.run_folder}` removes what it has left"
     )
 

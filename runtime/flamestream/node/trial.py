@@ -95,8 +95,7 @@ def suspect(checked: CheckedJob) -> str:
         "if a function depends on clock, chance or outside state, the difference is its own (the first "
         "records of files and generators "
         "show none); if somebody has changed or removed output or input, put it back or begin anew "
-        "(`flamestream reset`); if neither is "
-        "so, it is a bug of FlameStream: please report it"
+        "(`flamestream reset`); if neither is so, it is a bug of FlameStream: please report it"
     )
 
 

@@ -38,8 +38,7 @@ def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest
     if checksum_of(data) != expected_hash:
         raise Corrupt(
             f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., "
-            "the job record says "
-            f"{expected_hash[:16]}...; restore it from a backup"
+            f"the job record says {expected_hash[:16]}...; restore it from a backup"
         )
     try:
         return from_json(data, Manifest)

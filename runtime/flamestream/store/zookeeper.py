@@ -98,8 +98,7 @@ class ClusterState:
         except NoAuthError as error:
             raise self._refused(
                 f"ZooKeeper at {self.hosts} refuses {what}: somebody with another login has made that node. "
-                "Give the login that made it, "
-                "or let whoever has it delete the node"
+                "Give the login that made it, or let whoever has it delete the node"
             ) from error
         except (KazooException, KazooTimeoutError) as error:
             raise ClusterStateUnavailable(

@@ -161,8 +161,7 @@ class EmbeddedZooKeeper:
             if time.monotonic() > deadline:
                 raise ClusterStateUnavailable(
                     f"{self._folder / 'lock'} is held by another process, but no ZooKeeper answers for "
-                    f"{self._folder} after "
-                    f"{JOIN_WITHIN:g} s: end that process, or use another folder"
+                    f"{self._folder} after {JOIN_WITHIN:g} s: end that process, or use another folder"
                 )
             time.sleep(POLL)
         return served.place
@@ -200,8 +199,7 @@ class EmbeddedZooKeeper:
                 state = "is not ready" if ended is None else f"ended with exit code {ended}"
                 raise ClusterStateUnavailable(
                     f"the embedded ZooKeeper of {self._folder} {state} at {place}. Its log is "
-                    f"{self._folder / 'zookeeper.log'}; "
-                    f"it printed: {self._printed() or 'nothing'}"
+                    f"{self._folder / 'zookeeper.log'}; it printed: {self._printed() or 'nothing'}"
                 )
             time.sleep(POLL)
         (self._folder / "served.json").write_bytes(msgspec.json.encode(_Served(place, self._process.pid)))

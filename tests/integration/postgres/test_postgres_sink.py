@@ -222,8 +222,7 @@ def test_what_will_not_do_is_said_at_the_start(
     table = Table(server, columns, **settings)
     table.spec["postgres"]["dsn"] = (
         f"host=127.0.0.1 port={server.port} user={parts.get('user', 'test')} "
-        f"dbname={parts.get('database', 'postgres')} "
-        f"options='{parts.get('options', '')}'"
+        f"dbname={parts.get('database', 'postgres')} options='{parts.get('options', '')}'"
     )
     Worker(table, "w1", driver).consumer.open(OpenSink(fence(1), SINK, [Slot(0)]))
     failed = driver.take(SinkFailed)

@@ -68,9 +68,10 @@ def test_every_payload_comes_back_as_it_was(name: str, type_name: str | None) ->
     parts = part_format(name, type_name, "w")
     payloads = [
         *MISFITS,
+        # True is no int, 1 is no float
         Full("n", True, 1, b"", 1, FULL.inner, (), Vector(), Map(), Set()),
         replace(FULL, share=float("inf")),
-    ]  # True is no int, 1 is no float
+    ]
     rows = [
         (number.to_bytes(9, "big"), number % 3, number, payload) for number, payload in enumerate(payloads)
     ]

@@ -67,7 +67,6 @@ def _check_from_the_first(found: list[Item], where: str) -> None:
         if sequence not in (had.get(slot, 0), had.get(slot, 0) + 1):
             raise Corrupt(
                 f"{where}: bundle {sequence} of slot {slot} follows {had.get(slot, 0)}: what was between has "
-                "expired or was compacted, "
-                "so it cannot be read back"
+                "expired or was compacted, so it cannot be read back"
             )
         had[slot] = sequence

@@ -90,8 +90,7 @@ class KafkaTopic:
             if known.startswith(_MARK) and known != self._mark:
                 raise Corrupt(
                     f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, "
-                    f"now {self._id}): the offsets "
-                    "read so far mean nothing in it. Restore the old topic, "
+                    f"now {self._id}): the offsets read so far mean nothing in it. Restore the old topic, "
                     "or begin anew (`flamestream reset`)"
                 )
             if not known.startswith(_MARK) and self.number(known) not in numbers:

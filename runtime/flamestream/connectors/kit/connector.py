@@ -38,8 +38,7 @@ CANNOT_FENCE: Final = (
 )
 _CANNOT_READ: Final = (
     "only a `files`, `rolling` or `kafka` sink, or a `postgres` or `redis` one with a `history`, can be read "
-    "back; what others got is with "
-    "whom they delivered to"
+    "back; what others got is with whom they delivered to"
 )
 Ours = TypeVar("Ours", bound="Settings")
 

@@ -73,9 +73,8 @@ class PostgresWriting:
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         self._fence, self._slots = action.fence, sorted(action.slots)
         job, sink = self._whose
-        self._server.application = f"{self._mark}{action.fence.attempt}.{action.fence.layout} {job}/{sink}"[
-            :63
-        ]
+        application = f"{self._mark}{action.fence.attempt}.{action.fence.layout} {job}/{sink}"
+        self._server.application = application[:63]
         self._server.hang_up()  # the name of the session says which attempt it is of
         self._ledger = Ledger()
         self._connected()

@@ -23,8 +23,7 @@ _ENTRY: Final = {"meta": "$meta", "payload": "$payload"}
 """What an entry of a Redis stream holds where nobody says it."""
 _FORGETS: Final = (
     "with `durable: false` the server may forget what it acknowledged, and nothing is fenced. Leave it out "
-    "(the server then needs "
-    "`appendonly yes` and `appendfsync always`), or choose `guarantee: at-least-once`"
+    "(the server then needs `appendonly yes` and `appendfsync always`), or choose `guarantee: at-least-once`"
 )
 
 
@@ -203,8 +202,7 @@ def hash_tag(key: str) -> str:
     if not found or "}" in found:
         raise ValueError(
             f"`key` is {key!r}, which has no hash tag that the sink's own keys could have too: write one, as "
-            f"in {{shop}}:postings, "
-            "or no braces"
+            f"in {{shop}}:postings, or no braces"
         )
     return found
 

@@ -156,8 +156,7 @@ class Server:
         if found.get("maxmemory") != "0" and policy.startswith("allkeys-"):
             raise UserError(
                 f"{self.where}: maxmemory-policy is {policy}, so it may evict what the sink has to keep; set "
-                "`maxmemory-policy noeviction` "
-                f"{_INSTEAD}"
+                f"`maxmemory-policy noeviction` {_INSTEAD}"
             )
 
     def _settings(self) -> dict[str, str]:
@@ -168,8 +167,7 @@ class Server:
             except UserError as error:
                 raise UserError(
                     f"{error}; whether the server keeps what it acknowledges is asked with CONFIG GET: allow "
-                    "it (ACL `+config|get`) "
-                    f"{_INSTEAD}"
+                    f"it (ACL `+config|get`) {_INSTEAD}"
                 ) from error
             found |= dict(zip(told[::2], told[1::2], strict=True))
         return found
@@ -226,8 +224,7 @@ def parameters(url: str) -> dict[str, Any]:
     if "password" in given:
         raise ValueError(
             "a password does not belong into a manifest: use REDISCLI_AUTH or `password_file`, "
-            "and leave it out of `url` "
-            "(redis://user@host:6379)"
+            "and leave it out of `url` (redis://user@host:6379)"
         )
     if strange := sorted(given.keys() - _OF_URL - _OF_TLS):
         raise ValueError(

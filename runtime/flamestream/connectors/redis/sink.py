@@ -159,8 +159,7 @@ class RedisWriting:
             case "history", [slot, length]:
                 return UserError(
                     f"{where}: history {self._place.history} has {length} bundles of slot {slot}, and not "
-                    "what was delivered: `history` "
-                    "can only be set from a job's beginning, for one sink"
+                    "what was delivered: `history` can only be set from a job's beginning, for one sink"
                 )
         return Bug(f"{where}: a script answered {told} {rest}")
 

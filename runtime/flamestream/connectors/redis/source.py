@@ -120,8 +120,7 @@ class RedisReader:
                 f"{self._where} had {entry.count} entries from {id_of(entry.first)} to "
                 f"{id_of(entry.next - 1)}, and now has {len(rows)}: "
                 "entries must stay until an epoch has committed what they led to. Trim less (MAXLEN, MINID), "
-                "or start the job anew "
-                "with another store"
+                "or start the job anew with another store"
             )
         return list(map(self._payload, rows, map(_size, rows)))
 
@@ -155,8 +154,7 @@ class RedisReader:
             there = "is gone" if newest is None else f"now ends at {newest}"
             raise Corrupt(
                 f"{self._where} was read up to {last} and {there}: it was deleted or made anew, or the "
-                "server has lost what it "
-                "acknowledged. Restore it, or start the job anew with another store"
+                "server has lost what it acknowledged. Restore it, or start the job anew with another store"
             )
         if newest != last:
             first = rows[0][0].decode() if rows else f"behind {newest}"

@@ -38,8 +38,7 @@ from flamestream.model.time import END, Instant
 
 EDITED = (
     "the application's files were edited while the job runs, and it has loaded other code: put them back, or "
-    "stop the job and go on with "
-    "`flamestream run --changed`"
+    "stop the job and go on with `flamestream run --changed`"
 )
 
 
@@ -406,6 +405,5 @@ def _other_slots(record: JobRecord, settings: co.Settings) -> str:
         return ""
     return (
         f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and "
-        "cannot go on with "
-        f"{settings.slots}: set workers.slots back to {began}"
+        f"cannot go on with {settings.slots}: set workers.slots back to {began}"
     )

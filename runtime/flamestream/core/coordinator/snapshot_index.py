@@ -118,6 +118,5 @@ def holds_output(name: str) -> str:
     """The reason why another guarantee cannot go on from this manifest."""
     return (
         f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that "
-        "guarantee once more, stop it "
-        "with a drain (which delivers everything), and change the guarantee then"
+        "guarantee once more, stop it with a drain (which delivers everything), and change the guarantee then"
     )

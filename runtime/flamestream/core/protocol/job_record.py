@@ -74,6 +74,5 @@ def check_code(record: JobRecord, code: str, *, changed: bool) -> None:
         "`flamestream run --changed`: the new code takes over behind that epoch, and an audit can only vouch "
         "for what lies below. What the "
         "old code delivered behind it must come out the same; to be sure of that, stop with a drain before "
-        "an edit (`flamestream run "
-        "--drain`, then Ctrl-C), or begin anew with `flamestream reset`"
+        "an edit (`flamestream run --drain`, then Ctrl-C), or begin anew with `flamestream reset`"
     )

@@ -107,8 +107,7 @@ def tumbling(size: Duration, *, offset: Duration = "0s", zone: Zone | None = Non
     if length % DAY and (length % HOUR or DAY % length):
         raise GraphError(
             f"tumbling({size!r}, zone={zone.name!r}): windows by the clocks of a zone are whole days, or "
-            "hours that divide a day; "
-            "for any other length leave zone out"
+            "hours that divide a day; for any other length leave zone out"
         )
     return Calendar(zone, length, start, f"tumbling({size!r}, zone={zone.name!r})")
 

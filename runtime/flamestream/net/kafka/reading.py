@@ -96,6 +96,5 @@ def _undecided(where: str, topic: str, left: Mapping[int, int], seconds: float) 
     ends = ", ".join(f"partition {number} before offset {end}" for number, end in sorted(left.items()))
     return (
         f"{where}: topic {topic!r} was not read to its end within {seconds:g} s ({ends}): the brokers are "
-        "slow, or hold a transaction that "
-        "they never decide; kafka-transactions.sh find-hanging names such"
+        "slow, or hold a transaction that they never decide; kafka-transactions.sh find-hanging names such"
     )

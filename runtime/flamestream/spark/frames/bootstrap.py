@@ -33,14 +33,14 @@ def bootstrap(spark: Any, job: FrameJob, committed: Committed, history: Sequence
     rows = results_of(spark, job.meaning(keep_state=True), pieces, partitions=partitions)
     deliver = Deliver(
         job.name,
-        {},
+        {},  # results stay where they are
         job.slots,
         partitions,
         committed.record.attempt,
         compare=False,
         earlier=committed.place,
         epoch=EPOCH,
-    )  # no sinks: results stay where they are
+    )
     lines = delivered(rows, deliver)
     if problem := report_of(job, lines).problem:
         raise UserError(f"the history has an item that fails: {problem}")
@@ -60,8 +60,7 @@ def refuse_state(job: str, committed: Committed) -> None:
     if committed.record.committed:
         raise UserError(
             f"job {job!r} has epoch {committed.record.committed} already: only a job that never ran can "
-            "begin with a history. "
-            f"`flamestream reset` makes it one that never ran; it says before what goes"
+            "begin with a history. `flamestream reset` makes it one that never ran; it says before what goes"
         )
 
 

@@ -96,8 +96,7 @@ class History:
         if totals.gap is not None:
             raise Corrupt(
                 f"sink {sinks[totals.gap.to]!r}: bundle {totals.gap.sequence} of slot {totals.gap.slot} "
-                f"follows {totals.gap.had}: "
-                "is a log missing?"
+                f"follows {totals.gap.had}: is a log missing?"
             )
         self._delivered, self._in_order = int(totals["items"] or 0), not totals.doubtful
         self.below = Time(time_of_meta(Meta(bytes(totals["last"]))) + 1) if totals["last"] else START

@@ -114,8 +114,7 @@ def _recorded(each: Input, end: Time | None) -> Piece:
     if not each.source.journal:
         raise UserError(
             f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set "
-            "spec.journal.keep: true "
-            "there: a batch then reads what was recorded"
+            "spec.journal.keep: true there: a batch then reads what was recorded"
         )
     return Below(each.source, end)
 
@@ -205,6 +204,5 @@ def _window(each: Input) -> Window:
         return RecordWindow(each.stamps, reading.place().listing(settled_only=False), reading)
     raise UserError(
         f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, "
-        "and Spark's offset log cannot "
-        "say which. Use the streaming runner for it"
+        "and Spark's offset log cannot say which. Use the streaming runner for it"
     )

@@ -199,8 +199,7 @@ class KeyedLevel:
             f"graph {self._graph.name!r} cannot run as Spark batches: an item went round a loop and came "
             "back to the operation keyed by "
             f"{name_of(its.key)} with another key ({_shown(self._key)} before, {_shown(key)} now), and "
-            "batches finish one key before they "
-            "look at the next. Run it with the streaming runner"
+            "batches finish one key before they look at the next. Run it with the streaming runner"
         )
 
 

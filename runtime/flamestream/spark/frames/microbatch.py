@@ -122,8 +122,7 @@ class MicroBatches:
                 f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job "
                 f"is at epoch {committed}: "
                 "another runner has gone on since, or one of them was restored. To go on from the job "
-                "record, remove the checkpoint and "
-                f"{file.name} beside it"
+                f"record, remove the checkpoint and {file.name} beside it"
             )
         return base
 

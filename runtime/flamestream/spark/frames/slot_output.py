@@ -127,6 +127,5 @@ class SinkOutput:
             f"sink {self._sink!r}, slot {slot}: the result of the run at time {time_of_meta(Meta(meta))} "
             f"(meta {meta.hex()}) {what}. "
             "The functions or the input that lead to this sink changed since, or the functions are not "
-            "deterministic; to begin anew, "
-            "give the sink another place"
+            "deterministic; to begin anew, give the sink another place"
         )

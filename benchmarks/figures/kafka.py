@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from harness import JOBS
 from harness.job import DEADLINE, Outcome, _end, _environment, measured, noise
+from harness.job_file import manifest_of, run_command
 from harness.kafka_outside import COMMON
 
 DOCUMENT = b"x" * 1500
@@ -99,20 +100,10 @@ def run(options: argparse.Namespace, form: str) -> Outcome:
         )
         amount = ["--documents", str(options.documents), "--rate", str(options.rate)]
         producer = stack.enter_context(_outside("producer", options.brokers, docs, sent, *amount))
-        (folder / "job.yaml").write_text(json.dumps(manifest(options, form, folder, docs, index)))
-        command = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.main",
-            "run",
-            str(folder / "job.yaml"),
-            "--drain",
-            "--run-folder",
-            str(folder / "run"),
-        ]
+        command = run_command(folder, manifest(options, form, folder, docs, index))
         log = stack.enter_context((folder / "engine.log").open("wb"))
         engine = subprocess.Popen(
-            [*command, *(["--no-spark"] if options.no_spark else [])],
+            [*command, "--drain", *(["--no-spark"] if options.no_spark else [])],
             stdout=log,
             stderr=log,
             env=_environment(),
@@ -154,12 +145,7 @@ def manifest(options: argparse.Namespace, form: str, folder: Path, docs: str, in
         "checkpoint": {"interval": options.interval, "store": str(folder / "store")},
         "journal": {"folder": str(folder / "journal")},
     }
-    return {
-        "apiVersion": "flamestream.dev/v1alpha1",
-        "kind": "FlameStreamJob",
-        "metadata": {"name": "bench"},
-        "spec": spec,
-    }
+    return manifest_of("bench", spec)
 
 
 def _await_running(folder: Path, engine: "subprocess.Popen[bytes]") -> None:

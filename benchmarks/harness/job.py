@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import JOBS, PATHS
+from harness.job_file import manifest_of, run_command
 
 DEADLINE = 600.0
 FUNCTIONS = {
@@ -104,8 +105,8 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
-    """The job's YAML."""
+def manifest(settings: Settings, folder: Path, source: int, sink: int) -> dict[str, Any]:
+    """The job, with sockets at both ends."""
     file, graph = FUNCTIONS[settings.functions]
     spec: dict[str, Any] = {
         "application": {"file": str(JOBS / file), "graph": graph},
@@ -119,14 +120,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> str:
         spec["journal"] = {"folder": str(folder / "journal"), "fsync": settings.fsync}
     if settings.master:
         spec["spark"] = {"master": settings.master}
-    return json.dumps(
-        {
-            "apiVersion": "flamestream.dev/v1alpha1",
-            "kind": "FlameStreamJob",
-            "metadata": {"name": "bench"},
-            "spec": spec,
-        }
-    )
+    return manifest_of("bench", spec)
 
 
 def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Outcome:
@@ -148,16 +142,7 @@ def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Out
         ]
         documents += ["--lines", str(settings.lines)] if settings.lines else []
         producer = stack.enter_context(_outside("producer", source, folder / "sent.json", *documents))
-        (folder / "job.yaml").write_text(manifest(settings, folder, source, sink))
-        command = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.main",
-            "run",
-            str(folder / "job.yaml"),
-            "--run-folder",
-            str(folder / "run"),
-        ]
+        command = run_command(folder, manifest(settings, folder, source, sink))
         log = (folder / "engine.log").open("wb")
         engine = subprocess.Popen(
             [*command, *([] if settings.spark else ["--no-spark"])],

@@ -4,15 +4,14 @@ slot: ours and Flink SQL.
 Does not: measure anything (figures/nexmark.py), or know what leaves and comes (outside.py).
 """
 
-import json
 import os
-import sys
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from harness import JOBS, PATHS
+from harness.job_file import manifest_of, run_command
 from systems.base import Command
 from systems.flink import Flink
 from systems.flink_sql import FlinkSql
@@ -76,22 +75,7 @@ class Ours:
         }
         if journal:
             spec["journal"] = {"folder": str(journal)}
-        manifest = {
-            "apiVersion": "flamestream.dev/v1alpha1",
-            "kind": "FlameStreamJob",
-            "metadata": {"name": query},
-            "spec": spec,
-        }
-        (folder / "job.yaml").write_text(json.dumps(manifest))
-        command = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.main",
-            "run",
-            str(folder / "job.yaml"),
-            "--run-folder",
-            str(folder / "run"),
-        ]
+        command = run_command(folder, manifest_of(query, spec))
         path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
         return Command([*command, "--no-spark"], {"PYTHONPATH": path})
 

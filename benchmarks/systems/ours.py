@@ -1,13 +1,13 @@
 """FlameStream: the job of workload.py, as a user would run it."""
 
-import json
 import os
 import platform
-import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from harness import PATHS, job
+from harness.job_file import run_command
 
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting, System
 
@@ -65,21 +65,11 @@ class Ours(System):
         )
 
     def command(self, cell: Cell, places: Places) -> Command:
-        file = places.folder / "job.yaml"
-        file.write_text(json.dumps(self.manifest(cell, places)))
-        argv = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.main",
-            "run",
-            str(file),
-            "--run-folder",
-            str(places.folder / "run"),
-        ]
+        argv = run_command(places.folder, self.manifest(cell, places))
         path = [*PATHS, os.environ.get("PYTHONPATH", "")]
         return Command(argv, {"PYTHONPATH": os.pathsep.join(filter(None, path))})
 
-    def manifest(self, cell: Cell, places: Places) -> object:
+    def manifest(self, cell: Cell, places: Places) -> dict[str, Any]:
         """The job as in job.py, which the other commands of this folder use."""
         settings = job.Settings(
             cell.guarantee,
@@ -89,4 +79,4 @@ class Ours(System):
             fsync=self._fsync,
         )
         source, sink = (int(place.rpartition(":")[2]) for place in (places.source, places.sink))
-        return json.loads(job.manifest(settings, Path(places.folder), source, sink))
+        return job.manifest(settings, Path(places.folder), source, sink)

@@ -1,6 +1,5 @@
 """What a run's figures count from: when a document was due, whatever let it leave later."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +34,6 @@ def test_a_producer_on_time_is_not_late() -> None:
 
 
 def test_the_job_is_measured_with_the_product_s_defaults(tmp_path: Path) -> None:
-    spec = json.loads(manifest(Settings(), tmp_path, 1, 2))["spec"]
+    spec = manifest(Settings(), tmp_path, 1, 2)["spec"]
     assert spec["journal"].get("fsync", True) is True
     assert Settings(fsync=False) != Settings()

@@ -94,9 +94,10 @@ def operators(stream: Stream) -> list[str]:
 
 SCRAPE = """
 import sys, urllib.request
-request = urllib.request.Request("http://127.0.0.1:8080/metrics", headers={"Authorization": f"Bearer {sys.stdin.readline().strip()}"})
+headers = {"Authorization": f"Bearer {sys.stdin.readline().strip()}"}
+request = urllib.request.Request("http://127.0.0.1:8080/metrics", headers=headers)
 sys.stdout.write(urllib.request.urlopen(request, timeout=10).read().decode())
-"""  # noqa: E501
+"""
 
 
 def metrics_of(stream: Stream, pod: str) -> list[str]:

@@ -37,10 +37,11 @@ for path in ("/metrics", "/healthz"):
 """
 LISTENS = """
 import pathlib
-rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]]
+files = [pathlib.Path("/proc/net", name).read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+rows = [line.split() for lines in files for line in lines]
 local = ("0100007F", "0" * 24 + "01000000", "0" * 16 + "FFFF00000100007F")
 print(*{int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and not row[1].startswith(local)})
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 SCHEMA = """
-    CREATE TABLE IF NOT EXISTS slots (job, sink, slot, attempt, layout, sequence, t_last, items, PRIMARY KEY (job, sink, slot));
+    CREATE TABLE IF NOT EXISTS slots (
+        job, sink, slot, attempt, layout, sequence, t_last, items, PRIMARY KEY (job, sink, slot));
     CREATE TABLE IF NOT EXISTS results (n INTEGER PRIMARY KEY, slot, sequence, items, payload);
-"""  # noqa: E501
+"""
 
 
 class Refused(Exception):

@@ -18,9 +18,10 @@ from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.payload import decode_items
 
 TABLES = """
-CREATE TABLE IF NOT EXISTS slots (slot INTEGER PRIMARY KEY, attempt INT, layout INT, sequence INT, t_last BLOB, items BLOB);
+CREATE TABLE IF NOT EXISTS slots (
+    slot INTEGER PRIMARY KEY, attempt INT, layout INT, sequence INT, t_last BLOB, items BLOB);
 CREATE TABLE IF NOT EXISTS results (meta BLOB PRIMARY KEY, slot INT, sequence INT, result TEXT) WITHOUT ROWID;
-"""  # noqa: E501
+"""
 FENCE = """INSERT INTO slots VALUES (?, ?, ?, 0, NULL, NULL) ON CONFLICT (slot)
 DO UPDATE SET attempt = excluded.attempt, layout = excluded.layout"""
 

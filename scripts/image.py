@@ -4,12 +4,13 @@ The builder is docker, with buildx or its own BuildKit, else buildah. Needs a Py
 beside its standard library.
 
     python scripts/image.py --tag flamestream:0.1.0
-    python scripts/image.py --tag flamestream:0.1.0 --platforms linux/amd64,linux/arm64      # both, as an OCI archive; needs buildx
+    python scripts/image.py --tag flamestream:0.1.0 --platforms linux/amd64,linux/arm64
+                                                # both, as an OCI archive; needs buildx
 
 Keeps: the files beside it name the image by its digest. Does not: push or sign (`make sign`).
 Source: SLSA provenance 1.0, as an in-toto statement 1.0; CycloneDX for the SBOM, which the image itself has
 too.
-"""  # noqa: E501
+"""
 
 import argparse
 import hashlib

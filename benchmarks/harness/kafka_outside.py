@@ -2,11 +2,12 @@
 monotonic clock.
 
     python benchmarks/harness/kafka_outside.py producer --brokers B --topic T --documents N --rate R --report FILE
-    python benchmarks/harness/kafka_outside.py consumer --brokers B --topic T --isolation read_committed --report FILE [--lines --expect N]
+    python benchmarks/harness/kafka_outside.py consumer --brokers B --topic T --isolation LEVEL --report FILE
+             [--lines --expect N]
 
 The producer writes document `i` at start + i / rate, whatever the engine does. The consumer stamps each
 record when librdkafka gives it, and looks inside only at the end.
-"""  # noqa: E501
+"""
 
 import argparse
 import json

@@ -194,7 +194,7 @@ def _line(system: System, cell: Cell, row: dict[str, Any]) -> str:
     return head + "  " + "  ".join(f"{key}={value}" for key, value in row.items())
 
 
-def main() -> int:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -238,7 +238,11 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds of a run")
     parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON; an older file is set aside")
     parser.add_argument("--add", action="store_true", help="add to an older file")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = _options()
     if options.what == "list":
         listed()
         return 0

@@ -1,18 +1,18 @@
 """Which event a row had to wait for, by what the row says: its latency is from when that event was due.
 
-| queries | the event |
-|---|---|
+| queries                                            | the event |
+|----------------------------------------------------|-----|
 | of a bid: q0, q1, q2, q10, q13, q14, q18, q21, q22 | the bid of its auction and price |
-| q19 | that bid, the first time: later it only has another rank |
-| q9, q20 | that bid, or its auction if that came later |
-| q3 | the auction, or its seller if that came later |
-| of a count: q15, q16, q17 | the bid that made it |
-| of a window: q5, q7, q8, q11 | the first event that is `LATE_MS` behind the window's end: no system can close it before |
-| q4, q6 | the event at which the reference interpreter gives this row |
+| q19                                                | that bid, the first time: later it only has another rank |
+| q9, q20                                            | that bid, or its auction if that came later |
+| q3                                                 | the auction, or its seller if that came later |
+| of a count: q15, q16, q17                          | the bid that made it |
+| of a window: q5, q7, q8, q11                       | the first `LATE_MS` behind its end: none can close it before |
+| q4, q6                                             | the event at which the reference interpreter gives this row |
 
 Keeps: what more than one event could have led to has none, so no row is timed by a guess. Does not: q12,
 whose windows end by the clock.
-"""  # noqa: E501
+"""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict

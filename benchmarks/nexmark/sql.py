@@ -1,18 +1,18 @@
 """The queries q0 to q22 in DuckDB's SQL: the texts of nexmark/nexmark for Flink, said in another dialect.
 
-| in Flink's text | here |
-|---|---|
-| a time | milliseconds since 1970, in UTC |
-| `HOP`, `TUMBLE`, `SESSION` | their arithmetic, written out; a session ends where more than its gap passes without a bid, as Flink has it |
-| `0.908 * price`, a decimal of three places | the same in thousandths |
-| `AVG` of whole numbers, which Flink cuts off | `sum // count` |
-| `PROCTIME()` | `arrival`: when the event came, by the generator |
-| which of equals, where SQL leaves it open | who came first (`number`); in q18 who came last; in q6 the lesser auction |
+| in Flink's text                                 | here |
+|-------------------------------------------------|-----|
+| a time                                          | milliseconds since 1970, in UTC |
+| `HOP`, `TUMBLE`, `SESSION`                      | their arithmetic; a session ends where more than its gap passes |
+| `0.908 * price`, a decimal of three places      | the same in thousandths |
+| `AVG` of whole numbers, which Flink cuts off    | `sum // count` |
+| `PROCTIME()`                                    | `arrival`: when the event came, by the generator |
+| which of equals, where SQL leaves it open       | who came first; q18: last; q6: the lesser auction |
 | q7's `BETWEEN`, which has both ends of a window | the window without its end, which belongs to the next one |
-| a row that is withdrawn and replaced | its last form only |
+| a row that is withdrawn and replaced            | its last form only |
 
 Source: github.com/nexmark/nexmark, nexmark-flink/src/main/resources/queries.
-"""  # noqa: E501
+"""
 
 from typing import Final
 

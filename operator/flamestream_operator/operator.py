@@ -1,9 +1,10 @@
 """The operator's process: watches from the start, the Lease, and from then on coordinators and reconcilers.
 
-    start ──▶ watch (both replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate ──▶ Lease lost: the process ends
+    start ──▶ watch (both replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate
+                                                                       ──▶ Lease lost: the process ends
 
 Keeps: nothing is written and no coordinator runs before the Lease. Does not: decide anything.
-"""  # noqa: E501
+"""
 
 import asyncio
 import importlib

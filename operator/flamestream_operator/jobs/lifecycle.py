@@ -1,8 +1,7 @@
 """The lifecycle of a run: start, run, drain, stop, end.
 
     None ─▶ Restoring ─▶ Starting ─▶ Running ─▶ Draining ─▶ Stopped ─▶ Starting (the next run)
-                                        │           ▲           └─▶ Forgetting ─▶ Starting (upgrade.strategy:
-                                                    Fresh)
+                                        │           ▲           └─▶ Forgetting ─▶ Starting (strategy: Fresh)
                                         └─▶ Ended (completed, failed)
 
 A change of code drains to an epoch and begins the next run from there. If that run cannot begin before it was

@@ -1,12 +1,13 @@
 """Who may read the operator's figures: whom the API server lets GET their path, by a bearer token (as
 kube-rbac-proxy asks for it).
 
-    Authorization: Bearer TOKEN ──▶ TokenReview (whose is it?) ──▶ SubjectAccessReview (may it GET /metrics?) ──▶ kept for a while
+    Authorization: Bearer TOKEN ──▶ TokenReview (whose is it?)
+                                ──▶ SubjectAccessReview (may it GET /metrics?) ──▶ kept for a while
 
 Keeps: a token is asked about once in KEPT_FOR; MOST_KEPT answers at most, by the tokens' digests; AT_ONCE
 questions under way at most, so a flood of made-up tokens costs the API server little and shuts nobody out who
 was answered before. Does not: keep a token, or let anybody in while the API server does not answer.
-"""  # noqa: E501
+"""
 
 import hashlib
 import logging

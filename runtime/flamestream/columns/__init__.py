@@ -2,8 +2,7 @@
 
     @fs.vectorized(takes=str, makes=Posting)
     def words(lines: pa.Array) -> pa.Array:
-        ...                                    # flat_map: for each line a list of postings; map: one value;
-                                               filter: true or false
+        ...    # flat_map: for each line a list of postings; map: one value; filter: true or false
 
     graph.source("docs").flat_map(words)
 

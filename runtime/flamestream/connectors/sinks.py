@@ -1,19 +1,19 @@
 """Sinks: what a manifest may name, whether it can fence, its consumer, how to read what it holds, and where
 its users look.
 
-| kind     | keeps last bundles and fences | for                                        | an audit also compares |
-|----------|-------------------------------|--------------------------------------------|-----------------------------------|
-| files    | yes: a shared folder          | one machine, or a cluster file system      | |
-| rolling  | yes: a folder or S3           | Parquet or JSON lines for others to read   | |
-| socket   | yes: the far end does         | consumers in any language                  | |
-| connector| if its class says so          | a sink of one's own (docs/reference/connectors.md)   | |
-| callback | no                            | tests and benchmarks in the worker         | |
-| kafka    | yes: in a control topic       | consumers of a topic                       | records, partition by partition |
-| discard  | no                            | measuring what a graph costs without output| |
-| http     | if the far end says so        | servers of any kind                        | |
-| events   | yes: a shared folder          | browsers                                   | events that a client is given |
-| postgres | yes: a table beside the rows  | rows that anybody can query                | rows of the table |
-| redis    | yes: a hash beside the entries| a hash to look up in, a stream to follow   | entries of the hash or stream |
+| kind      | keeps last bundles and fences  | for                                 | an audit also compares |
+|-----------|--------------------------------|-------------------------------------|-----|
+| files     | yes: a shared folder           | one machine, or a cluster's files   |  |
+| rolling   | yes: a folder or S3            | Parquet or JSON lines for others    |  |
+| socket    | yes: the far end does          | consumers in any language           |  |
+| connector | if its class says so           | one's own (reference/connectors.md) |  |
+| callback  | no                             | tests and benchmarks                |  |
+| kafka     | yes: in a control topic        | consumers of a topic                | records, partition by partition |
+| discard   | no                             | what a graph costs without output   |  |
+| http      | if the far end says so         | servers of any kind                 |  |
+| events    | yes: a shared folder           | browsers                            | events that a client is given |
+| postgres  | yes: a table beside the rows   | rows that anybody can query         | rows of the table |
+| redis     | yes: a hash beside the entries | a hash, or a stream to follow       | entries of the hash or stream |
 
 What an audit expects at a place comes from payloads of the reference alone; what stands there is read by
 others' libraries (psycopg, json, fastavro), so a mistake in a sink's encoder is a difference. No place
@@ -27,7 +27,7 @@ flamestream.model.errors.ManifestError: spec.sinks.index.files: Object missing r
 
 Does not: read the manifest's file (job/manifest.py), refuse a sink (it says why one must be refused), or know
 what a kind does (its folder does).
-"""  # noqa: E501
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

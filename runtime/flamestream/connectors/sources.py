@@ -1,16 +1,16 @@
 """Sources: what a manifest may name, what the engine has to know of each, and its producer.
 
-| kind      | front                                    | offset counts                    | read again from |
-|-----------|------------------------------------------|----------------------------------|-----------------------|
-| files     | timed; journalled with `follow: true`    | records; of each file if followed| the files |
-| generator | timed                                    | numbers                          | the numbers |
-| socket    | journalled, with its payloads            | records                          | the journal |
-| postgres  | journalled                               | the table's key                  | the table |
-| connector | as its class says                        | as its class says                | as its class says |
-| http      | journalled, with its payloads            | records                          | the journal |
-| memory    | journalled                               | records of each partition        | this process (tests) |
-| redis     | journalled                               | the stream's ids, with gaps      | the stream |
-| kafka     | journalled; several share the partitions | the partition's, with gaps       | the topic |
+| kind      | front                                    | offset counts                     | read again from |
+|-----------|------------------------------------------|-----------------------------------|-----|
+| files     | timed; journalled with `follow: true`    | records; of each file if followed | the files |
+| generator | timed                                    | numbers                           | the numbers |
+| socket    | journalled, with its payloads            | records                           | the journal |
+| postgres  | journalled                               | the table's key                   | the table |
+| connector | as its class says                        | as its class says                 | as its class says |
+| http      | journalled, with its payloads            | records                           | the journal |
+| memory    | journalled                               | records of each partition         | this process (tests) |
+| redis     | journalled                               | the stream's ids, with gaps       | the stream |
+| kafka     | journalled; several share the partitions | the partition's, with gaps        | the topic |
 
 >>> describe({"generator": {"count": 10}})  # doctest: +NORMALIZE_WHITESPACE
 SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False,

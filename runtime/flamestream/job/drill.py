@@ -1,14 +1,16 @@
 """A drill: deliberate faults against a job that runs, one at a time, and what must be true before it has
 passed.
 
-    Pending ─▶ Running: whole, gives results ─▶ strike (announced first) ─▶ the fault is seen ─▶ whole again ─▶ results
-                              ▲                                                                                    │
-                              └────────────────────────── as often as asked ───────────────────────────────────────┴▶ Auditing ─▶ verdict
+    Pending ─▶ Running: whole, gives results ─▶ strike (announced first) ─▶ the fault is seen
+                  ▲                                                             │
+                  │                                                             ▼
+                  └────────── as often as asked ◀── results ◀───────────── whole again
+                                                       └▶ Auditing ─▶ verdict
 
 | verdict      | means |
-|--------------|---------------------------------------------------------------------------------------------------------------------|
-| Passed       | every fault was seen to take place, output went on after each (or the input had ended), and the audit is clean |
-| Failed       | the job has broken a promise: it did not come back, gave no more results, saved nothing any more, or the audit differs |
+|--------------|-----|
+| Passed       | every fault was seen, output went on after each (or the input had ended), and the audit is clean |
+| Failed       | a broken promise: the job did not come back, gave or saved nothing any more, or the audit differs |
 | Inconclusive | the drill has proved nothing, and `reason` says why: there is no job, no input, no fault, no audit |
 
 `step` is the same on a laptop (cli/local_drill.py) and in the operator; both look, and carry out what it
@@ -17,7 +19,7 @@ says.
 Keeps: a fault is in the status before it is made, and made once: whoever finds one announced waits for its
 end. Every wait has a bound. What was not seen is not taken for granted: a signal that was sent is no fault,
 an audit of nothing is no audit. Does not: look, strike or audit.
-"""  # noqa: E501
+"""
 
 import dataclasses
 import random

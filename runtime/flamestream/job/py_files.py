@@ -1,11 +1,11 @@
 """What the manifest lists as `application.pyFiles`: archives and modules for the path of every process that
 loads the application.
 
-| written                                               | is |
-|-------------------------------------------------------|----------------------------------------------------------|
+| written                                                      | is |
+|--------------------------------------------------------------|-----|
 | `shop.zip`, `/shared/shop-1.0-py3-none-any.whl`, `prices.py` | a file |
-| `s3://bucket/shop.zip?endpoint=http://host:port`      | an object; keys and region as for the checkpoint store |
-| any of these with `#sha256=HEX` behind it             | the same with this content, and with no other |
+| `s3://bucket/shop.zip?endpoint=http://host:port`             | an object; keys, region as for the checkpoint store |
+| any of these with `#sha256=HEX` behind it                    | the same with this content, and with no other |
 
 A file is known by its content. It is unpacked once a machine into a folder of the user's own that is named by
 its SHA-256, so a process that starts again, a hundred workers beside each other, and a file that is replaced

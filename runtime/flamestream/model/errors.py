@@ -1,12 +1,12 @@
 """Errors, split by who must act.
 
-| category    | who acts                                   | what the engine does |
-|-------------|--------------------------------------------|--------------------------------------------------------|
-| user        | the author of the job or of its data       | stops at an epoch (or dead-letters) and says where |
-| retryable   | nobody: the outside is away for now        | tries again, bounded, and shows it in `status` |
-| fenced      | nobody: a newer attempt has taken over     | this process gives up |
-| corrupt     | the operator of the storage                | stops, names the part; never starts from empty state |
-| bug         | the authors of FlameStream                 | stops with everything that is needed for a report |
+| category  | who acts                               | what the engine does |
+|-----------|----------------------------------------|-----|
+| user      | the author of the job or of its data   | stops at an epoch (or dead-letters) and says where |
+| retryable | nobody: the outside is away for now    | tries again, bounded, and shows it in `status` |
+| fenced    | nobody: a newer attempt has taken over | this process gives up |
+| corrupt   | the operator of the storage            | stops, names the part; never starts from empty state |
+| bug       | the authors of FlameStream             | stops with everything that is needed for a report |
 """
 
 from typing import ClassVar

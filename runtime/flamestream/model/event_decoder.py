@@ -1,12 +1,12 @@
 """Decoder: from what a source gives to an instance of the class that a graph says it is.
 
-| a source gives                           | the instance is made of |
-|------------------------------------------|------------------------------------------------------------------------------------|
-| a line of text, bytes                    | JSON, strictly: "12" is no number; times are ISO 8601 |
-| fs.Map, a row of Parquet, Avro or JSON   | its fields, strictly; a number is taken for a time as microseconds since 1970 UTC |
-| fs.Map of texts alone, a row of CSV      | its fields; texts may be numbers, an empty one is None where the field may be None |
-| KafkaRecord                              | its value |
-| an instance already                      | itself |
+| a source gives                         | the instance is made of |
+|----------------------------------------|-----|
+| a line of text, bytes                  | JSON, strictly: "12" is no number; times are ISO 8601 |
+| fs.Map, a row of Parquet, Avro or JSON | its fields, strictly; a number is a time as microseconds since 1970 |
+| fs.Map of texts alone, a row of CSV    | its fields; texts may be numbers, an empty one is None where that may be |
+| KafkaRecord                            | its value |
+| an instance already                    | itself |
 
 >>> from flamestream.model.payload import event
 >>> @event
@@ -22,7 +22,7 @@ flamestream.model.errors.RecordError: a str is no Click: field `cents`: Expected
 
 Keeps: fields that the class does not have are passed over; nothing but RecordError for a record, and at most
 200 characters of it. Does not: read files or topics, or say which record it was (model/failure.py).
-"""  # noqa: E501
+"""
 
 import typing
 from collections.abc import Callable, Hashable, Mapping

@@ -1,12 +1,12 @@
 """Values: what is a payload in one piece, and no scalar: a datetime with its zone, a date, a Decimal, a
 member of an enum.
 
-| value                | wire                                      | |
-|----------------------|-------------------------------------------|--------------------------------------------------------------|
-| datetime with a zone | `[4, microseconds since 1970 UTC, zone]`  | zone: its offset in microseconds, or the name of a ZoneInfo |
-| date                 | `[5, day]`                                | 1 is the first day of the year 1 |
-| Decimal              | `[6, digits]`                             | as `str` writes them |
-| member of an enum    | `[tag of its class, name]`                | the class has @fs.payload_type |
+| value                | wire                                     |  |
+|----------------------|------------------------------------------|-----|
+| datetime with a zone | `[4, microseconds since 1970 UTC, zone]` | zone: offset in us, or a ZoneInfo's name |
+| date                 | `[5, day]`                               | 1 is the first day of the year 1 |
+| Decimal              | `[6, digits]`                            | as `str` writes them |
+| member of an enum    | `[tag of its class, name]`               | the class has @fs.payload_type |
 
 >>> _parts_of_datetime(datetime(1970, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))))
 [0, 3600000000]
@@ -14,7 +14,7 @@ member of an enum.
 Keeps: one encoding for each value, the same in every process. A zone comes back as what it was, so one
 instant in two zones is two payloads, as 1 and 1.0 are. Does not: read a clock, which is why it may import
 `datetime`.
-"""  # noqa: E501
+"""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo

@@ -1,18 +1,18 @@
 """The invariants of the design, watched from outside and above, at the event that could break them.
 
-| invariant                     | looked at when |
-|-------------------------------|---------------------------------------------------------------------------------------|
-| 1 minimal time                | an acker tells a time (nothing sent under an older cause is unprocessed), a run enters |
-| 2 prefix                      | a consumer takes a bundle: it continues what the oracle says |
-| 3 input                       | an entry becomes durable, a producer is asked again, and at the end |
-| 4 snapshot                    | a commit: the stored rows are the oracle's state at the cut, positions are its too |
-| 5 commit                      | a commit (nothing that a consumer lacks), an object is deleted |
-| 6 fence                       | a consumer, a journal or the job record takes a write |
-| 8 bounds                      | every queue, and each worker's released items against the credit of the fronts |
-| 9 liveness, 10 determinism    | simulator.py |
+| invariant                  | looked at when |
+|----------------------------|-----|
+| 1 minimal time             | an acker tells a time (nothing sent under an older cause is unprocessed), a run enters |
+| 2 prefix                   | a consumer takes a bundle: it continues what the oracle says |
+| 3 input                    | an entry becomes durable, a producer is asked again, and at the end |
+| 4 snapshot                 | a commit: the stored rows are the oracle's state at the cut, positions are its too |
+| 5 commit                   | a commit (nothing that a consumer lacks), an object is deleted |
+| 6 fence                    | a consumer, a journal or the job record takes a write |
+| 8 bounds                   | every queue, and each worker's released items against the credit of the fronts |
+| 9 liveness, 10 determinism | simulator.py |
 
 Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
-"""  # noqa: E501
+"""
 
 from collections.abc import Sequence
 from math import inf

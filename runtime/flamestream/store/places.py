@@ -1,10 +1,10 @@
 """The object store that a job's `checkpoint.store` names.
 
-| store                                              | is |
-|----------------------------------------------------|----------------------------------------------------------|
-| `/a/folder`, `a/folder`, `file:///a/folder`        | a folder |
-| `s3://bucket/prefix`                               | S3; keys and region from the environment |
-| `s3://bucket/prefix?endpoint=http://host:port`     | another S3 server; also `&region=` |
+| store                                          | is |
+|------------------------------------------------|-----|
+| `/a/folder`, `a/folder`, `file:///a/folder`    | a folder |
+| `s3://bucket/prefix`                           | S3; keys and region from the environment |
+| `s3://bucket/prefix?endpoint=http://host:port` | another S3 server; also `&region=` |
 
 >>> store_from("ftp://x")  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):

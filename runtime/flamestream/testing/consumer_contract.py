@@ -8,19 +8,19 @@
 An `Outside` is one consumer's durable half, empty at first; `connect` gives a worker's adapter to it. Each
 check states one promise:
 
-| promise                     | checks |
-|-----------------------------|-----------------------------------------------------------------------------------------------------|
-| the last bundle is kept     | for the next owner, over attempts without output, over a change of owners, whatever its size |
-| fencing                     | an older attempt or layout is refused, also when its delivery and the new opening race |
-| each item once, in order    | resends, partly known deliveries, gaps and changed resends; slots and workers side by side |
-| an acknowledgement is true  | what is acknowledged is there; nothing is said after `close` |
+| promise                    | checks |
+|----------------------------|-----|
+| the last bundle is kept    | for the next owner, over attempts without output and changes of owners |
+| fencing                    | an older attempt or layout is refused, also when its delivery and the new opening race |
+| each item once, in order   | resends (known in part, changed), gaps; slots and workers side by side |
+| an acknowledgement is true | what is acknowledged is there; nothing is said after `close` |
 
 Outsides that can do more have more checks: `check_torn_at_any_byte` (its log can be cut), consumer_outages.py
 (its server can be killed and started) and consumer_kills.py (workers that are processes of their own are
 killed).
 
 Does not: measure.
-"""  # noqa: E501
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

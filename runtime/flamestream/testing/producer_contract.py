@@ -9,18 +9,18 @@ An `Outside` holds the records 0 to 9 of one partition, and says what their payl
 gaps: then `starts` says at which offset each record begins, and where the partition goes on behind the last
 one. Each check states one promise:
 
-| promise            | checks |
-|--------------------|--------------------------------------------------------------------------------------------------------------|
-| order              | all records, in order, without gap; from an offset on; the same for every worker and at every replay |
-| back-pressure      | nothing without credit; never more than the last Pull; a new Pull replaces the one before |
-| fencing            | a newer fence starts anew, an older one is ignored, a closed producer is silent |
-| payloads           | what is given can be a payload, and has a size, so that credit in bytes is true |
+| promise       | checks |
+|---------------|-----|
+| order         | all records, in order, without gap; from an offset on; the same for every worker and at every replay |
+| back-pressure | nothing without credit; never more than the last Pull; a new Pull replaces the one before |
+| fencing       | a newer fence starts anew, an older one is ignored, a closed producer is silent |
+| payloads      | what is given can be a payload, and has a size, so that credit in bytes is true |
 
 REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose
 server can be killed.
 
 Does not: measure.
-"""  # noqa: E501
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,10 +1,10 @@
 """What is done with a block that has no row in doc_table.py: its form says it.
 
-| form                                                             | what is done |
-|------------------------------------------------------------------|------------------------------------------------------------------|
-| `console`, and files (`# NAME` on top) on a page that has one     | typed from top to bottom: tests/integration/runs/test_docs_pages.py |
-| Python that begins with `>>>`, and files on a page that has one   | executed, answers compared: tests/unit/docs/test_doc_sessions.py |
-| `mermaid` on such a page                                         | what `flamestream plan` draws of the graph above it: the same |
+| form                                                            | what is done |
+|-----------------------------------------------------------------|-----|
+| `console`, and files (`# NAME` on top) on a page that has one   | typed from top to bottom: tests/integration/runs/test_docs_pages.py |
+| Python that begins with `>>>`, and files on a page that has one | executed, answers compared: tests/unit/docs/test_doc_sessions.py |
+| `mermaid` on such a page                                        | what `flamestream plan` draws of the graph above it: the same |
 """  # noqa: E501
 
 import re

@@ -4,17 +4,17 @@ without a block.
 Blocks whose form says what is done with them need no row (doc_forms.py): terminals, Python sessions, pictures
 of graphs.
 
-| way        | what is done |
-|------------|-----------------------------------------------------------------------------------------------------------|
-| RUN        | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py) |
-| JOB        | a whole manifest: checked by the product, with the application that its row names |
-| PART       | a part of a manifest: put into one that lacks it, and checked by the product |
-| PARSED     | values of the chart, rights, rules: read by who takes them (tests/unit/docs/test_doc_production.py) |
-| OBJECT     | a Kubernetes object: read as the operator reads it |
-| LINES      | commands: our own are parsed by their programs; make's targets and files that are named have to be there |
-| STUB       | Python that shows names: each class has them |
-| CODE       | Python, executed, with what stands around it on the page |
-| SHOWN      | no code: a drawing, a format, what a program says |
+| way    | what is done |
+|--------|-----|
+| RUN    | typed in a scratch folder, or executed (tests/integration/runs/test_docs_run.py) |
+| JOB    | a whole manifest: checked by the product, with the application that its row names |
+| PART   | a part of a manifest: put into one that lacks it, and checked by the product |
+| PARSED | values of the chart, rights, rules: read by who takes them (tests/unit/docs/test_doc_production.py) |
+| OBJECT | a Kubernetes object: read as the operator reads it |
+| LINES  | commands: our own are parsed by their programs; make's targets and files that are named have to be there |
+| STUB   | Python that shows names: each class has them |
+| CODE   | Python, executed, with what stands around it on the page |
+| SHOWN  | no code: a drawing, a format, what a program says |
 """
 
 RUN, JOB, PART, OBJECT, LINES, STUB, CODE, SHOWN = (

@@ -69,9 +69,11 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
     yield f"workers    {workers.get('summary', '0/0')}, {workers.get('standby', 0)} standby"
     if latency := status.get("latency"):
         figures = [latency.get(name, 0) for name in ("p50Ms", "p99Ms", "deliveredP50Ms", "deliveredP99Ms")]
-        yield "latency    {:g} ms (p50), {:g} ms (p99) to the release; {:g}, {:g} ms to the consumer's acknowledgment".format(  # noqa: E501
-            *figures
+        form = (
+            "latency    {:g} ms (p50), {:g} ms (p99) to the release; "
+            "{:g}, {:g} ms to the consumer's acknowledgment"
         )
+        yield form.format(*figures)
     for source, moment in (status.get("eventTimes") or {}).items():
         yield f"event time {source}: {moment}"
     snapshot = status.get("snapshot") or {}

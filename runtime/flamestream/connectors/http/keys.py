@@ -5,16 +5,16 @@ A request gets its offsets and is noted here, durably, before its records enter.
 journal decides: after a recovery the front says from which offset it goes on, and what is noted from there on
 never happened.
 
-    0000000003-0000000001-000000.keys       {"start": 1200}                                     offsets from
-    1200 on are noted here
-                                            [1200, 2, "order-17", "0a1b..."]                    first offset, records, key, body's hash
+    0000000003-0000000001-000000.keys
+        {"start": 1200}                     offsets from 1200 on are noted here
+        [1200, 2, "order-17", "0a1b..."]    first offset, records, key, body's hash
 
 A file's lines count up to the start of the next file (by attempt, layout, part): so what a zombie adds to its
 own file counts for nothing, and after a failed write the next part begins. A line without its end is torn and
 counts for nothing. A part holds `remember` keys; the two newest parts are kept.
 
 Keeps: the last `remember` keys, at least. Does not: fence (the journal does), or know records.
-"""  # noqa: E501
+"""
 
 import os
 from collections.abc import Sequence

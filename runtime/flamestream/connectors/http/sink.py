@@ -2,10 +2,11 @@
 manifest says which it is:
 
 | `contract`   | the server keeps                  | guarantee     | why |
-|--------------|-----------------------------------|---------------|------------------------------------------------------------|
+|--------------|-----------------------------------|---------------|-----|
 | `fenced`     | each slot's fence and last bundle | exactly-once  | it refuses an older attempt, and says what it has |
-| `idempotent` | the ids of items it has taken     | at-least-once | a repeated item has the same id and bytes, so the server |
-|              |                                   |               | can drop it; but nobody keeps out a replaced worker |
+| `idempotent` | the ids of items it has taken     | at-least-once | a repeated item has the same id and bytes |
+
+Under `idempotent` the server can drop what is repeated; but nobody keeps out a replaced worker.
 
 `fenced` begins with a question that only such a server answers (docs/reference/http.md), so a server that is
 none is found out before the first item. An id is made of job, sink and the item's place in the total order,
@@ -16,7 +17,7 @@ Answers: 2xx taken, 409 a newer attempt has the slot, other 4xx the job ends and
 
 Keeps: one call in flight; what is acknowledged was answered with 2xx. Does not: follow redirects, or know
 logins other than a token.
-"""  # noqa: E501
+"""
 
 import base64
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """A source that clients POST to: the answer comes when the record is in the journal, and a retry is not
 counted twice.
 
-    POST / HTTP/1.1                     200 {"first": 1200, "count": 2, "repeated": false}      durable: it
-    will be processed exactly once Idempotency-Key: order-17           422 this key came with another body
-                                        503 Retry-After: 1: no room, or no front here now: send it again
+    POST / HTTP/1.1                 200 {"first": 1200, "count": 2, "repeated": false}: durable, so it will be
+    Idempotency-Key: order-17           processed exactly once
+                                    422 this key came with another body
+                                    503 Retry-After: 1: no room, or no front here now: send it again
 
 A request is one run: its records enter together or not at all. It waits while the front has no credit; when
 too much waits, new ones get 503. A key that is known gets the answer of the first time, at once if that is

@@ -3,13 +3,16 @@ it.
 
 >>> ledger = KafkaLedger({}, {})
 >>> first = Bundle(Slot(7), SequenceNumber(1), b"t", codec.encode_items([(b"t", "item")]))
->>> ledger.fresh([first]) == [first], ledger.take([(first, [(b"t", "item")], digest_of(first.items))]), ledger.fresh([first])
-(True, None, [])
+>>> ledger.fresh([first]) == [first]
+True
+>>> ledger.take([(first, [(b"t", "item")], digest_of(first.items))])
+>>> ledger.fresh([first])
+[]
 
 The rule of what may follow is the ledger's (ledger.py); a repeated bundle is compared by its hash.
 
 Keeps: each slot's bundles are taken once, in the order of their numbers. Does not: fence.
-"""  # noqa: E501
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

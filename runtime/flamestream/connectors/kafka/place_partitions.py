@@ -1,13 +1,13 @@
 """Which partition a record belongs to, by the manifest's partitioner: written from what the clients of Kafka
 document, in plain Python.
 
-| partitioner          | a key's partition                   | without a key |
-|----------------------|-------------------------------------|--------------------------------------------------|
-| murmur2, _random     | as Java's producers choose          | that of the empty key; _random: any (None) |
-| consistent, _random  | CRC-32                              | that of the empty key; _random: any (also empty) |
-| fnv1a, _random       | FNV-1a, as Sarama's clients choose  | that of the empty key; _random: any (None) |
-| random               | any                                 | any |
-| slot                 | the slot's number                   | the same |
+| partitioner         | a key's partition                  | without a key |
+|---------------------|------------------------------------|-----|
+| murmur2, _random    | as Java's producers choose         | that of the empty key; _random: any (None) |
+| consistent, _random | CRC-32                             | that of the empty key; _random: any (also empty) |
+| fnv1a, _random      | FNV-1a, as Sarama's clients choose | that of the empty key; _random: any (None) |
+| random              | any                                | any |
+| slot                | the slot's number                  | the same |
 
 >>> murmur2(b"21"), murmur2(b"foobar")
 (-973932308, -790332482)

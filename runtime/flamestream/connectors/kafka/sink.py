@@ -1,7 +1,7 @@
 """A sink that is a Kafka topic, in two forms.
 
 | form          | acknowledged when            | consumers read              | between two commits |
-|---------------|------------------------------|-----------------------------|-------------------------------------|
+|---------------|------------------------------|-----------------------------|-----|
 | transactional | its transaction is committed | `isolation.level` committed | nothing |
 | low-latency   | its records are in the log   | uncommitted                 | records that they see at once |
 

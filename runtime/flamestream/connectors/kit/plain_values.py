@@ -1,10 +1,12 @@
 """A payload as somebody else reads it: JSON values, and forms of them that can be compared and counted.
 
-    a class                an object of its fields          text, numbers, bool, None    themselves
-    tuple, Vector, Set     an array                         bytes                        text, as `Words` says
-    Map                    an object, or pairs where a key is no text                    NaN, infinities: as
-    `Words` says datetime, date         text of ISO 8601, `Z` for UTC; a Decimal its digits           a member
-    of an enum: its value
+    text, numbers, bool, None    themselves; NaN, infinities: as `Words` says
+    bytes                        text, as `Words` says
+    a class                      an object of its fields
+    tuple, Vector, Set           an array
+    Map                          an object, or pairs where a key is no text
+    datetime, date               text of ISO 8601, `Z` for UTC; a Decimal its digits
+    a member of an enum          its value
 
 This says once more, from the documents of the sinks alone (docs/reference/postgres.md,
 docs/reference/redis.md, docs/reference/kafka.md, docs/reference/http.md), what their encoders do: an audit

@@ -1,14 +1,14 @@
 """A connection to PostgreSQL, and whose fault its errors are.
 
-| what the server says                                                 | becomes     | what happens |
-|----------------------------------------------------------------------|-------------|--------------------------|
-| connection lost or refused, starting, shutting down, read-only, full | ServerAway  | tried again |
-| deadlock, serialization failure, a lock that is not given            | ServerAway  | tried again |
-| a prepared statement's result has other types: a table was altered   | ServerAway  | looked at anew |
-| wrong password, no such role or database, before it ever worked      | UserError   | the job ends and says so |
-| the same later (a password is being changed)                         | ServerAway  | tried again |
-| missing table or right, wrong type, violated constraint              | UserError   | the job ends and says so |
-| damaged data (class XX)                                              | Corrupt     | the job ends and says so |
+| what the server says                                                 | becomes    | what happens |
+|----------------------------------------------------------------------|------------|-----|
+| connection lost or refused, starting, shutting down, read-only, full | ServerAway | tried again |
+| deadlock, serialization failure, a lock that is not given            | ServerAway | tried again |
+| a prepared statement's result has other types: a table was altered   | ServerAway | looked at anew |
+| wrong password, no such role or database, before it ever worked      | UserError  | the job ends and says so |
+| the same later (a password is being changed)                         | ServerAway | tried again |
+| missing table or right, wrong type, violated constraint              | UserError  | the job ends and says so |
+| damaged data (class XX)                                              | Corrupt    | the job ends and says so |
 
 A connection is lost at the latest some 15 s after the network is (keepalives, tcp_user_timeout); what the
 user's `dsn` says about these wins. No statement waits for a lock longer than LOCK_SECONDS. A commit is
@@ -146,7 +146,8 @@ def described(given: dict[str, str]) -> str:
     host, port, user, database = (
         given.get(name) or default.get(name, "") for name in ("host", "port", "user", "dbname")
     )
-    return f"PostgreSQL {user or '?'}@{given.get('hostaddr') or host or 'local socket'}:{port}/{database or user or '?'}"  # noqa: E501
+    where = given.get("hostaddr") or host or "local socket"
+    return f"PostgreSQL {user or '?'}@{where}:{port}/{database or user or '?'}"
 
 
 def told(error: psycopg.Error) -> str:

@@ -1,11 +1,11 @@
 """What a PostgreSQL sink remembers of its slots: their rows, a log of deliveries above them, and who may add
 to the log.
 
-| table             | a row is |
-|-------------------|----------------------------------------------------------------------------------------------------------------|
-| `state`           | a slot: the fence under which it was opened last, and a last bundle |
-| `state`_openings  | a worker's opening of some slots that nobody has opened since; without it the worker writes nothing |
-| `state`_log       | a delivery under an opening: of each of its slots the last bundle, newer than the one in `state` |
+| table            | a row is |
+|------------------|-----|
+| `state`          | a slot: the fence under which it was opened last, and a last bundle |
+| `state`_openings | a worker's opening of some slots that nobody has opened since; else it writes nothing |
+| `state`_log      | a delivery under an opening: each of its slots' last bundle, newer than that in `state` |
 
 A delivery adds one row to the log instead of changing a row for each of its slots, which costs as much as a
 bare commit instead of three. It locks its opening's row for sharing, so who opens the slots anew waits for
@@ -16,7 +16,7 @@ deliveries their writer brings the slots' rows up to date and empties its part o
 Keeps: a slot's last bundle is in its row or in the log of the last opening that had it (invariants 2, 3); an
 older opening adds nothing (6). Does not: write users' rows (postgres/sink.py adds them to the same
 statement).
-"""  # noqa: E501
+"""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence

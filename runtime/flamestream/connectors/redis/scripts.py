@@ -3,11 +3,11 @@ append-only file as one.
 
 The state of a sink is one hash: `SLOT:attempt`, `SLOT:layout`, `SLOT:sequence`, `SLOT:t_last`, `SLOT:items`.
 
-| script  | does                                                                                   | answers |
-|---------|----------------------------------------------------------------------------------------|------------------------------|
-| OPEN    | raises the fences of slots, if none is newer                                           | opened, last bundles |
-| DELIVER | checks fences and sequences of all bundles, then writes all entries and last bundles   | taken |
-| WRITE   | writes entries; nothing is checked and nothing noted                                   | taken |
+| script  | does                                                                             | answers |
+|---------|----------------------------------------------------------------------------------|-----|
+| OPEN    | raises slots' fences, if none is newer                                           | opened, last bundles |
+| DELIVER | checks fences and sequences of all bundles, then writes entries and last bundles | taken |
+| WRITE   | writes entries; nothing is checked and nothing noted                             | taken |
 
 Every other answer says why nothing was changed: fenced (attempt, layout), lost (slot: it was not opened under
 this fence), order (slot, sequence, what is there), type (key, what it holds), history (slot, its length).
@@ -17,7 +17,7 @@ before the first write; that memory is full the server checks before it begins.
 
 Keeps: a bundle that is there already is compared whole and not written again. Does not: know what entries are
 made of (redis/entries.py).
-"""  # noqa: E501
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -119,9 +119,10 @@ for _, bundle in ipairs(fresh) do
         redis.call('RPUSH', bundle[6], bundle[4])
     end
     local sequence = string.format('%d', bundle[2])
-    redis.call('HSET', KEYS[1], slot .. ':sequence', sequence, slot .. ':t_last', bundle[3], slot .. ':items', bundle[4])
+    redis.call('HSET', KEYS[1],
+        slot .. ':sequence', sequence, slot .. ':t_last', bundle[3], slot .. ':items', bundle[4])
 end
-"""  # noqa: E501
+"""
 _TAKEN: Final = "return {'taken', #fresh}\n"
 
 OPEN: Final = Script(_FENCE + _OPEN)

@@ -1,7 +1,7 @@
 """A connection to Redis, and whose fault its errors are.
 
 | what the server says                                                | becomes    | what happens |
-|---------------------------------------------------------------------|------------|--------------------------|
+|---------------------------------------------------------------------|------------|-----|
 | connection lost or refused, loading, a replica, full, busy, no disk | ServerAway | tried again |
 | the keys moved to another node of the cluster                       | ServerAway | tried again there |
 | wrong password or user, before it ever worked                       | UserError  | the job ends and says so |

@@ -1,7 +1,8 @@
 """Chain: the rows of one key that count, in a snapshot of many segments: its newest full state and the
 changes behind it.
 
->>> rows = [Row(1, 7, b"k", epoch, full, state) for epoch, full, state in [(3, False, b"+c"), (1, True, b"a"), (2, True, b"b")]]
+>>> epochs = [(3, False, b"+c"), (1, True, b"a"), (2, True, b"b")]
+>>> rows = [Row(1, 7, b"k", epoch, full, state) for epoch, full, state in epochs]
 >>> [chain] = chains_of(rows)
 >>> chain.full, chain.states, chain.epoch
 (True, (b'b', b'+c'), 3)
@@ -11,7 +12,7 @@ of the rows since.
 
 Keeps: rows that a newer full row supersedes have no part in it, wherever they are. Does not: look into states
 (grouping.py, reduce.py).
-"""  # noqa: E501
+"""
 
 from collections.abc import Iterable
 from operator import attrgetter

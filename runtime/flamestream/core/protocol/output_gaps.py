@@ -1,10 +1,10 @@
 """Output gaps: the stretches in which no consumer was given anything, from what is said of the stretches in
 which one was.
 
-    worker 0   ──●●●──●●─────────────●●──        A stretch (first, last) is reported as giving; a gap is what
-    no stretch of worker 1   ─●●──●●●──────✗                    anybody covers. Whoever says it late, or
-    twice, changes nothing but the truth: gap                 └──────────┘              a coordinator that is
-    younger than a gap hears of both its ends.
+    worker 0   ──●●●──●●─────────────●●──      A stretch (first, last) is reported as giving; a gap is what
+    worker 1   ─●●──●●●──────✗                  no stretch of anybody covers. Whoever says it late, or twice,
+    gap                 └──────────┘            changes nothing but the truth: a coordinator that is younger
+                                                than a gap hears of both its ends.
 
 A worker remembers its own stretches of the last `RECENT` and reports them anew to each coordinator; what a
 worker that was killed gave behind its last report nobody knows: so a gap may be too long by a report, and

@@ -1,8 +1,10 @@
 """Rejoin: a worker's side of a recovery.
 
-    Recover  -> drop what is above the cut, open every slot of every sink, load the slots whose state is not
-    at hand  -> Opened Seal     -> seal the journals of my fronts; when they are sealed and everything is
-    loaded                          -> Sealed Replay   -> run
+    Recover  -> drop what is above the cut, open every slot of every sink,
+                load the slots whose state is not at hand                             -> Opened
+    Seal     -> seal the journals of my fronts; when they are sealed and everything
+                is loaded                                                             -> Sealed
+    Replay   -> run
 
 A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots
 are loaded from the manifest's segments. State above the cut must not survive (!), and frames of the new

@@ -1,7 +1,7 @@
 """Join: pairs of items of two streams whose times are near each other.
 
-    left    l1        l2                within=("-5s", "10s"): right's time less left's is from -5 s to 10 s,
-    both included right        r1           r2        pairs: (l1, r1), (l2, r1), (l2, r2)
+    left    l1        l2              within=("-5s", "10s"): right's time less left's is from -5 s to 10 s,
+    right        r1           r2      both included; pairs: (l1, r1), (l2, r1), (l2, r2)
 
 An item waits for partners until the mark says that none can come any more. One that has met none leaves with
 None then, if `how` keeps its side. An item older than the mark is late, for partners of it may be gone.

@@ -1,8 +1,9 @@
 """Latest: each item of a stream with the version of another that held at its time.
 
     rates    1.10         1.12          1.15
-    orders         o1             o2                (o1, 1.10), (o2, 1.12): final when the mark passes the
-    order's time
+    orders         o1             o2
+
+    (o1, 1.10), (o2, 1.12): final when the mark passes the order's time
 
 A version holds from its time until the next one's. An order waits until the mark has passed it, for a version
 of its time may still come.

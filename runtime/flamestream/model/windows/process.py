@@ -1,8 +1,7 @@
 """Process: programs in event time, as a composition: a merge of items and marks, one reduce over shards of
 keys, a flat_map.
 
-    items  --> merge --> reduce by shard: (mark, states by place, places by when they are due) --> results of
-           each step
+    items  --> merge --> reduce by shard: (mark, states by place, places by when due) --> results of each step
     marks  -->
 
 A key belongs to a shard by its canonical encoding. Times are kept in whole steps of the mark, rounded up, so

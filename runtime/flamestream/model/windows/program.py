@@ -1,9 +1,9 @@
 """Program: what is done in event time: pure functions of one state. A key has a state, or several in places
 of their own.
 
-| function                           | answer           | |
-|------------------------------------|------------------|------------------------------------------------------------------|
-| `places(key, now)`                 | places           | where the item's states are, as the key itself; none: it is late |
+| function                           | answer           |  |
+|------------------------------------|------------------|-----|
+| `places(key, now)`                 | places           | where its states are; none: it is late |
 | `on_item(place, state, item, now)` | a state, results | an item of the place; its state, None at the beginning |
 | `on_time(place, state, time)`      | a state, results | the mark has passed the time that `due` asked for |
 | `due(place, state)`                | a time or None   | the next time it wants to be called at |
@@ -12,7 +12,7 @@ A state of None is forgotten: neither memory nor snapshots have it then. Windows
 functions are programs.
 
 Does not: keep states or find what is due (process.py).
-"""  # noqa: E501
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

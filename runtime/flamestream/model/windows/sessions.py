@@ -1,8 +1,7 @@
 """Sessions: windows that last as long as a key's items come one soon after the other.
 
     items of a key      x  x    x                  x   x
-    gap="30m"           |---------------|          |--------|      from the first item to `gap` behind the
-    last
+    gap="30m"           |---------------|          |--------|    from the first item to `gap` behind the last
                                      y             y comes late, and may join two that are open to one
 
 An item belongs to `[time, time + gap)`; open sessions that it meets become one with it. It comes too late if

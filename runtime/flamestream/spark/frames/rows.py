@@ -1,16 +1,16 @@
 """Rows: how items, states and error items travel between DataFrame jobs.
 
-| `to`             | is                                | `key`             | `meta`                  | `payload` |
-|------------------|-----------------------------------|-------------------|-------------------------|----------------------|
-| keyed vertex     | an item at its door               | canonical         | the item's              | canonical |
-| sink, or errors  | a result                          | empty             | the item's              | canonical |
-| HALT             | an error that ends the job        | the item's meta   | its run's floor         | canonical ErrorValue |
-| `state_row(v)`   | vertex v's state afterwards       | canonical         | empty                   | flag, then a state |
+| `to`            | is                          | `key`           | `meta`          | `payload` |
+|-----------------|-----------------------------|-----------------|-----------------|-----|
+| keyed vertex    | an item at its door         | canonical       | the item's      | canonical |
+| sink, or errors | a result                    | empty           | the item's      | canonical |
+| HALT            | an error that ends the job  | the item's meta | its run's floor | canonical ErrorValue |
+| `state_row(v)`  | vertex v's state afterwards | canonical       | empty           | flag, then a state |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
 
 Keeps: a row says by itself which slot it belongs to. Does not: know what a vertex does.
-"""  # noqa: E501
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final

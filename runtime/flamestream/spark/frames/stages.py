@@ -4,8 +4,8 @@ What needs no state runs where the item is. A stage is a keyed vertex (a groupin
 that one cycle holds together: it wants all items of a key in one place and in the order of metas, which is
 one shuffle. Stages that do not feed each other share one.
 
-    source -> flat_map -> reduce A -> map -> reduce B -> sink        level 0: source, flat_map   1: A, map
-    2: B   3: the sink
+    source -> flat_map -> reduce A -> map -> reduce B -> sink
+    level 0: source, flat_map   1: A, map   2: B   3: the sink
 
 A cycle without a keyed vertex is a walk inside one task. A cycle with keyed vertices is a walk inside one
 key, if what comes round has the key that it left with: then no other key can matter to it. If the keys

@@ -36,8 +36,7 @@ impl Flow {
         rows.into_iter().enumerate().map(taken).collect()
     }
 
-    // --- rows
-    // -------------------------------------------------------------------------------------------------------
+    // --- rows ----------------------------------------------------------------------------------------------
 
     /// Along all edges out of `vertex`. `owned`: the row that `bytes` are of, if there is one.
     fn row_forward(

@@ -56,8 +56,7 @@ impl Ahead {
 }
 
 impl Flow {
-    // --- asking
-    // -------------------------------------------------------------------------------------------------------
+    // --- asking --------------------------------------------------------------------------------------------
 
     /// What is made of items before the first of them begins, by their numbers: of those whose vertex and
     /// payload are given.
@@ -172,8 +171,7 @@ impl Flow {
         Ok(Answer { ends, faults, made: Items::Payloads(made) })
     }
 
-    // --- going on
-    // -------------------------------------------------------------------------------------------------------
+    // --- going on ------------------------------------------------------------------------------------------
 
     /// Item `number` of a batch enters its vertex.
     pub fn go_ahead(

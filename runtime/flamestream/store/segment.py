@@ -172,12 +172,15 @@ def _chains(
 
 def merged(tables: Sequence["Table"]) -> "Table":
     """A table with the rows of all, without those that a newer full row of the same key supersedes. States
-    are not looked at."""
+    are not looked at, and those that go are never copied."""
     pa, compute = _arrow(), _compute()
-    table = _sorted(pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables]))
+    table = pa.concat_tables([pa.Table.from_batches([], _schema(pa)), *tables])
     if table.num_rows == 0:
         return table
-    return table.filter(compute.invert(_superseded(pa, compute, table)))
+    rows = table.drop_columns("state").combine_chunks()
+    order = compute.sort_indices(rows, sort_keys=ORDER)
+    stays = compute.invert(_superseded(pa, compute, rows.take(order).combine_chunks()))
+    return _sorted(table.filter(stays.take(compute.sort_indices(order))))
 
 
 def _sorted(table: "Table") -> "Table":

@@ -4,6 +4,10 @@ Segments are grouped in tiers of size, each eight times the one below. A tier wi
 segments is merged by one worker, at the next epoch, so the number of segments (and with it the cost of a
 restore) is bounded by tiers times `MAX_PER_TIER`.
 
+Where keys come and go, or change again and again, the newer segments supersede the greatest one, and nobody
+would notice before its tier is full. So all are merged when what stands beside it outweighs it, as long as
+one worker can: where keys stay as many, a snapshot holds about three times what lives at most, not eight.
+
 Keeps: no segment is given to two workers. Does not: merge (the workers' shells), or delete (epochs.py, after
 the commit).
 """
@@ -30,6 +34,9 @@ def to_compact(
 ) -> dict[WorkerId, list[SegmentRef]]:
     """The segments that each worker should merge; `turn` moves the work round. A worker merges one tier an
     epoch."""
+    segments = list(segments)
+    if _outweighed(segments):
+        return {workers[turn % len(workers)]: segments}
     tiers: dict[int, list[SegmentRef]] = {}
     for segment in segments:
         tiers.setdefault(tier(segment.size), []).append(segment)
@@ -38,6 +45,13 @@ def to_compact(
     return {
         workers[(turn + place) % len(workers)]: merge for place, merge in enumerate(merges[: len(workers)])
     }
+
+
+def _outweighed(segments: Sequence[SegmentRef]) -> bool:
+    """Whether what stands beside the greatest segment is more than it, and enough to matter."""
+    sizes = [segment.size for segment in segments]
+    greatest, whole = max(sizes, default=0), sum(sizes)
+    return max(greatest, MAX_PER_TIER * SMALLEST) < whole - greatest <= MAX_MERGE - greatest
 
 
 def _bounded(segments: Sequence[SegmentRef]) -> list[SegmentRef]:

@@ -1,9 +1,16 @@
-"""The number of segments stays bounded, and nobody merges what another does."""
+"""The number of segments stays bounded, and so does what they hold beside the greatest one; nobody merges
+what another does."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.coordinator.compaction import MAX_MERGE, MAX_PER_TIER, tier, to_compact
+from flamestream.core.coordinator.compaction import (
+    MAX_MERGE,
+    MAX_PER_TIER,
+    SMALLEST,
+    tier,
+    to_compact,
+)
 from flamestream.core.protocol.messages import SegmentRef
 from flamestream.model.ids import WorkerId
 
@@ -21,15 +28,38 @@ def test_no_segment_is_merged_twice_and_no_merge_is_too_big(of: list[int], turn:
     names = [each.name for merge in merges.values() for each in merge]
     assert len(names) == len(set(names))
     assert all(sum(each.size for each in merge) <= MAX_MERGE for merge in merges.values())
-    assert all(len({tier(each.size) for each in merge}) == 1 for merge in merges.values())
+    whole = [len(merge) == len(of) for merge in merges.values()]
+    assert whole == [True] or all(len({tier(each.size) for each in merge}) == 1 for merge in merges.values())
+
+
+def outweighed(of: list[int]) -> bool:
+    return max([MAX_PER_TIER * SMALLEST, *of]) < sum(of) - max(of, default=0) and sum(of) <= MAX_MERGE
 
 
 @given(sizes)
-def test_a_tier_is_left_alone_exactly_while_it_is_small(of: list[int]) -> None:
+def test_a_tier_is_left_alone_exactly_while_it_is_small_and_nothing_is_outweighed(of: list[int]) -> None:
     tiers = [tier(size) for size in of]
-    assert bool(to_compact(segments(of), WORKERS, 0)) == any(
-        tiers.count(each) > MAX_PER_TIER for each in tiers
-    )
+    full = any(tiers.count(each) > MAX_PER_TIER for each in tiers)
+    assert bool(to_compact(segments(of), WORKERS, 0)) == (full or outweighed(of))
+
+
+def test_a_snapshot_that_is_written_anew_again_and_again_holds_no_more_than_it_twice_and_what_is_newest() -> (
+    None
+):
+    lives, stored = 16 << 20, [16 << 20]
+    for _ in range(500):
+        merged = to_compact(segments(stored), WORKERS[:1], 0).get(WORKERS[0], [])
+        left = [
+            size for place, size in enumerate(stored) if f"s{place}" not in {each.name for each in merged}
+        ]
+        size = 1 << 20
+        stored = [*left, min(lives, size + sum(each.size for each in merged))]
+        assert sum(stored) <= 2 * lives + 2 * size
+
+
+def test_what_is_small_is_not_worth_a_merge_and_what_is_great_more_than_one_can_be() -> None:
+    assert not to_compact(segments([SMALLEST] * MAX_PER_TIER), WORKERS, 0)
+    assert not to_compact(segments([MAX_MERGE // 4] * 5), WORKERS, 0)
 
 
 def test_the_work_goes_round() -> None:

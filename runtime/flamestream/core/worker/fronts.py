@@ -211,10 +211,9 @@ class Fronts:
         for number, front in self._fronts.items():
             if self._to_read.get(number):
                 self._read_on(number)
-            elif isinstance(front, TimedFront):
-                self._stamp_timed(front)
-            else:
+            elif isinstance(front, JournalledFront):
                 self._stamp_journalled(front, now)
+        self._stamp_timed([front for front in self._fronts.values() if isinstance(front, TimedFront)])
         self._set_alarm()
 
     def _set_alarm(self) -> None:
@@ -248,8 +247,11 @@ class Fronts:
             return len(front.replay) - len(left) < min(READ_AHEAD, runs)
         return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
 
-    def _stamp_timed(self, front: TimedFront) -> None:
-        while front.ready and self._may_enter(front.id):
+    def _stamp_timed(self, fronts: Sequence[TimedFront]) -> None:
+        """Runs enter by their times as far as they are here: one that is far behind another's would be late for
+        all that this one led to."""
+        while ready := [front for front in fronts if front.ready and self._may_enter(front.id)]:
+            front = min(ready, key=lambda each: each.last)
             entry, payloads = front.stamp()
             size = self._waiting_bytes[front.id] * len(payloads) // (len(payloads) + front.waiting)
             self._waiting_bytes[front.id] -= size

@@ -108,7 +108,7 @@ def _day(bid: Bid) -> str:
     return instant(bid.dateTime).date().isoformat()
 
 
-def _by_end(end: Callable[[Row], int]) -> Callable[[Sequence[Event]], Cause]:
+def by_end(end: Callable[[Row], int]) -> Callable[[Sequence[Event]], Cause]:
     """By when its window ends, in ms."""
 
     def causes(events: Sequence[Event]) -> Cause:
@@ -178,10 +178,10 @@ _CAUSES: Final[dict[str, Callable[[Sequence[Event]], Cause]]] = {
     "q4": _replayed("q4"),
     "q5": _q5,
     "q6": _replayed("q6"),
-    "q7": _by_end(lambda row: row[3] - row[3] % 10_000 + 10_000),
-    "q8": _by_end(lambda row: row[2] + 10_000),
+    "q7": by_end(lambda row: row[3] - row[3] % 10_000 + 10_000),
+    "q8": by_end(lambda row: row[2] + 10_000),
     "q9": _by_bid(price=12, needs_auction=True),
-    "q11": _by_end(lambda row: row[3]),
+    "q11": by_end(lambda row: row[3]),
     "q15": _by_count(1, lambda bid: (_day(bid),)),
     "q16": _by_count(3, lambda bid: (bid.channel, _day(bid))),
     "q17": _by_count(2, lambda bid: (bid.auction, _day(bid))),

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -51,7 +51,10 @@ def phases(fixed: float) -> list[Phase]:
     ]
 
 
-def paced(side: Side, query: str, events: Path, fixed: float) -> dict[str, Any]:
+def paced(
+    side: Side, query: str, events: Path, fixed: float,
+    causes: Callable[[str, Sequence[Event]], Cause] = cause_of,
+) -> dict[str, Any]:  # fmt: skip
     """What a run says: the rate that the system took, and p50 and p99 in ms, or why there are none. Raises
     Failed."""
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-", ignore_cleanup_errors=True) as name:
@@ -62,7 +65,7 @@ def paced(side: Side, query: str, events: Path, fixed: float) -> dict[str, Any]:
     if query == "q12":
         reason = "its windows end by the clock, at no event"
         return found | {name: {"reason": reason} for name in ("share", "fixed", "failure")}
-    cause = cause_of(query, _events(events, pasts[-1].end))
+    cause = causes(query, _events(events, pasts[-1].end))
     latencies = _latencies(cause, by_name, received)
     for name in ("share", "fixed"):
         found[name] = _percentiles(by_name[name], latencies[name], found["events_per_s"])

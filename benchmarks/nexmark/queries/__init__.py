@@ -51,7 +51,9 @@ def graph_of(
 ) -> fs.Graph:
     """The graph of a query, from the source of all events to the sink `results`. `decode` makes an event of a
     record that is none."""
-    graph, query = fs.Graph(f"nexmark-{name}"), QUERIES[name]
+    query = QUERIES[name]
+    # Sessions end at any moment, and are told at the end of their step; other windows end with one.
+    graph = fs.Graph(f"nexmark-{name}", step="100ms" if query is q11 else "1s")
     if query in TIMED:
         events = graph.source(source, decode, at="dateTime", unit="ms", late=late)
     else:

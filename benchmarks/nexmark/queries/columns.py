@@ -1,10 +1,24 @@
 """What several queries say of an event: which are bids, and what columns they make."""
 
-from typing import TypeGuard
+from functools import lru_cache
+from typing import Final, TypeGuard
 
 import flamestream as fs
 from nexmark.events import Auction, Bid, Event, instant
 from nexmark.results import Row
+
+_MINUTE: Final = 60_000
+_DAY: Final = 1440 * _MINUTE
+
+
+@lru_cache(maxsize=1000)
+def _date(day: int) -> str:
+    return instant(day * _DAY).date().isoformat()
+
+
+@lru_cache(maxsize=1000)
+def _time_of_day(minute: int) -> str:
+    return instant(minute * _MINUTE).strftime("%H:%M")
 
 
 def is_bid(event: Event) -> TypeGuard[Bid]:
@@ -18,12 +32,12 @@ def bids(events: fs.Stream[Event]) -> fs.Stream[Bid]:
 
 def day(bid: Bid) -> str:
     """Its date in UTC, as in 2015-07-15."""
-    return instant(bid.dateTime).date().isoformat()
+    return _date(bid.dateTime // _DAY)
 
 
 def minute(bid: Bid) -> str:
     """Its time of day in UTC, as in 13:05."""
-    return instant(bid.dateTime).strftime("%H:%M")
+    return _time_of_day(bid.dateTime // _MINUTE)
 
 
 def auction_of(bid: Bid) -> int:

@@ -21,7 +21,7 @@ mod _kernel {
     /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses
     /// another.
     #[pymodule_export]
-    const API: u32 = 2;
+    const API: u32 = 3;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
@@ -35,6 +35,8 @@ mod _kernel {
         check, checked_size, decode, decode_items, decode_many, encode, encode_item, encode_items,
         encode_many, height_of,
     };
+    #[pymodule_export]
+    use crate::payload::event_time::event_times;
     #[pymodule_export]
     use crate::payload::plans::register;
     #[pymodule_export]

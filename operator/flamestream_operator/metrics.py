@@ -67,6 +67,11 @@ replayed = Counter(
 invalidated = Counter(
     "flamestream_job_invalidated_results_total", "Results taken back before their release.", ["job"]
 )
+late = Counter(
+    "flamestream_job_late_items_total",
+    "Items that came too late for a window, a join or what else knows event time, once for each.",
+    ["job", "source"],
+)
 memory_bytes = Gauge(
     "flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"]
 )
@@ -205,6 +210,9 @@ def _count(job: str, status: JobStatus) -> None:
             continue
         for counter, name in counters.items():
             counter.inc(getattr(now, name) - getattr(before, name))
+        for source, count in now.late.items():
+            # less behind a recovery that gives runs to other workers, which then count theirs
+            late.labels(job, source).inc(max(0, count - before.late.get(source, 0)))
         latencies.add(now.latencies, before.latencies, now.latencies_us - before.latencies_us)
         releases.add(now.releases, before.releases, now.releases_us - before.releases_us)
         known[now.worker] = now

@@ -38,6 +38,8 @@ pub struct Vertex {
     pub max_results: usize,
     pub max_result_bytes: usize,
     pub users: Option<Py<PyAny>>,
+    /// For a flat_map that looks for items of a few classes: what others lead to.
+    pub others: Option<Others>,
     /// Its input is routed, by this place.
     pub routed: bool,
     pub key: Option<Py<PyAny>>,
@@ -53,6 +55,18 @@ pub struct Vertex {
     pub batch: Option<Py<PyAny>>,
     /// In which pass items are worked on here (outlook.rs).
     pub pass: u8,
+}
+
+/// What a function makes of an item of none of these classes: itself alone, or nothing.
+pub struct Others {
+    classes: Vec<usize>,
+    pub itself: bool,
+}
+
+impl Others {
+    pub fn has(&self, item: &Bound<'_, PyAny>) -> bool {
+        !self.classes.contains(&(item.get_type_ptr() as usize))
+    }
 }
 
 pub enum RowKey {
@@ -168,6 +182,7 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         max_results: required(described, "max_results")?.extract(py)?,
         max_result_bytes: required(described, "max_result_bytes")?.extract(py)?,
         users: optional(described, "users")?,
+        others: optional(described, "others")?.map(|others| others_of(others.bind(py))).transpose()?,
         routed: required(described, "routed")?.extract(py)?,
         key: optional(described, "key")?,
         users_key: required(described, "users_key")?,
@@ -261,6 +276,12 @@ fn panes_of(described: &Bound<'_, PyDict>) -> PyResult<Panes> {
         each: required(described, "each")?.extract(py)?,
         folding,
     })
+}
+
+/// (whether an item is its own result, classes of which it is not)
+fn others_of(described: &Bound<'_, PyAny>) -> PyResult<Others> {
+    let (itself, classes): (bool, Vec<Bound<'_, PyAny>>) = described.extract()?;
+    Ok(Others { itself, classes: classes.iter().map(|class| class.as_ptr() as usize).collect() })
 }
 
 /// "itself", ("field", name), or nothing.

@@ -98,6 +98,8 @@ pub struct Flow {
     dead_letter: bool,
     /// Called as (meta, error, is it a tombstone) with error items that no sink takes.
     on_error: Py<PyAny>,
+    /// Called as (meta, number, is it a tombstone) where items came too late; None: nobody counts them.
+    on_late: Option<Py<PyAny>>,
     pub(crate) me: u16,
     pub(crate) owners: Vec<u16>,
     pub(crate) barriers: HashMap<usize, Py<Barrier>>,
@@ -128,7 +130,7 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 impl Flow {
     /// `vertices`: dicts, as core/dataflow/native.py makes them.
     #[new]
-    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error))]
+    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error, on_late=None))]
     fn new(
         vertices: &Bound<'_, PyList>,
         slots: u64,
@@ -138,6 +140,7 @@ impl Flow {
         error_type: Py<PyAny>,
         located: Py<PyAny>,
         on_error: Py<PyAny>,
+        on_late: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let mut made = Vec::new();
         let mut states = HashMap::new();
@@ -167,6 +170,7 @@ impl Flow {
             slots,
             dead_letter,
             on_error,
+            on_late,
             me,
             owners: vec![me; slots as usize],
             barriers: HashMap::new(),
@@ -762,7 +766,24 @@ impl Flow {
                 }
             }
         };
+        if self.vertices[vertex].sharded {
+            self.tell_late(vertex, &changes)?;
+        }
         self.all_changed(vertex, changes)
+    }
+
+    /// How many results are items that came too late, of an item or mark and of its tombstone alike.
+    fn tell_late(&self, vertex: usize, changes: &Changes<'_>) -> PyResult<()> {
+        let (Some(told), Some(State::Shards(state))) = (&self.on_late, self.states.get(&vertex)) else {
+            return Ok(());
+        };
+        for (meta, value, gone) in changes {
+            let number = state.steps.late_among(value);
+            if number > 0 {
+                told.bind(value.py()).call1((PyBytes::new(value.py(), meta), number, gone))?;
+            }
+        }
+        Ok(())
     }
 
     fn all_changed(&mut self, vertex: usize, changes: Changes<'_>) -> PyResult<()> {
@@ -883,6 +904,10 @@ impl Flow {
     /// What an ordinary function makes of an item.
     pub fn outcome<'py>(&self, vertex: usize, payload: Bound<'py, PyAny>) -> Outcome<'py> {
         let this = &self.vertices[vertex];
+        if let Some(others) = this.others.as_ref().filter(|others| others.has(&payload)) {
+            let result = if others.itself { listed(this, [Ok(payload)].into_iter()) } else { Ok(Vec::new()) };
+            return result.map_or_else(Outcome::Raised, Outcome::Several);
+        }
         let function =
             this.function.as_ref().expect("the graph's builder gives every operation its functions");
         let result = function.bind(payload.py()).call1((&payload,));
@@ -896,7 +921,12 @@ impl Flow {
             Kind::Filter => result.and_then(|made| {
                 Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })
             }),
-            _ => result.and_then(|made| listed(this, &made)).map(Outcome::Several),
+            _ => result
+                .and_then(|made| match made.cast_exact::<PyList>() {
+                    Ok(list) => listed(this, list.iter().map(Ok)),
+                    Err(_) => listed(this, made.try_iter()?),
+                })
+                .map(Outcome::Several),
         };
         outcome.unwrap_or_else(Outcome::Raised)
     }
@@ -968,22 +998,21 @@ impl Flow {
 }
 
 /// All results of a flat_map, each checked as it comes: one that never ends is not waited for.
-fn listed<'py>(vertex: &Vertex, results: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let (py, mut checked, mut size) = (results.py(), Vec::new(), 0);
-    let mut take = |made: Bound<'py, PyAny>| -> PyResult<()> {
+fn listed<'py>(
+    vertex: &Vertex,
+    results: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (mut checked, mut size) = (Vec::new(), 0);
+    for made in results {
+        let made = made?;
         size += reference::checked_size(&made)?;
         if checked.len() == vertex.max_results {
-            return Err(reference::beyond(py, "too_many_results", vertex.max_results));
+            return Err(reference::beyond(made.py(), "too_many_results", vertex.max_results));
         }
         if size > vertex.max_result_bytes {
-            return Err(reference::beyond(py, "too_big_results", vertex.max_result_bytes));
+            return Err(reference::beyond(made.py(), "too_big_results", vertex.max_result_bytes));
         }
         checked.push(made);
-        Ok(())
-    };
-    match results.cast_exact::<PyList>() {
-        Ok(list) => list.iter().try_for_each(take)?,
-        Err(_) => results.try_iter()?.try_for_each(|made| take(made?))?,
     }
     Ok(checked)
 }

@@ -5,6 +5,7 @@ pub mod codec;
 pub mod columns;
 pub mod decoding;
 pub mod encoding;
+pub mod event_time;
 pub mod plans;
 pub mod row;
 pub mod vector;

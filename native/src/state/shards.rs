@@ -194,11 +194,9 @@ impl Content for Story {
     fn trim(&mut self, cuts: &[Floor]) {
         let limit = cuts.last().expect("there is always a committed cut");
         let live = self.steps.partition_point(|step| step.meta[..] < limit[..]);
-        let mut bases = Bases { made: Vec::with_capacity(cuts.len()), cuts, open: false };
-        std::mem::take(&mut self.bases)
-            .into_iter()
-            .for_each(|base| bases.add(base.meta, base.head, base.changed));
-        self.steps.drain(..live).for_each(|step| bases.add(step.meta, step.head, step.changed));
+        let mut bases = Bases { made: Vec::with_capacity(cuts.len()), cuts };
+        std::mem::take(&mut self.bases).into_iter().for_each(|base| bases.add_base(base));
+        self.steps.drain(..live).for_each(|step| bases.add_step(step));
         self.bases = bases.made;
     }
 
@@ -228,20 +226,35 @@ struct Bases<'a> {
     made: Vec<Base>,
     /// Those that nothing has come behind yet.
     cuts: &'a [Floor],
-    /// May the last one grow?
-    open: bool,
 }
 
 impl Bases<'_> {
-    fn add(&mut self, meta: Meta, head: Head, changed: impl IntoIterator<Item = (Place, Option<Held>)>) {
-        while self.cuts.first().is_some_and(|cut| meta[..] >= cut[..]) {
-            self.cuts = &self.cuts[1..];
-            self.open = false;
+    /// One that stays alone moves as it is: it may be large.
+    fn add_base(&mut self, mut base: Base) {
+        if self.goes_on(&base.meta) {
+            return self.grow(base.meta, base.changed);
         }
-        if !self.open {
-            self.made.push(Base { meta: meta.clone(), head, changed: HashMap::new() });
-            self.open = true;
+        if self.made.is_empty() {
+            base.changed = HashMap::new();
         }
+        self.made.push(base);
+    }
+
+    fn add_step(&mut self, step: Step) {
+        if !self.goes_on(&step.meta) {
+            self.made.push(Base { meta: step.meta.clone(), head: step.head, changed: HashMap::new() });
+        }
+        self.grow(step.meta, step.changed);
+    }
+
+    /// Is there no cut between the last base and this meta?
+    fn goes_on(&mut self, meta: &Meta) -> bool {
+        let passed = self.cuts.iter().take_while(|cut| meta[..] >= cut[..]).count();
+        self.cuts = &self.cuts[passed..];
+        passed == 0 && !self.made.is_empty()
+    }
+
+    fn grow(&mut self, meta: Meta, changed: impl IntoIterator<Item = (Place, Option<Held>)>) {
         let first = self.made.len() == 1;
         let last = self.made.last_mut().expect("one was added");
         last.meta = meta;

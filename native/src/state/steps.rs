@@ -6,24 +6,20 @@
 use crate::payload::attribute::Attribute;
 use crate::payload::decoding::Reader;
 use crate::payload::encoding;
+use crate::payload::event_time::TimeField;
 use crate::payload::plans::{MAX_DEPTH, TUPLE_TAG};
 use crate::payload::row::object_of;
-use crate::python::moments;
 use crate::python::reference;
 use crate::state::shards::{Changed, Held, Place, Shard, State};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// Times at or beyond it are none (`event_time.END_OF_TIME // 2`).
-const MOST_TIME: i64 = 1 << 61;
 
 /// A stream of a program: where its items have key and time, where that is a field.
 pub struct Input {
     pub key: Option<Attribute>,
-    /// With the microseconds of an int; 0: they are datetimes.
-    pub time: Option<(Attribute, i64)>,
+    pub time: Option<TimeField>,
 }
 
 pub enum Folding {
@@ -101,6 +97,12 @@ impl Steps {
         Ok(Some(PyTuple::new(payload.py(), results)?.into_any().unbind()))
     }
 
+    /// How many of the results of a step are items that came too late.
+    pub fn late_among(&self, given: &Bound<'_, PyAny>) -> usize {
+        let late = self.late.as_ptr() as usize;
+        given.cast::<PyTuple>().map_or(0, |all| all.iter().filter(|result| self.is(result, late)).count())
+    }
+
     fn is(&self, payload: &Bound<'_, PyAny>, class: usize) -> bool {
         payload.get_type_ptr() as usize == class
     }
@@ -126,7 +128,7 @@ impl Steps {
             Some(key) => key,
             None => self.python.bind(py).call_method1("key", (side, item))?,
         };
-        let time = match self.time(side, item) {
+        let time = match self.time(side, item)? {
             Some(time) => time,
             None => self.python.bind(py).call_method1("time", (side, item, shard.head.mark))?.extract()?,
         };
@@ -143,15 +145,8 @@ impl Steps {
         Ok(results)
     }
 
-    fn time(&self, side: usize, item: &Bound<'_, PyAny>) -> Option<i64> {
-        let (field, unit) = self.inputs[side].time.as_ref()?;
-        let value = field.of(item).ok()?;
-        if *unit == 0 {
-            // SAFETY: the value is alive and the GIL is held.
-            return unsafe { moments::microseconds(value.as_ptr()) };
-        }
-        let time = value.cast_exact::<PyInt>().ok()?.extract::<i64>().ok()?.checked_mul(*unit)?;
-        (-MOST_TIME < time && time < MOST_TIME).then_some(time)
+    fn time(&self, side: usize, item: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        self.inputs[side].time.as_ref().map_or(Ok(None), |field| field.of(item))
     }
 
     /// False if the item is late.
@@ -402,7 +397,7 @@ pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
     let py = described.py();
     let input = |each: Bound<'_, PyAny>| {
         let (key, time): (Option<String>, Option<(String, i64)>) = each.extract()?;
-        let time = time.map(|(name, unit)| (Attribute::new(py, &name), unit));
+        let time = time.map(|(name, unit)| TimeField::new(py, &name, unit));
         Ok(Input { key: key.map(|name| Attribute::new(py, &name)), time })
     };
     described.cast::<PyList>()?.iter().map(input).collect()

@@ -252,6 +252,9 @@ class JobResourceStatus(Part, frozen=True):
     """How far each source with event time has come: a moment, or seconds that do not count from 1970; windows
     that end before it are over. `unknown`: one of its fronts has had no record that says a time. `ended`: its
     input has ended. As old as `items`."""
+    late: Annotated[dict[str, int], Meta(max_length=MOST_SOURCES)] = field(default_factory=dict)
+    """Items of each source that came too late for a window, a join or what else knows event time, once for
+    each of these. As old as `items`."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None

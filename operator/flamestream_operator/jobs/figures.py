@@ -37,6 +37,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
         items=_items(status, reported), recovery=_recovery(observed, status, reported),
         latency=_latency(status, reported), problems=problems,
         event_times=_event_times(reported) or status.event_times,
+        late=dict(sorted(reported.late.items())[: api.MOST_SOURCES]) or status.late,
     )  # fmt: skip
 
 

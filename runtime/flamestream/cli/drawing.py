@@ -40,6 +40,17 @@ def label(vertex: Vertex) -> str:
             return f"{vertex.kind.value} {function}".replace("<lambda>", "lambda")
 
 
+def keeps(vertex: Vertex) -> str:
+    """What state an operation has and until when, in event time; "": it has none."""
+    match vertex.kind:
+        case Kind.GROUPING:
+            return f"the last {vertex.window} items a key, for ever"
+        case Kind.REDUCE:
+            return str(getattr(vertex.combine, "keeps", "an accumulator a key, for ever"))
+        case _:
+            return ""
+
+
 def mermaid(graph: Graph) -> str:
     """A Mermaid flowchart. An edge into an operation with state says that items change workers there."""
     lines = ["flowchart LR"]
@@ -59,7 +70,7 @@ def _is_routed(vertex: Vertex) -> bool:
 
 def text(graph: Graph) -> str:
     """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their
-    key."""
+    key. Then one for each that has state, with what it keeps."""
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:
@@ -68,13 +79,21 @@ def text(graph: Graph) -> str:
         )
         ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
+    lines += [f"{vertex.id} keeps {kept}" for vertex in graph.vertices if (kept := keeps(vertex))]
     return "\n".join(lines)
 
 
 def described(graph: Graph) -> dict[str, object]:
     """The same as plain data, for `--json`."""
     vertices = [
-        {"id": v.id, "kind": v.kind.value, "name": v.name, "label": label(v), "outputs": v.outputs}
+        {
+            "id": v.id,
+            "kind": v.kind.value,
+            "name": v.name,
+            "label": label(v),
+            "outputs": v.outputs,
+            "keeps": keeps(v),
+        }
         for v in graph.vertices
     ]
     return {"graph": graph.name, "identity": graph.identity, "vertices": vertices}

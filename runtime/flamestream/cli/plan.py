@@ -26,7 +26,7 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Draw a job's graph.
+    """Draw a job's graph, and say what state it keeps and until when.
 
     Example: [bold]flamestream plan job.yaml --format mermaid[/bold]. In text, >> marks results that go to the
     worker of their key.

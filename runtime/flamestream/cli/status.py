@@ -41,7 +41,7 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
             if status.last_recovery is not None:
                 say(_recovery(status.last_recovery))
             for source, time_of_events in status.event_times.items():
-                say(_event_time(source, time_of_events, status.updated))
+                say(_event_time(source, time_of_events, status.updated, status.late.get(source, 0)))
             console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
 
@@ -53,21 +53,17 @@ def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
     return {"completed": ExitCode.OK, "failed": ExitCode.JOB_FAILED}.get(outcome, ExitCode.UNAVAILABLE)
 
 
-def _event_time(source: str, micros: int | None, now: int) -> str:
-    """A line on how far a source has come in event time."""
+def _event_time(source: str, micros: int | None, now: int, late: int) -> str:
+    """A line on how far a source has come in event time, and how many of its items came too late."""
     if micros is None:
-        return (
-            f"event time of {source}: not known, one of its fronts has had no record that says one; windows "
-            "stay open until it has"
-        )
-    if micros >= END_OF_TIME:
-        return f"event time of {source}: its input has ended, all windows are closed"
-    behind = (
-        f", {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
-        if micros >= DATES_BEGIN
-        else ""
-    )
-    return f"event time of {source}: {event_moment(micros)}{behind}"
+        come = "not known, one of its fronts has had no record that says one; windows stay open until it has"
+    elif micros >= END_OF_TIME:
+        come = "its input has ended, all windows are closed"
+    elif micros >= DATES_BEGIN:
+        come = f"{event_moment(micros)}, {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
+    else:
+        come = event_moment(micros)
+    return f"event time of {source}: {come}{f'; {late:,} late' if late else ''}"
 
 
 def _recovery(last: LastRecovery) -> str:

@@ -31,6 +31,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Items of journalled runs that entered once more in a recovery."""
     invalidated: int = 0
     """Results that were taken back before their release."""
+    late: dict[SourceName, int] = {}
+    """Items of each source that came too late for something here."""
     latencies: list[int] = []
     """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All
     counts are since it began."""
@@ -99,6 +101,9 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     event_times: dict[SourceName, int | None] = {}
     """Microseconds that each source with event time has come to, the last of its fronts; None: one has told
     nothing yet."""
+    late: dict[SourceName, int] = {}
+    """Items of each source that came too late for a window, a join or what else knows event time, once for
+    each: of all workers that this coordinator has heard of."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
     snapshot_size: int = 0

@@ -42,3 +42,13 @@ def micros(duration: Duration, what: str, *, least: int = 0) -> Micros:
     if found < least:
         raise GraphError(f"{what}={duration!r}: it must be at least {least} us")
     return Micros(found)
+
+
+def shown(duration: int) -> str:
+    """Microseconds as people write them, in the largest unit that makes a whole number.
+
+    >>> shown(90_000_000), shown(3_600_000_000), shown(0)
+    ('90s', '1h', '0s')
+    """
+    unit = next((name for name in reversed(UNITS) if duration and duration % UNITS[name] == 0), "s")
+    return f"{duration // UNITS[unit]}{unit}"

@@ -23,9 +23,12 @@ from typing import Any, Final, NewType, TypeVar
 
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
+from flamestream.model.event_decoder import Decoder
+from flamestream.model.expressions import Field
 from flamestream.model.failure import called
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName
+from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.time import FrontId, Time, front_of, timestamp_of
 from flamestream.model.values import EPOCH, MICROSECOND
@@ -79,6 +82,13 @@ class TimeOf:
                 "meant is not known"
             )
         return EventTime((value - EPOCH) // MICROSECOND)
+
+    def of_all(self, events: list[Any]) -> list[int] | None:
+        """The event times of all of them; None if the kernel cannot say them, or one of them has to be asked
+        alone."""
+        if kernel is None or not isinstance(self.at, Field):
+            return None
+        return kernel.event_times(events, self.at.name, self.unit)  # type: ignore[no-any-return]
 
     def fits(self, other: "TimeOf | None") -> bool:
         """Whether items that say their time so and items that do so by `other` may be of one stream."""
@@ -196,6 +206,10 @@ class Undecoded:
 FOUND, IDLE, PASSED, ENDED = Marker("found"), Marker("idle"), Marker("passed"), Marker("ended")
 
 
+_NOT_READ: Final = {Marker, ErrorValue}
+"""What a source gives that is no record."""
+
+
 def record_count(run: Sequence[Any]) -> int:
     """The records of a run, which is all records or one marker."""
     return 0 if len(run) == 1 and type(run[0]) is Marker else len(run)
@@ -255,14 +269,8 @@ class Entrance:
         """The records of a whole run, in order. A run without any tells that its partition is there."""
         if self._timing.by_arrival:
             return self._arriving(timestamp_of(time), list(records) or [FOUND])
-        entering, moves = list(records) or [FOUND], list[tuple[int, int]]()
-        for index, record in enumerate(entering):
-            if type(record) is Marker:
-                entering[index] = Stamped(record, self._told(partition, record))
-            elif type(record) is not ErrorValue:
-                entering[index], moment = self._event(record)
-                if moment is not None and (not moves or self._moves(moment, moves[-1][1])):
-                    moves.append((index, moment))
+        entering, times = self._read(partition, list(records) or [FOUND])
+        moves = list(self._moves(times))
         for group in _thinned(moves):
             index, told = group[-1][0], self._times(time for _, time in group)
             self.newest = told[0] if self.newest is None else max(told[0], self.newest)
@@ -286,9 +294,39 @@ class Entrance:
             )
         return entering
 
-    def _moves(self, time: int, last: int) -> bool:
-        # With `max_ahead` a greater time may not count, and a smaller one behind it must.
-        return time > last if self._timing.max_ahead is None else time != last
+    def _read(self, partition: str, records: list[Any]) -> tuple[list[Any], Sequence[int | None]]:
+        """What enters for each record, and the event time that it tells, if it does."""
+        events = self._decoded_all(records)
+        if events is not None and (times := self._timing.time.of_all(events)) is not None:
+            return events, times
+        read = [self._entering(partition, record) for record in records]
+        return [event for event, _ in read], [time for _, time in read]
+
+    def _decoded_all(self, records: list[Any]) -> list[Any] | None:
+        """All records at once; None if each must be read alone."""
+        decode = self._timing.decode
+        if decode is None:
+            return records
+        try:
+            if isinstance(decode, Decoder):
+                return decode.of_all(records)
+            # No `map`: a StopIteration of the function would end it in silence (!).
+            return None if _NOT_READ & set(map(type, records)) else [decode(record) for record in records]
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:  # noqa: BLE001 (whatever user code raises; the record at fault is read again, alone)
+            return None
+
+    def _moves(self, times: Iterable[int | None]) -> Iterator[tuple[int, int]]:
+        """(index, progress) of the records that move it."""
+        late, step, any_counts = self._timing.late, self._timing.step, self._timing.max_ahead is None
+        low = high = 0  # times from here to there move nothing
+        for index, time in enumerate(times):
+            if time is not None and not low <= time < high:
+                progress = (time - late) // step * step
+                # With `max_ahead` a greater time may not count, and a smaller one behind it must.
+                low, high = -END_OF_TIME if any_counts else progress + late, progress + late + step
+                yield index, progress
 
     def _times(self, moves: Iterable[int]) -> tuple[int, ...]:
         return (max(moves),) if self._timing.max_ahead is None else tuple(nlargest(MOST_TOLD, set(moves)))
@@ -300,19 +338,21 @@ class Entrance:
             self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE
         )
 
-    def _event(self, record: Any) -> tuple[Any, int | None]:
-        """The event, and the progress it is; None if it says no time: then it is an error item where its time
-        is wanted."""
-        event = self._decoded(record)
-        if type(event) is Undecoded:
+    def _entering(self, partition: str, record: Any) -> tuple[Any, int | None]:
+        """What enters for a record, and its event time; None if it says none: then it is an error item where
+        its time is wanted."""
+        if type(record) is Marker:
+            return Stamped(record, self._told(partition, record)), None
+        if type(record) is ErrorValue:
+            return record, None
+        if type(event := self._decoded(record)) is Undecoded:
             return event, None
         try:
-            time = self._timing.time(event) - self._timing.late
+            return event, self._timing.time(event)
         except (MemoryError, RecursionError):
             raise
         except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads its time reports it)
             return event, None
-        return event, time - time % self._timing.step
 
     def _decoded(self, record: Any) -> Any:
         try:

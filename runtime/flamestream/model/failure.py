@@ -49,6 +49,8 @@ def called(function: Function, *arguments: Any) -> Any:
         return function(*arguments)
     except (MemoryError, RecursionError):  # failures of the machine, not of the record
         raise
+    except Raised:  # by a user's function within this one: it is the one to blame
+        raise
     except Exception as error:
         raise Raised(function, error) from error
 

@@ -60,6 +60,14 @@ def meta_of(time: Time, position: int) -> Meta:
     return Meta(time.to_bytes(8, "big") + component(position))
 
 
+def metas_of(time: Time, count: int) -> list[Meta]:
+    """The metas of the first `count` items of the run at `time`."""
+    run = time.to_bytes(8, "big")
+    return [
+        Meta(run + place) for place in (COMPONENTS[:count] if count <= 4096 else map(component, range(count)))
+    ]
+
+
 def child(parent: Meta, index: int) -> Meta:
     """The meta of the `index`-th child."""
     return Meta(parent + component(index))

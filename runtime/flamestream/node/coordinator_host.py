@@ -10,6 +10,7 @@ decide anything (core/coordinator/coordinator.py), or have a loop, a listening s
 import logging
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
@@ -23,7 +24,7 @@ from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, Work
 from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.event_time import least_by_source
-from flamestream.model.ids import Epoch, LayoutVersion, WorkerId
+from flamestream.model.ids import Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
@@ -72,6 +73,7 @@ class CoordinatorHost:
         MOST_LEFT have left since."""
         self._past = (0, 0)
         """Items in and out of workers that are forgotten."""
+        self._past_late = Counter[SourceName]()
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Each worker's latencies of the last minute: to acknowledgments, to releases."""
         self._gaps = OutputGaps()
@@ -176,6 +178,7 @@ class CoordinatorHost:
         while len(self._left) > MOST_LEFT:
             oldest = self._left.pop(next(iter(self._left)))
             self._past = (self._past[0] + oldest.items_in - oldest.replayed, self._past[1] + oldest.items_out)
+            self._past_late.update(oldest.late)
 
     # --- the job record -------------------------------------------------------------------------------------
 
@@ -309,6 +312,7 @@ class CoordinatorHost:
                 told for worker in status.workers if worker in self._figures for told
                     in self._figures[worker].event_times.items()
             ),
+            late=self._late(),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.drops.count,
             outcome=finish.outcome if self.finish else "", category=finish.category, message=finish.message,
@@ -317,6 +321,12 @@ class CoordinatorHost:
             snapshots_ms=self._snapshots_us / 1000, first_output=self._gaps.first,
             last_output=self._gaps.last, gaps=self._gaps.all(),
         )  # fmt: skip
+
+    def _late(self) -> dict[SourceName, int]:
+        """Of workers that have left only what no recovery counts again (!)."""
+        below = [told.late for told in (*self._figures.values(), *self._left.values())]
+        since = [told.late_since for told in self._figures.values()]
+        return dict(sum(map(Counter, (*below, *since)), self._past_late))
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
         """The latencies of all workers together: to acknowledgments, to releases."""
@@ -335,7 +345,8 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
-            replayed=said.replayed, invalidated=said.invalidated, latencies=list(said.latency),
+            replayed=said.replayed, invalidated=said.invalidated,
+            late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
         )  # fmt: skip
 

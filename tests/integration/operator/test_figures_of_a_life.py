@@ -170,6 +170,7 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
         "observed_generation": 1,
         "problems": [],
         "event_times": {},
+        "late": {},
         "epoch.number": between(1, told.epoch + 5),
         "epoch.cut": lambda cut: int(cut) > 0,
         "epoch.time": is_time,
@@ -463,9 +464,9 @@ OPERATORS = {
 """What the test before this compares."""
 
 
-EVENT_TIME = {"flamestream_job_event_time_lag_seconds"}
+EVENT_TIME = {"flamestream_job_event_time_lag_seconds", "flamestream_job_late_items"}
 """Of sources with event time, which these lives do not have: tests/unit/operator/test_metrics.py looks at
-it."""
+them."""
 
 
 def test_nothing_was_forgotten() -> None:

@@ -75,3 +75,27 @@ def test_code_put_back_goes_on_as_if_nothing_had_been(scratch: Scratch) -> None:
     scratch.write("rates.py", "RATE = 1\n")
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
     assert json.loads(scratch.type("audit", "job.yaml", "--json").text)["verdict"]["delivered"] == COUNT
+
+
+SECONDS = """\
+import flamestream as fs
+
+graph = fs.Graph("minutes")
+seconds = graph.source("seconds", int, at=lambda second: second, unit="s", max_ahead="1h")
+seconds.window(fs.tumbling("1m"), key=lambda _: None).count().sink("counts")
+"""
+
+
+def test_a_silence_longer_than_max_ahead_loses_nothing_behind_a_greater_one(scratch: Scratch) -> None:
+    source = "sources: {seconds: {files: {path: seconds.txt, records: lines}}}"
+    scratch.job(SECONDS, source, "sinks: {counts: {files: {path: out, fsync: false}}}", *SMALL)
+    scratch.write("seconds.txt", "5\n70\n90000\n90001\n")
+    stopped = scratch.type("run", "job.yaml", "--no-spark")
+    assert stopped.code == ExitCode.JOB_FAILED
+    assert "more than its source's max_ahead" in stopped.text and "run --changed" in stopped.text
+    assert "(record 2 of source 'seconds')" in stopped.text
+
+    scratch.write("app.py", SECONDS.replace("1h", "2d"))
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+    counts = [json.loads(line) for line in scratch.type("cat", "counts", "job.yaml").text.splitlines()]
+    assert [(count["start"], count["value"]) for count in counts] == [(0, 1), (60, 1), (90000, 2)]

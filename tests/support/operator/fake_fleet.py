@@ -274,6 +274,7 @@ class _Hosted:
         self.problems: list[str] = []
         """What its workers tell of their sources and sinks."""
         self.event_times: dict[SourceName, int | None] = {}
+        self.late: dict[SourceName, int] = {}
 
     @property
     def record(self) -> Record:
@@ -336,7 +337,7 @@ class _Hosted:
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt,
             epoch=self.record.epoch, cut=self.record.epoch * 10, workers=workers, recoveries=self.recoveries,
             last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),
-            problems=self.problems, event_times=self.event_times,
+            problems=self.problems, event_times=self.event_times, late=self.late,
         )  # fmt: skip
 
 

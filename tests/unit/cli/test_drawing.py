@@ -1,6 +1,13 @@
 """What `flamestream plan` draws."""
 
-from flamestream.cli.drawing import mermaid
+from collections.abc import Callable
+from operator import add
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.cli.drawing import described, mermaid, text
 from flamestream.model.graph import Graph
 
 
@@ -9,3 +16,77 @@ def test_each_edge_is_an_arrow_also_where_two_lead_to_one_vertex() -> None:
     one, other = graph.source("numbers").broadcast(2)
     one.merge(other).sink("out")
     assert mermaid(graph.validated()).count("v0 --> v1") == 2
+
+
+KEPT: dict[str, tuple[Callable[[fs.Stream[Any], fs.Stream[Any]], fs.Stream[Any]], str]] = {
+    "window": (
+        lambda left, _: left.window(fs.tumbling("1m"), key="k").count(),
+        "a value a key and window, until the mark is at the window's end",
+    ),
+    "ranking": (
+        lambda left, _: left.window(fs.tumbling("1m"), key="k").top(3, by=fs.size),
+        "the best 3 keys a window, until the mark is at the window's end",
+    ),
+    "session": (
+        lambda left, _: left.window(fs.session("90s"), key="k").count(),
+        "a value a key and open session, until the mark is 90s past its last item",
+    ),
+    "session of items": (
+        lambda left, _: left.window(fs.session("30m"), key="k").fold(initial=int, combine=add),
+        "the items a key and open session, until the mark is 30m past its last item",
+    ),
+    "join": (
+        lambda left, right: left.join(right, on="k", within=("-1h", "5s")),
+        "the left's items until the mark is 5s past them, the right's 1h",
+    ),
+    "unbounded join": (
+        lambda left, right: left.join(right, on="k", unbounded=True),
+        "every item of both sides, for ever",
+    ),
+    "latest": (
+        lambda left, right: left.join_latest(right, on="k"),
+        "the left's items until the mark is past them, and of each key the right's item at the mark and all "
+        "younger ones, for ever",
+    ),
+    "table": (
+        lambda left, right: left.join_table(right, on="k"),
+        "an accumulator a key, for ever",
+    ),
+    "dedup": (
+        lambda left, _: left.dedup("k", within="1.5s"),
+        "the times of what passed, until the mark is 1500ms past them",
+    ),
+    "ttl": (
+        lambda left, _: left.reduce(key="k", combine=fs.count(), ttl="24h"),
+        "an accumulator a key, until the mark is 1d past its last item",
+    ),
+    "reduce": (
+        lambda left, _: left.reduce(key="k", combine=fs.count()),
+        "an accumulator a key, for ever",
+    ),
+    "group": (lambda left, _: left.group(3, key="k"), "the last 3 items a key, for ever"),
+    "process": (
+        lambda left, _: left.process(key="k", on_item=lambda state, item, now: (state, ())),
+        "a state a key, until your functions return None for it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_plan_says_what_is_kept_and_until_when(name: str) -> None:
+    made, kept = KEPT[name]
+    graph = Graph("kept")
+    left, right = (graph.source(source, at="at", unit="s") for source in ("left", "right"))
+    right.sink("right")
+    made(left, right).sink("out")
+    last = text(graph.validated()).splitlines()[-1]
+    assert last.partition(" keeps ")[2] == kept
+    vertices = described(graph)["vertices"]
+    assert isinstance(vertices, list)
+    assert [vertex["keeps"] for vertex in vertices if vertex["keeps"]][-1] == kept
+
+
+def test_what_has_no_state_keeps_nothing() -> None:
+    graph = Graph("copy")
+    graph.source("in").map(len).sink("out")
+    assert "keeps" not in text(graph.validated())

@@ -19,7 +19,7 @@ JOB: dict[str, Any] = {
         "phase": "Running", "attempt": 3, "epoch": {"number": 7, "time": "2026-01-01T00:00:30Z"},
         "workers": {"summary": "2/2", "standby": 1, "desired": 2}, "message": "",
         "conditions": [{"type": "Ready", "status": "True"}],
-        "eventTimes": {"docs": "2026-01-01T00:00:20.000Z"},
+        "eventTimes": {"docs": "2026-01-01T00:00:20.000Z"}, "late": {"docs": 1200},
         "recovery": {"cause": "lost w0", "durationMs": 120.4, "time": "2026-01-01T00:00:00Z", "count": 2},
     },
 }  # fmt: skip
@@ -35,7 +35,7 @@ def test_status_has_graph_stream_recovery_and_pods_on_one_screen() -> None:
     assert shown[0] == "n/j: Running (ready)"
     assert "sources    docs (files)" in shown
     assert "stream     attempt 3, epoch 7, 30 s ago" in shown
-    assert "event time docs: 2026-01-01T00:00:20.000Z" in shown
+    assert "event time docs: 2026-01-01T00:00:20.000Z, 1,200 late" in shown
     assert "recovery   lost w0: 120 ms, 60 s ago, 2 in this run" in shown
     assert "worker     j-a-1-exec-1  Running  n1  10.0.0.1" in shown
     assert len(shown) < 25

@@ -5,12 +5,13 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
-from flamestream.model.ids import NO_FENCE, WorkerId
+from flamestream.model.ids import NO_FENCE, SourceName, WorkerId
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
 from flamestream.node import coordinator_host
@@ -50,6 +51,21 @@ def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(h
     assert host.look().items_in == 25
     host.from_worker(A, progress(21, 41))
     assert host.look().items_in == 26, "a worker that comes back counts on"
+
+
+def test_of_a_worker_that_is_gone_only_those_late_items_count_that_no_other_counts_again(
+    host: CoordinatorHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_host, "MOST_LEFT", 1)
+    clicks = SourceName("clicks")
+    for worker in (A, B):
+        told = msgspec.structs.replace(progress(9, 9), late={clicks: 5}, late_since={clicks: 2})
+        host.from_worker(worker, told)
+    assert host.look().late == {"clicks": 14}
+    host.disconnected(A, "killed")
+    assert host.look().late == {"clicks": 12}, "its runs above the committed cut are processed once more"
+    host.disconnected(B, "killed")
+    assert host.look().late == {"clicks": 10}
 
 
 def test_of_workers_that_left_long_ago_only_the_sums_are_kept(

@@ -119,6 +119,20 @@ def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
     metrics.forget("n.all")
 
 
+def test_late_items_are_counted_by_source_and_never_go_back() -> None:
+    worker, other = (WorkerFigures(worker=name, connected=True, late={"clicks": 3}) for name in ("w", "x"))
+    later = msgspec.structs.replace(worker, late={"clicks": 5, "views": 1})
+    less = msgspec.structs.replace(worker, late={"clicks": 4, "views": 1})
+    for workers in ([worker, other], [later, other], [less, other]):
+        metrics.observe("n.all", msgspec.structs.replace(told(), workers=workers), 1.0)
+    found = [line for line in ours() if line.startswith("flamestream_job_late_items_total{")]
+    assert found == [
+        'flamestream_job_late_items_total{job="n.all",source="clicks"} 8.0',
+        'flamestream_job_late_items_total{job="n.all",source="views"} 1.0',
+    ]
+    metrics.forget("n.all")
+
+
 def test_latencies_are_a_histogram_of_the_workers_own_counts() -> None:
     metrics.observe("n.all", told(), 1.0)
     lines = ours()

@@ -61,6 +61,7 @@ def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None
             SourceName("orders"): END_OF_TIME,
         }
         world.operators[0].hosting.jobs["default.job"].event_times = times
+        world.operators[0].hosting.jobs["default.job"].late = {SourceName("clicks"): 7}
         world.apply(suspend=True)
         await world.calm()
         assert world.status.event_times == {
@@ -68,6 +69,7 @@ def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None
             "views": "unknown",
             "orders": "ended",
         }
+        assert world.status.late == {"clicks": 7}
 
     played(play)
 

@@ -75,7 +75,8 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
         )
         yield form.format(*figures)
     for source, moment in (status.get("eventTimes") or {}).items():
-        yield f"event time {source}: {moment}"
+        late = (status.get("late") or {}).get(source, 0)
+        yield f"event time {source}: {moment}{f', {late:,} late' if late else ''}"
     snapshot = status.get("snapshot") or {}
     if snapshot.get("size"):
         yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"

@@ -34,6 +34,7 @@ from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
 from flamestream.model.vertex import Kind, Vertex
+from flamestream.model.windows.process import Steps, late_among
 
 Work = tuple[Meta, Time, int, Any, bool]
 """(meta, cause, vertex, payload, is it a tombstone): an item at this worker's door."""
@@ -62,6 +63,9 @@ class Output(Protocol):
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item."""
+
+    def late(self, meta: Meta, number: int, tombstone: bool) -> None:
+        """So many items came too late for a program in event time, or with their tombstone not after all."""
 
 
 class Dataflow(Operations):
@@ -205,9 +209,12 @@ class Dataflow(Operations):
         state = self.states[vertex.id] = self._state(vertex)
         forward, fail = self.forward(vertex), self.failed(vertex)
         insert, remove = state.insert, state.remove
+        in_event_time = isinstance(vertex.combine, Steps)
 
         def handle(key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
             for at, value, gone in (remove if tombstone else insert)(key, slot, meta, payload):
+                if in_event_time and (number := late_among(value)):
+                    self._output.late(at, number, gone)
                 (fail if type(value) is ErrorValue else forward)(at, value, gone)
 
         return handle

@@ -27,7 +27,7 @@ from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model import state as states
-from flamestream.model.event_time import Dated, TimeOf
+from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerId
@@ -37,11 +37,12 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.payload_registry import PLANS
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
-from flamestream.model.windows.marks import Mark
+from flamestream.model.windows.marks import Mark, progress_of
 from flamestream.model.windows.panes import Panes
 from flamestream.model.windows.process import Input, Shard, Side, Steps
 from flamestream.model.windows.program import Late, Now, Program
 from flamestream.model.windows.shapes import Grid
+from flamestream.model.windows.stream import Events
 
 
 class NativeFlow:
@@ -71,6 +72,7 @@ class NativeFlow:
             error_type=ErrorValue,
             located=output.located,
             on_error=output.error,
+            on_late=output.late,
         )
         keyed = [vertex for vertex in graph.vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
         self.states: dict[int, NativeState] = {
@@ -130,6 +132,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         "routed": vertex.kind in KEYED or vertex.balance is not None,
         "function": None if vertex.function is None else user_code.observed(vertex.function, debug, settle),
         "users": vertex.function,
+        "others": of_others(vertex.function),
         "max_results": vertex.max_results,
         "max_result_bytes": vertex.max_result_bytes,
         "key": None if vertex.key is None else user_code.observed(vertex.key, debug),
@@ -150,6 +153,14 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
     return described
+
+
+def of_others(function: Any) -> tuple[bool, list[type]] | None:
+    """For what looks for items of a few classes: whether one of another class is its only result, or has
+    none. The kernel does not ask about those."""
+    if isinstance(function, Events):
+        return True, [Stamped, Undecoded, Marker]
+    return (False, [Stamped]) if function is progress_of else None
 
 
 def _ready_key(vertex: Vertex) -> dict[str, Any]:

@@ -296,6 +296,11 @@ class Progress(_Message, frozen=True):
     event_times: Annotated[dict[SourceName, int | None], Meta(max_length=MAX_FRONTS)] = {}
     """Of my fronts of each source with event time: how far the last of them has come, in microseconds; None:
     one has told nothing."""
+    late: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
+    """Items of each source that came too late for a program in event time here, once for each, since I
+    began: of runs below the committed cut."""
+    late_since: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
+    """The same of released runs above it, which a recovery processes once more, maybe elsewhere."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0

@@ -7,12 +7,13 @@ is not timed again. Does not: decide anything; count what a timed source's stamp
 clock's).
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Set
 from typing import TypedDict
 
 from flamestream.core.protocol.latency import Latency
 from flamestream.core.protocol.output_gaps import OutputGaps
+from flamestream.model.ids import SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
 
 
@@ -30,6 +31,8 @@ class Counted(TypedDict):
     replayed: int
     invalidated: int
     given: list[tuple[int, int]]
+    late: dict[SourceName, int]
+    late_since: dict[SourceName, int]
 
 
 class Counters:
@@ -42,16 +45,23 @@ class Counters:
         self.items_in = self.items_out = self.runs = self.bundles = 0
         self._waiting: deque[Time] = deque()
         self._released_to = START
+        self._late = Counter[tuple[Time, SourceName]]()
+        """Items that came too late, of runs above the committed cut: a recovery processes them once more, on
+        whatever worker."""
+        self._late_below = Counter[SourceName]()
+        """Those of runs below it."""
         self._release, self._acknowledgment = Latency(), Latency()
         self._gave = OutputGaps()
         self._told_to = 0
         """Microseconds up to which the coordinator knows when something was given."""
 
-    def begin(self, replayed: int, invalidated: int) -> None:
-        """An attempt is over: it replayed and invalidated so many items."""
+    def begin(self, replayed: int, invalidated: int, cut: Time) -> None:
+        """An attempt is over: it replayed and invalidated so many items, and the next one begins at `cut`."""
         self.replayed += replayed
         self.invalidated += invalidated
         self._waiting.clear()
+        self.committed(cut)
+        self._late.clear()
 
     def entered(self, time: Time, items: int) -> None:
         """A run of a front of this worker has entered."""
@@ -60,6 +70,15 @@ class Counters:
         # a replayed run was timed when it first entered
         if front_of(time) in self._clocked and time >= self._released_to:
             self._waiting.append(time)
+
+    def late(self, time: Time, source: SourceName, number: int) -> None:
+        """So many items of the run at `time` came too late; fewer than none: that many did not, after all."""
+        self._late[time, source] += number
+
+    def committed(self, cut: Time) -> None:
+        """Nothing below `cut` is processed again."""
+        for run in [run for run in self._late if run[0] < cut]:
+            self._late_below[run[1]] += self._late.pop(run)
 
     def released(self, minimal: Time, results: int, now: Timestamp) -> None:
         """Minimal time has come to `minimal`, which makes so many results of this worker final."""
@@ -93,4 +112,14 @@ class Counters:
             "latency_us": self._acknowledgment.total, "release": list(self._release.counts),
             "release_us": self._release.total, "replayed": self.replayed + replayed,
             "invalidated": self.invalidated + invalidated, "given": given,
+            "late": dict(self._late_below), "late_since": self._late_since(),
         }  # fmt: skip
+
+    def _late_since(self) -> dict[SourceName, int]:
+        """Those above the committed cut, of released runs: what speculation may still take back is not
+        told."""
+        late = Counter[SourceName]()
+        for (time, source), number in self._late.items():
+            if time < self._released_to:
+                late[source] += number
+        return dict(+late)

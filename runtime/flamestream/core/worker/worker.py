@@ -39,7 +39,7 @@ from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
+from flamestream.model.meta import Meta, first_component, metas_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp, front_of
 
@@ -147,6 +147,7 @@ class Worker:
             if not self._settings.durable:
                 self._epochs.forget()
                 self._fronts.committed(self._minimal)
+                self._counters.committed(self._minimal)
         self._fronts.pull()
         self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
         self._epochs.actions, self._fronts.actions = [], []
@@ -202,6 +203,7 @@ class Worker:
                 if self._epochs.committed(message.epoch, message.cut):
                     self._fronts.committed(message.cut)
                     self._outputs.commit(message.cut)
+                    self._counters.committed(message.cut)
             case msg.Abort():
                 self._epochs.aborted(message.epoch)
             case msg.Drain():
@@ -215,7 +217,7 @@ class Worker:
         positions = (
             {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
         )
-        self._counters.begin(self._fronts.replayed, self._outputs.invalidated)
+        self._counters.begin(self._fronts.replayed, self._outputs.invalidated, message.cut)
         self._begin(message.assignment.layout, message.cut, positions)
 
     def _begin(self, layout: Layout, cut: Time, positions: Mapping[FrontId, msg.FrontPosition]) -> None:
@@ -299,8 +301,9 @@ class Worker:
         """A run of a front of this worker enters."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
-        for position, payload in enumerate(self._entrances.entering(entry.time, entry.partition, payloads)):
-            meta = meta_of(entry.time, position)
+        entering = self._entrances.entering(entry.time, entry.partition, payloads)
+        metas = metas_of(entry.time, len(entering))
+        for position, (meta, payload) in enumerate(zip(metas, entering, strict=True)):
             if type(payload) is ErrorValue:
                 place = (entry.partition, offset_in(entry.first, entry.count, entry.next, position))
                 self.flow.bad_record(entry.time, meta, located(payload, source, place))
@@ -359,6 +362,13 @@ class Worker:
         self._tell(
             self._layout.acker, msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph))
         )
+
+    def late(self, meta: Meta, number: int, tombstone: bool) -> None:
+        """Items that came too late for a program in event time (dataflow.Output): counted once that is
+        certain."""
+        time = time_of_meta(meta)
+        source = self._settings.fronts[front_of(time)].source
+        self._counters.late(time, source, -number if tombstone else number)
 
     # --- time -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.duration import Duration, micros
+from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function
 from flamestream.model.windows.join import on_written
@@ -24,6 +24,10 @@ class Dedup(OfKeys):
 
     within: int
     written: str
+
+    @property
+    def keeps(self) -> str:
+        return f"the times of what passed, until the mark is {shown(self.within)} past them"
 
     def on_item(self, key: Any, state: tuple[int, ...] | None, item: Any, now: Now) -> Answer:
         if now.late:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.duration import Duration, micros
+from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
@@ -43,6 +43,10 @@ class Expiry(OfKeys):
     emit: Callable[[Any, Any], Any] | None
     ttl: int
     written: str
+
+    @property
+    def keeps(self) -> str:
+        return f"an accumulator a key, until the mark is {shown(self.ttl)} past its last item"
 
     def on_item(self, key: Any, state: Kept | None, item: Any, now: Now) -> Answer:
         time, ttl = now.time, self.ttl

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final
 
-from flamestream.model.duration import Duration, micros
+from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
@@ -57,6 +57,13 @@ class Join(OfKeys):
     bound: bool = True
     """False: nothing is ever too late, for nothing goes."""
 
+    @property
+    def keeps(self) -> str:
+        if not self.bound:
+            return "every item of both sides, for ever"
+        left, right = (shown(max(0, reach)) for reach in (self.high, -self.low))
+        return f"the left's items until the mark is {left} past them, the right's {right}"
+
     def on_item(self, key: Any, state: Waiting | None, item: Any, now: Now) -> Answer:
         if self.bound and now.late:
             return state, (Late(item),)
@@ -86,9 +93,11 @@ class Join(OfKeys):
         return Waiting(left, right) if left or right else None, results
 
     def due(self, key: Any, state: Waiting) -> int | None:
-        left, right = state.left, state.right
-        times = [rows[0][0] + reach for rows, reach in ((left, self.high), (right, -self.low)) if rows]
-        return min(times) + 1
+        if not state.right:
+            return state.left[0][0] + self.high + 1
+        if not state.left:
+            return state.right[0][0] - self.low + 1
+        return min(state.left[0][0] + self.high, state.right[0][0] - self.low) + 1
 
 
 @dataclass(frozen=True, slots=True)

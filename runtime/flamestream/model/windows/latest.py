@@ -45,9 +45,16 @@ class Versions:
 class Latest(OfKeys):
     """The program of a join with the latest version."""
 
-    keeps: bool
+    outer: bool
     """An item without a version leaves with None."""
     written: str
+
+    @property
+    def keeps(self) -> str:
+        return (
+            "the left's items until the mark is past them, and of each key the right's item at the mark and "
+            "all younger ones, for ever"
+        )
 
     def on_item(self, key: Any, state: Versions | None, item: Any, now: Now) -> Answer:
         if now.late:
@@ -63,7 +70,7 @@ class Latest(OfKeys):
     def on_time(self, key: Any, state: Versions, time: int) -> Answer:
         place = bisect_right(state.waiting, time - 1, key=_TIME)
         found = [(item, _held(state.versions, at)) for at, item in state.waiting[:place]]
-        results = [(item, version) for item, version in found if version is not None or self.keeps]
+        results = [(item, version) for item, version in found if version is not None or self.outer]
         waiting = state.waiting[place:]
         versions = _asked(state.versions, time)
         return Versions(waiting, versions) if waiting or versions else None, results

@@ -47,6 +47,8 @@ class Least:
 class LeastOf:
     """The fold of progress: the least over all partitions of these sources."""
 
+    keeps = "how far each partition has come, for ever"
+
     def __init__(self, sources: frozenset[str], max_ahead: Mapping[str, int]) -> None:
         self._sources, self._max_ahead = sorted(sources), max_ahead
         self.written = f"the least event time of {', '.join(self._sources)}"

@@ -52,6 +52,10 @@ class Own(OfKeys):
     event_time: TimeOf
     written: str
 
+    @property
+    def keeps(self) -> str:
+        return "a state a key, until your functions return None for it"
+
     def on_item(self, key: Any, state: Any, item: Any, now: Now) -> Answer:
         return _answer(self.item, called(self.item, state, item, Here(now, self.event_time.shown)))
 

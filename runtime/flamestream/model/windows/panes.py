@@ -53,6 +53,10 @@ class Panes(Closing):
 
     shape: Grid | Calendar
 
+    @property
+    def keeps(self) -> str:
+        return "a value a key and window, until the mark is at the window's end"
+
     def places(self, key: Any, now: Now) -> list[Place]:
         mark = now.mark
         return [(end, key) for _, end in self.shape.windows(now.time) if mark is None or end > mark]

@@ -101,12 +101,17 @@ def late_items(results: tuple[Any, ...]) -> Iterator[Any]:
     return (result.item for result in results if type(result) is Late)
 
 
+def late_among(results: Any) -> int:
+    """How many results of a step are items that came late; of an error none."""
+    return sum(type(result) is Late for result in results) if type(results) is tuple else 0
+
+
 class Steps:
     """The fold of a shard."""
 
     def __init__(self, program: Program, inputs: tuple[Input, ...], step: int, shards: int) -> None:
         self.program, self.inputs, self.step, self.shards = program, inputs, step, shards
-        self.written = program.written
+        self.written, self.keeps = program.written, program.keeps
 
     @staticmethod
     def initial() -> Shard:
@@ -153,7 +158,8 @@ class Steps:
         if each.max_ahead is not None and mark is not None and time > mark + each.max_ahead:
             raise UserError(
                 f"its event time is {(time - mark) / 1e6} s ahead of all that has come, more than its "
-                "source's max_ahead"
+                "source's max_ahead; if nothing was to come for so long, give the source a greater max_ahead "
+                "and go on with `flamestream run --changed`"
             )
         return time
 

@@ -8,6 +8,8 @@ of their own.
 | `on_time(place, state, time)`      | a state, results | the mark has passed the time that `due` asked for |
 | `due(place, state)`                | a time or None   | the next time it wants to be called at |
 
+`written` names a program in messages; `keeps` says what states it has and until when (`flamestream plan`).
+
 A state of None is forgotten: neither memory nor snapshots have it then. Windows, joins and users' own
 functions are programs.
 
@@ -42,10 +44,12 @@ class Now:
 
 
 class Program(Protocol):
-    """A program. `written` names it in messages."""
+    """A program."""
 
     @property
     def written(self) -> str: ...
+    @property
+    def keeps(self) -> str: ...
     def places(self, key: Any, now: Now, /) -> Sequence[Any]: ...
     def on_item(self, place: Any, state: Any, item: Any, now: Now, /) -> Answer: ...
     def on_time(self, place: Any, state: Any, time: int, /) -> Answer: ...

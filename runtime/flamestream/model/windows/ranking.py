@@ -32,6 +32,10 @@ class Ranking(OfKeys):
     count: int
     written: str
 
+    @property
+    def keeps(self) -> str:
+        return f"the best {self.count} keys a window, until the mark is at the window's end"
+
     def on_item(self, key: Any, state: Best | None, item: Windowed[Any, Any], now: Now) -> Answer:
         pairs = (*(state.keys if state else ()), (item.key, item.value))
         return Best(now.time + 1, tuple(sorted(pairs, key=_rank)[: self.count])), ()

@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from flamestream.model.collections import Vector
+from flamestream.model.duration import shown
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.panes import Closing, Windowed
@@ -44,15 +45,25 @@ class Sessions(Closing, OfKeys):
 
     gap: int
 
+    @property
+    def keeps(self) -> str:
+        what = "the items" if self.aggregate.merge is None else "a value"
+        return f"{what} a key and open session, until the mark is {shown(self.gap)} past its last item"
+
     def on_item(self, key: Any, state: tuple[Open, ...] | None, item: Any, now: Now) -> Answer:
         opened, end = state or (), now.time + self.gap
-        met = [each for each in opened if each.start < end and now.time < each.end]
+        first = 0
+        while first < len(opened) and opened[first].end <= now.time:
+            first += 1
+        behind = first
+        while behind < len(opened) and opened[behind].start < end:
+            behind += 1
+        met = opened[first:behind]
         if not met and now.mark is not None and end <= now.mark:
             return state, (Late(item),)
         session = self._with(met, opened, item, now.time)
-        before = tuple(each for each in opened if each.end <= now.time)
-        after = opened[len(before) + len(met) :]
-        return (*before, session, *after), (self._result(key, session),) if self.each else ()
+        after = (*opened[:first], session, *opened[behind:])
+        return after, (self._result(key, session),) if self.each else ()
 
     def on_time(self, key: Any, state: tuple[Open, ...], time: int) -> Answer:
         first, *others = state
@@ -65,17 +76,19 @@ class Sessions(Closing, OfKeys):
     def _result(self, key: Any, session: Open) -> Windowed[Any, Any]:
         return self.windowed(key, session.start, session.end, self._folded(session))
 
-    def _with(self, met: list[Open], opened: tuple[Open, ...], item: Any, time: int) -> Open:
+    def _with(self, met: tuple[Open, ...], opened: tuple[Open, ...], item: Any, time: int) -> Open:
         """The session that an item makes of those that it meets."""
-        start = min([time, *(each.start for each in met[:1])])
-        end = max([time + self.gap, *(each.end for each in met[-1:])])
-        merge = self.aggregate.merge
+        start, end, merge = time, time + self.gap, self.aggregate.merge
+        if met:
+            start, end = min(start, met[0].start), max(end, met[-1].end)
         if merge is None:
             number = max((each.folded[-1][0] for each in opened), default=-1) + 1
             return Open(end, start, _in_order([each.folded for each in met]).append((number, item)))
         if not met:
             return Open(end, start, self.aggregate.begun(item))
-        folded = reduce(lambda a, b: called(merge, a, b), [each.folded for each in met])
+        folded = met[0].folded
+        for other in met[1:]:
+            folded = called(merge, folded, other.folded)
         return Open(end, start, self.aggregate.folded(folded, item))
 
     def _folded(self, session: Open) -> Any:

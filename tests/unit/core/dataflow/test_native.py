@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.native import native, of_others
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events, messages
 from flamestream.core.protocol.chain import chains_of
 from flamestream.model.errors import UserError
+from flamestream.model.event_time import Dated
 from flamestream.model.ids import Epoch, Offset, Partition
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
+from flamestream.model.windows.marks import progress_of
+from flamestream.model.windows.stream import Events
 from support.core.one_worker import FENCE, FRONT, OneWorker
 
 pytestmark = pytest.mark.skipif(
@@ -164,3 +167,14 @@ def test_a_function_that_is_not_deterministic_is_named_as_the_cause() -> None:
             flow.run([(meta_of(Time(4000 * 4096), 0), Time(4000 * 4096), 0, "a", False)])
         told.append(str(raised.value))
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("function", [Events(None), progress_of])
+def test_a_function_that_looks_for_a_few_classes_makes_of_others_what_the_kernel_is_told(
+    function: Any,
+) -> None:
+    itself, classes = of_others(function) or (False, [])
+    assert classes
+    for item in ("record", 5, Dated("record", 1)):
+        assert type(item) not in classes
+        assert function(item) == ((item,) if itself else ())

@@ -2,7 +2,8 @@
 
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.core.worker.counters import Counters
-from flamestream.model.time import FrontId, Time, Timestamp, time_of
+from flamestream.model.ids import SourceName
+from flamestream.model.time import START, FrontId, Time, Timestamp, time_of
 
 
 def at(milliseconds: int, front: int = 0) -> Time:
@@ -28,7 +29,7 @@ def test_a_run_that_is_replayed_although_it_was_released_is_not_timed_again() ->
     counters.entered(at(10), 1)
     counters.entered(at(20), 1)
     counters.released(at(15), 0, clock(12))
-    counters.begin(7, 2)
+    counters.begin(7, 2, START)
     counters.entered(at(10), 1)
     counters.entered(at(20), 1)
     counters.released(at(30), 0, clock(50))
@@ -46,6 +47,28 @@ def test_a_source_with_times_of_its_own_is_not_timed() -> None:
     counters.acknowledged(at(10), 1, clock(13))
     told = counters.report(0, 0)
     assert (sum(told["release"]), sum(told["latency"])) == (0, 0)
+
+
+def late(counters: Counters) -> tuple[dict[SourceName, int], dict[SourceName, int]]:
+    told = counters.report(0, 0)
+    return told["late"], told["late_since"]
+
+
+def test_late_items_are_counted_once_it_is_certain_and_not_twice_in_a_recovery() -> None:
+    counters, clicks, views = Counters(frozenset()), SourceName("clicks"), SourceName("views")
+    counters.late(at(10), clicks, 2)
+    counters.late(at(10), clicks, -1)
+    counters.late(at(20), views, 3)
+    assert late(counters) == ({}, {}), "they may be taken back"
+    counters.released(at(15), 0, clock(16))
+    assert late(counters) == ({}, {"clicks": 1})
+    counters.committed(at(12))
+    counters.released(at(30), 0, clock(31))
+    assert late(counters) == ({"clicks": 1}, {"views": 3})
+    counters.begin(0, 0, at(12))
+    assert late(counters) == ({"clicks": 1}, {}), "the other run is processed again, maybe elsewhere"
+    counters.late(at(20), views, 2)
+    assert late(counters) == ({"clicks": 1}, {"views": 2})
 
 
 def test_when_something_was_given_is_said_once_to_each_coordinator() -> None:

@@ -1,6 +1,7 @@
 """Bad input to programs in event time: each costs its own item or is told when the graph is built, and
 nothing else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.model.windows.windows import Windows
 from support.event_time import results
 
 YEAR = 365 * 24 * 3600
@@ -102,3 +104,39 @@ def test_a_length_that_is_none_is_told_when_the_graph_is_built(size: Any) -> Non
     for shape in (fs.tumbling, fs.session):
         with pytest.raises(GraphError):
             shape(size)
+
+
+FOLDS: dict[str, Callable[[Windows[Any], Any], Any]] = {
+    "total": lambda windows, value: windows.total(value),
+    "mean": lambda windows, value: windows.mean(value),
+    "min": lambda windows, value: windows.min(value),
+    "distinct_count": lambda windows, value: windows.distinct_count(value),
+    "top": lambda windows, value: windows.top(1, by=value),
+}
+
+
+def error_of(name: str, value: Any) -> Any:
+    graph = fs.Graph("values")
+    windows_of = graph.source("events", at="at", unit="s").window(fs.tumbling("10s"), key="key")
+    FOLDS[name](windows_of, value).sink("out")
+    return results(graph, [("events", Event("a", 1, 1)), ("events", Event("a", 2, 2))])["errors"][-1]
+
+
+def of_no_value(event: Event) -> Any:
+    raise KeyError(event.number)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+def test_a_value_that_cannot_be_had_is_blamed_on_its_own_function(name: str) -> None:
+    error = error_of(name, of_no_value)
+    assert (error.function, error.error, error.message) == (f"{__name__}.of_no_value", "KeyError", "2")
+
+
+def none_first(event: Event) -> Any:
+    return None if event.number == 1 else event.number
+
+
+@pytest.mark.parametrize("name", ["min", "top"])
+def test_values_that_cannot_be_compared_are_told_with_their_window(name: str) -> None:
+    error = error_of(name, none_first)
+    assert error.function.startswith(f"window(tumbling('10s')).{name}(") and error.error == "TypeError"

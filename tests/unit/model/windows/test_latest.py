@@ -65,7 +65,7 @@ def test_left_keeps_an_order_without_a_rate() -> None:
 
 
 def test_a_version_that_no_order_can_ask_for_goes_and_the_newest_below_the_mark_stays() -> None:
-    program, state = Latest(keeps=False, written=""), None
+    program, state = Latest(outer=False, written=""), None
     for time in (0, 10, 20, 30):
         state, _ = program.on_item(
             "usd", state, f"rate {time}", Now(time, mark=15, side=1) if time > 14 else Now(time, None, side=1)
@@ -101,7 +101,7 @@ def test_it_is_what_a_loop_finds_that_knows_all(drawn: list[tuple[bool, str, int
 
 
 def test_an_order_is_priced_once_the_mark_is_behind_its_time_and_not_before() -> None:
-    state, results = Latest(keeps=False, written="").on_time(
+    state, results = Latest(outer=False, written="").on_time(
         "usd", Versions(((0, "o"), (1, "p")), ((0, "r"),)), 1
     )
     assert (state, results) == (Versions(((1, "p"),), ((0, "r"),)), [("o", "r")])

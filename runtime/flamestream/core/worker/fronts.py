@@ -251,7 +251,7 @@ class Fronts:
         """Runs enter by their times as far as they are here: one that is far behind another's would be late for
         all that this one led to."""
         while ready := [front for front in fronts if front.ready and self._may_enter(front.id)]:
-            front = min(ready, key=lambda each: each.last)
+            front = min(ready, key=TimedFront.promise)
             entry, payloads = front.stamp()
             size = self._waiting_bytes[front.id] * len(payloads) // (len(payloads) + front.waiting)
             self._waiting_bytes[front.id] -= size

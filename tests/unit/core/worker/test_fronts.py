@@ -388,3 +388,16 @@ def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
     fronts.sealed(FrontId(1 - newest), [ev.Entry(Time(60), P, Offset(0), 1)])
     fronts.sealed(FrontId(2), [])
     assert fronts.last == 70
+
+
+def test_runs_of_timed_fronts_enter_by_their_times() -> None:
+    """A front that ran ahead would make the other one's runs late for whatever both lead to."""
+    numbers = [FrontId(0), FrontId(1)]
+    settings = WorkerSettings("job", 4, tuple(FrontSettings(i, SourceName(f"s{i}"), True) for i in numbers))
+    times: list[Time] = []
+    fronts = Fronts(FENCE, settings, numbers, {}, lambda source, entry, payloads: times.append(entry.time))
+    fronts.start(START)
+    for number in numbers:
+        fronts.records(ev.RecordsArrived(FENCE, number, P, Offset(0), ["a"] * 20, 20))
+    fronts.advance(Timestamp(1))
+    assert len(times) == 40 and times == sorted(times)

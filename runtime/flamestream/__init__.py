@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
-from flamestream.model.expressions import field, when
+from flamestream.model.expressions.conditional import when
+from flamestream.model.expressions.expression import field, item
 from flamestream.model.graph import Graph
 from flamestream.model.payload import event, payload_type
 from flamestream.model.ready import append, count, record, size, state, total
@@ -37,6 +38,7 @@ __all__ = [
     "decoder",
     "event",
     "field",
+    "item",
     "payload_type",
     "record",
     "session",

@@ -1,6 +1,8 @@
 //! What a graph's vertices are made of, as `core/dataflow/native.py` describes them.
 
 use crate::payload::attribute::Attribute;
+use crate::payload::expression::Expression;
+use crate::python::reference;
 use crate::state::folded::Folded;
 use crate::state::grouping::Grouping;
 use crate::state::keyed::Table;
@@ -11,6 +13,7 @@ use crate::state::steps::{self, Folding, Panes, Steps};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::borrow::Cow;
 
 pub enum Kind {
     Forward,
@@ -38,11 +41,14 @@ pub struct Vertex {
     pub max_results: usize,
     pub max_result_bytes: usize,
     pub users: Option<Py<PyAny>>,
+    /// The same function without Python, if it is known to be one.
+    pub expression: Option<Expression>,
     /// For a flat_map that looks for items of a few classes: what others lead to.
     pub others: Option<Others>,
     /// Its input is routed, by this place.
     pub routed: bool,
     pub key: Option<Py<PyAny>>,
+    pub key_expression: Option<Expression>,
     pub users_key: Py<PyAny>,
     pub balance: Option<Py<PyAny>>,
     pub users_balance: Option<Py<PyAny>>,
@@ -72,19 +78,48 @@ impl Others {
 pub enum RowKey {
     Whole,
     Field(Field),
+    Made(Expression),
 }
 
 impl RowKey {
     /// The encoding of the key of `row`; None if Python must find it.
-    pub fn of<'a>(&self, py: Python<'_>, row: &'a [u8]) -> Option<&'a [u8]> {
+    pub fn of<'a>(&self, py: Python<'_>, row: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         match self {
-            RowKey::Whole => Some(row),
-            RowKey::Field(field) => field.of(py, row),
+            RowKey::Whole => Some(row.into()),
+            RowKey::Field(field) => field.of(py, row).map(Cow::from),
+            RowKey::Made(key) => reference::encoded(&key.of_row(py, row)?).ok().map(Cow::from),
         }
     }
 }
 
 impl Vertex {
+    /// What its function gives for an item, checked by nobody yet.
+    pub fn called<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(value) = self.expression.as_ref().and_then(|expression| expression.of(item)) {
+            return Ok(value);
+        }
+        let function =
+            self.function.as_ref().expect("the graph's builder gives every operation its functions");
+        function.bind(item.py()).call1((item,))
+    }
+
+    /// The same of an encoded item, where that needs no Python.
+    pub fn called_with_row<'py>(&self, py: Python<'py>, row: &[u8]) -> Option<Bound<'py, PyAny>> {
+        if self.routed || self.batch.is_some() {
+            return None;
+        }
+        self.expression.as_ref()?.of_row(py, row)
+    }
+
+    /// The key of an item; itself if it has no function for it.
+    pub fn key_of<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Some(function) = &self.key else { return Ok(item.clone()) };
+        match self.key_expression.as_ref().and_then(|expression| expression.of(item)) {
+            Some(key) => Ok(key),
+            None => function.bind(item.py()).call1((item,)),
+        }
+    }
+
     /// Does it take an item as it came, encoded?
     pub fn takes_rows(&self) -> bool {
         self.row_key.is_some() && matches!(self.kind, Kind::Folded | Kind::Sink)
@@ -182,9 +217,11 @@ pub fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vert
         max_results: required(described, "max_results")?.extract(py)?,
         max_result_bytes: required(described, "max_result_bytes")?.extract(py)?,
         users: optional(described, "users")?,
+        expression: expression_of(described, "expression")?,
         others: optional(described, "others")?.map(|others| others_of(others.bind(py))).transpose()?,
         routed: required(described, "routed")?.extract(py)?,
         key: optional(described, "key")?,
+        key_expression: expression_of(described, "key_expression")?,
         users_key: required(described, "users_key")?,
         balance: optional(described, "balance")?,
         users_balance: optional(described, "users_balance")?,
@@ -278,17 +315,26 @@ fn panes_of(described: &Bound<'_, PyDict>) -> PyResult<Panes> {
     })
 }
 
+fn expression_of(described: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<Expression>> {
+    optional(described, name)?
+        .map(|expression| Expression::described(expression.bind(described.py())))
+        .transpose()
+}
+
 /// (whether an item is its own result, classes of which it is not)
 fn others_of(described: &Bound<'_, PyAny>) -> PyResult<Others> {
     let (itself, classes): (bool, Vec<Bound<'_, PyAny>>) = described.extract()?;
     Ok(Others { itself, classes: classes.iter().map(|class| class.as_ptr() as usize).collect() })
 }
 
-/// "itself", ("field", name), or nothing.
+/// True: the item itself; an expression, which may be a field alone; or nothing.
 fn row_key_of(described: &Bound<'_, PyDict>) -> PyResult<Option<RowKey>> {
     let Some(key) = optional(described, "ready_key")? else { return Ok(None) };
-    match key.into_bound(described.py()).cast_into::<PyTuple>() {
-        Ok(key) => Ok(Some(RowKey::Field(ready::field(&key)?))),
-        Err(_) => Ok(Some(RowKey::Whole)),
-    }
+    Ok(Some(match key.bind(described.py()).cast::<PyTuple>() {
+        Err(_) => RowKey::Whole,
+        Ok(key) => match ready::field(key) {
+            Ok(field) => RowKey::Field(field),
+            Err(_) => RowKey::Made(Expression::described(key)?),
+        },
+    }))
 }

@@ -2,11 +2,11 @@
 //! known here takes the other way.
 
 use crate::flow::describe::{Kind, State};
-use crate::flow::{decode_many, Flow, Key, Payload, Placed, Work};
+use crate::flow::{decode_many, Flow, Key, Outcome, Payload, Placed, Work};
 use crate::meta::{child, Meta};
 use crate::payload::row::{object_of, rows_of, Row};
 use crate::python::reference;
-use crate::state::folded::{Changes, Outcome};
+use crate::state::folded::{self, Changes};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -87,6 +87,9 @@ impl Flow {
             return self.row_at_door(py, vertex, meta, bytes);
         }
         if !this.takes_rows() {
+            if let Some(made) = this.called_with_row(py, bytes) {
+                return self.row_applied(py, vertex, meta, bytes, owned, made, tombstone);
+            }
             return self.enter(vertex, meta, object_of(py, bytes)?, tombstone);
         }
         let (key, slot) = match self.row_place(py, vertex, bytes)? {
@@ -112,6 +115,23 @@ impl Flow {
             return self.row_folds(py, vertex, &key, slot, meta, owned(), tombstone);
         }
         Ok(())
+    }
+
+    /// What an expression made of a row leads to. A filter lets the row itself through.
+    fn row_applied<'py>(
+        &mut self,
+        py: Python<'py>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+        owned: Option<&Row>,
+        made: Bound<'py, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        match self.settled(vertex, made).unwrap_or_else(Outcome::Raised) {
+            Outcome::Passed => self.row_forward(py, vertex, meta, bytes, owned, tombstone),
+            outcome => self.leads_to(vertex, meta, outcome, tombstone, || object_of(py, bytes)),
+        }
     }
 
     /// A row that another worker has routed here: find its key and slot again.
@@ -152,7 +172,7 @@ impl Flow {
     pub fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
         let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
         let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
-        Ok(Ok((Key::from_slice(key), self.slot_of(key))))
+        Ok(Ok((Key::from_slice(&key), self.slot_of(&key))))
     }
 
     fn row_sinks(
@@ -204,7 +224,7 @@ impl Flow {
     }
 
     fn row_changes(&mut self, py: Python<'_>, vertex: usize, changes: Changes) -> PyResult<()> {
-        for (meta, Outcome { encoded, error }, gone) in changes {
+        for (meta, folded::Outcome { encoded, error }, gone) in changes {
             if error {
                 self.failed(vertex, &meta, object_of(py, &encoded)?, gone)?;
             } else {

@@ -68,7 +68,8 @@ pub struct Work {
 pub enum Outcome<'py> {
     One(Bound<'py, PyAny>),
     Several(Vec<Bound<'py, PyAny>>),
-    /// A filter's.
+    /// The item itself, of a filter.
+    Passed,
     Nothing,
     /// What it gave is an error value.
     Error(Bound<'py, PyAny>),
@@ -680,12 +681,9 @@ impl Flow {
             return Ok(Ok(place));
         }
         let (py, vertex) = (payload.py(), &self.vertices[vertex]);
-        let key = match &vertex.key {
-            None => payload.clone(),
-            Some(function) => match function.bind(py).call1((payload,)) {
-                Ok(key) => key,
-                Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, payload)?)),
-            },
+        let key = match vertex.key_of(payload) {
+            Ok(key) => key,
+            Err(error) => return Ok(Err(self.tools.error_of(&vertex.users_key, error, payload)?)),
         };
         let encoded = match reference::encoded(&key) {
             Ok(encoded) => encoded,
@@ -868,8 +866,22 @@ impl Flow {
         payload: Bound<'_, PyAny>,
         tombstone: bool,
     ) -> PyResult<()> {
-        match self.outcome(vertex, payload.clone()) {
+        let outcome = self.outcome(vertex, &payload);
+        self.leads_to(vertex, meta, outcome, tombstone, || Ok(payload))
+    }
+
+    /// What was made of an item goes on. `payload`: the item itself, if that is needed.
+    pub fn leads_to<'py>(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        outcome: Outcome<'py>,
+        tombstone: bool,
+        payload: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        match outcome {
             Outcome::One(made) => self.forward(vertex, meta, made, tombstone),
+            Outcome::Passed => self.forward(vertex, meta, payload()?, tombstone),
             Outcome::Nothing => Ok(()),
             Outcome::Several(all) => {
                 for (index, made) in all.into_iter().enumerate() {
@@ -878,7 +890,7 @@ impl Flow {
                 Ok(())
             }
             Outcome::Error(error) => self.failed(vertex, &meta, error, tombstone),
-            Outcome::Raised(error) => self.raised(vertex, &meta, error, &payload, tombstone),
+            Outcome::Raised(error) => self.raised(vertex, &meta, error, &payload()?, tombstone),
         }
     }
 
@@ -902,33 +914,36 @@ impl Flow {
     }
 
     /// What an ordinary function makes of an item.
-    pub fn outcome<'py>(&self, vertex: usize, payload: Bound<'py, PyAny>) -> Outcome<'py> {
+    pub fn outcome<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> Outcome<'py> {
         let this = &self.vertices[vertex];
-        if let Some(others) = this.others.as_ref().filter(|others| others.has(&payload)) {
-            let result = if others.itself { listed(this, [Ok(payload)].into_iter()) } else { Ok(Vec::new()) };
-            return result.map_or_else(Outcome::Raised, Outcome::Several);
+        if let Some(others) = this.others.as_ref().filter(|others| others.has(payload)) {
+            let result = if others.itself { vec![Ok(payload.clone())] } else { Vec::new() };
+            return listed(this, result.into_iter()).map_or_else(Outcome::Raised, Outcome::Several);
         }
-        let function =
-            this.function.as_ref().expect("the graph's builder gives every operation its functions");
-        let result = function.bind(payload.py()).call1((&payload,));
-        let outcome = match this.kind {
-            Kind::Map => result.and_then(|made| {
+        this.called(payload).and_then(|made| self.settled(vertex, made)).unwrap_or_else(Outcome::Raised)
+    }
+
+    /// What a function gave, as what it leads to.
+    pub fn settled<'py>(&self, vertex: usize, made: Bound<'py, PyAny>) -> PyResult<Outcome<'py>> {
+        let this = &self.vertices[vertex];
+        Ok(match this.kind {
+            Kind::Map => {
                 if reference::checked_size(&made)? > this.max_result_bytes {
                     return Err(reference::beyond(made.py(), "too_big_results", this.max_result_bytes));
                 }
-                Ok(if self.is_error(&made) { Outcome::Error(made) } else { Outcome::One(made) })
+                if self.is_error(&made) {
+                    Outcome::Error(made)
+                } else {
+                    Outcome::One(made)
+                }
+            }
+            Kind::Filter if made.is_truthy()? => Outcome::Passed,
+            Kind::Filter => Outcome::Nothing,
+            _ => Outcome::Several(match made.cast_exact::<PyList>() {
+                Ok(list) => listed(this, list.iter().map(Ok))?,
+                Err(_) => listed(this, made.try_iter()?)?,
             }),
-            Kind::Filter => result.and_then(|made| {
-                Ok(if made.is_truthy()? { Outcome::One(payload) } else { Outcome::Nothing })
-            }),
-            _ => result
-                .and_then(|made| match made.cast_exact::<PyList>() {
-                    Ok(list) => listed(this, list.iter().map(Ok)),
-                    Err(_) => listed(this, made.try_iter()?),
-                })
-                .map(Outcome::Several),
-        };
-        outcome.unwrap_or_else(Outcome::Raised)
+        })
     }
 
     pub fn raised(

@@ -159,7 +159,8 @@ impl Flow {
     fn one_by_one<'py>(&self, vertex: usize, items: &Items<'py>) -> PyResult<Answer<'py>> {
         let (mut ends, mut faults, mut made) = (vec![0], HashMap::new(), Vec::new());
         for (number, payload) in items.objects()?.into_iter().enumerate() {
-            match self.outcome(vertex, payload.clone()) {
+            match self.outcome(vertex, &payload) {
+                Outcome::Passed => made.push(payload),
                 Outcome::One(result) => made.push(result),
                 Outcome::Nothing => {}
                 Outcome::Several(mut results) => made.append(&mut results),

@@ -192,11 +192,8 @@ impl<'a> Reader<'a> {
             return Err(Unsupported);
         }
         match plan.kind {
-            Kind::Dataclass => self.instance(py, plan, room),
-            _ => {
-                let members = PyList::new(py, self.members(py, size - 1, room)?).map_err(|_| Unsupported)?;
-                plan.build.as_ref().ok_or(Unsupported)?.bind(py).call1((members,)).map_err(|_| Unsupported)
-            }
+            Kind::Dataclass => instance(py, plan, || self.value(py, room - 1)),
+            _ => built(py, plan, &self.members(py, size - 1, room)?),
         }
     }
 
@@ -211,35 +208,6 @@ impl<'a> Reader<'a> {
             members.push(self.value(py, room - 1)?);
         }
         Ok(members)
-    }
-
-    fn instance<'py>(&mut self, py: Python<'py>, plan: &'static Plan, room: i32) -> Value<'py> {
-        // SAFETY: a dataclass without a `__new__` of its own is made as object.__new__ makes it; fields are
-        // set past the frozen
-        // `__setattr__`, as dataclasses do themselves.
-        unsafe {
-            let class = plan.class.as_ptr() as *mut ffi::PyTypeObject;
-            let made = ffi::PyType_GenericAlloc(class, 0);
-            if made.is_null() {
-                ffi::PyErr_Clear();
-                return Err(Unsupported);
-            }
-            let made = Bound::from_owned_ptr(py, made);
-            if let Some(offsets) = &plan.offsets {
-                for offset in offsets {
-                    slots::fill(made.as_ptr(), *offset, self.value(py, room - 1)?.into_ptr());
-                }
-                return Ok(made);
-            }
-            for field in &plan.fields {
-                let value = self.value(py, room - 1)?;
-                if ffi::PyObject_GenericSetAttr(made.as_ptr(), field.as_ptr(), value.as_ptr()) != 0 {
-                    ffi::PyErr_Clear();
-                    return Err(Unsupported);
-                }
-            }
-            Ok(made)
-        }
     }
 
     /// A collection: a Vector, or its Python plan reads the wire, tag included.
@@ -307,6 +275,54 @@ impl<'a> Reader<'a> {
             wire.append(self.wire(py, room - 1)?).map_err(|_| Unsupported)?;
         }
         Ok(wire.into_any())
+    }
+}
+
+/// An instance of a class with fields, made as a decoded one is, of its fields' values in their order. None
+/// if Python must make it.
+pub fn made<'py>(
+    py: Python<'py>,
+    plan: &'static Plan,
+    values: Vec<Bound<'py, PyAny>>,
+) -> Option<Bound<'py, PyAny>> {
+    if !matches!(plan.kind, Kind::Dataclass) {
+        return built(py, plan, &values).ok();
+    }
+    let mut values = values.into_iter();
+    instance(py, plan, || values.next().ok_or(Unsupported)).ok()
+}
+
+fn built<'py>(py: Python<'py>, plan: &'static Plan, members: &[Bound<'py, PyAny>]) -> Value<'py> {
+    let members = PyList::new(py, members).map_err(|_| Unsupported)?;
+    plan.build.as_ref().ok_or(Unsupported)?.bind(py).call1((members,)).map_err(|_| Unsupported)
+}
+
+/// An instance of a dataclass; `next` gives the values of its fields in their order.
+fn instance<'py>(py: Python<'py>, plan: &'static Plan, mut next: impl FnMut() -> Value<'py>) -> Value<'py> {
+    // SAFETY: a dataclass without a `__new__` of its own is made as object.__new__ makes it; fields are set
+    // past the frozen `__setattr__`, as dataclasses do themselves.
+    unsafe {
+        let class = plan.class.as_ptr() as *mut ffi::PyTypeObject;
+        let made = ffi::PyType_GenericAlloc(class, 0);
+        if made.is_null() {
+            ffi::PyErr_Clear();
+            return Err(Unsupported);
+        }
+        let made = Bound::from_owned_ptr(py, made);
+        if let Some(offsets) = &plan.offsets {
+            for offset in offsets {
+                slots::fill(made.as_ptr(), *offset, next()?.into_ptr());
+            }
+            return Ok(made);
+        }
+        for field in &plan.fields {
+            let value = next()?;
+            if ffi::PyObject_GenericSetAttr(made.as_ptr(), field.as_ptr(), value.as_ptr()) != 0 {
+                ffi::PyErr_Clear();
+                return Err(Unsupported);
+            }
+        }
+        Ok(made)
     }
 }
 

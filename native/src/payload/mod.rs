@@ -6,6 +6,7 @@ pub mod columns;
 pub mod decoding;
 pub mod encoding;
 pub mod event_time;
+pub mod expression;
 pub mod plans;
 pub mod row;
 pub mod vector;

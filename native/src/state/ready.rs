@@ -2,9 +2,11 @@
 //! and the Python function is called.
 
 use crate::payload::encoding;
+use crate::payload::expression::Expression;
 use crate::payload::plans::{Plan, TUPLE_TAG};
 use crate::payload::row::{fields, Bounds};
 use crate::payload::vector;
+use crate::python::reference;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -160,6 +162,7 @@ pub fn put_known(out: &mut Vec<u8>, known: Known, values: &[u8]) {
 
 pub enum Part {
     Field(Field),
+    Made(Expression),
     Size,
     State,
 }
@@ -198,6 +201,7 @@ impl Emit {
         for part in parts {
             match (part, after) {
                 (Part::Field(field), _) => out.extend_from_slice(found.field(py, field)?),
+                (Part::Made(made), _) => reference::append(&made.of_row(py, row)?, out).ok()?,
                 (Part::State, after) => put_known(out, after, values),
                 (Part::Size, Known::List { count, .. }) => encoding::put_unsigned(out, count as u64),
                 (Part::Size, _) => return None,
@@ -237,7 +241,7 @@ pub fn combine(described: &Described<'_>) -> PyResult<Combine> {
     }
 }
 
-/// None, or ("record", tag, parts...), where a part is ("field", name), ("size",) or ("state",).
+/// None, or ("record", tag, parts...), where a part is ("size",), ("state",) or an expression.
 pub fn emit(described: Option<Described<'_>>) -> PyResult<Emit> {
     let Some(described) = described else { return Ok(Emit::Accumulator) };
     if name_of(&described)? != "record" {
@@ -248,7 +252,8 @@ pub fn emit(described: Option<Described<'_>>) -> PyResult<Emit> {
         match name_of(&part)?.as_str() {
             "size" => Ok(Part::Size),
             "state" => Ok(Part::State),
-            _ => field(&part).map(Part::Field),
+            "field" => field(&part).map(Part::Field),
+            _ => Expression::described(&part).map(Part::Made),
         }
     };
     let parts = described.iter().skip(2).map(part).collect::<PyResult<_>>()?;

@@ -7,6 +7,7 @@ use crate::payload::attribute::Attribute;
 use crate::payload::decoding::Reader;
 use crate::payload::encoding;
 use crate::payload::event_time::TimeField;
+use crate::payload::expression::Expression;
 use crate::payload::plans::{MAX_DEPTH, TUPLE_TAG};
 use crate::payload::row::object_of;
 use crate::python::reference;
@@ -16,9 +17,9 @@ use pyo3::types::{PyList, PyTuple};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A stream of a program: where its items have key and time, where that is a field.
+/// A stream of a program: the key of its items, where it is an expression, and their time, where it is a field.
 pub struct Input {
-    pub key: Option<Attribute>,
+    pub key: Option<Expression>,
     pub time: Option<TimeField>,
 }
 
@@ -71,7 +72,7 @@ impl Steps {
             return self.mark_shard.of(payload).ok()?.extract().ok();
         }
         let (side, item) = self.side_of(payload).ok()?;
-        let key = self.inputs[side].key.as_ref()?.of(&item).ok()?;
+        let key = self.inputs[side].key.as_ref()?.of(&item)?;
         let mut encoded = Vec::with_capacity(64);
         encoding::put(payload.py(), &mut encoded, &key).ok()?;
         Some((crc32fast::hash(&encoded) as u64 * self.shards) >> 32)
@@ -124,7 +125,7 @@ impl Steps {
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Results<'py>> {
         let py = item.py();
-        let key = match self.inputs[side].key.as_ref().and_then(|key| key.of(item).ok()) {
+        let key = match self.inputs[side].key.as_ref().and_then(|key| key.of(item)) {
             Some(key) => key,
             None => self.python.bind(py).call_method1("key", (side, item))?,
         };
@@ -396,9 +397,9 @@ fn end_of(place: &Place) -> i64 {
 pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
     let py = described.py();
     let input = |each: Bound<'_, PyAny>| {
-        let (key, time): (Option<String>, Option<(String, i64)>) = each.extract()?;
+        let (key, time): (Option<Bound<'_, PyAny>>, Option<(String, i64)>) = each.extract()?;
         let time = time.map(|(name, unit)| TimeField::new(py, &name, unit));
-        Ok(Input { key: key.map(|name| Attribute::new(py, &name)), time })
+        Ok(Input { key: key.map(|key| Expression::described(&key)).transpose()?, time })
     };
     described.cast::<PyList>()?.iter().map(input).collect()
 }

@@ -11,6 +11,9 @@ flowchart LR
   v1 -->|by key| v2
 """
 
+from dataclasses import asdict
+
+from flamestream.cli.functions import functions
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Kind, Vertex
 
@@ -70,7 +73,8 @@ def _is_routed(vertex: Vertex) -> bool:
 
 def text(graph: Graph) -> str:
     """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their
-    key. Then one for each that has state, with what it keeps."""
+    key. Then one for each that has state, with what it keeps, and one for each function of the user's, with
+    where it runs."""
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:
@@ -80,6 +84,7 @@ def text(graph: Graph) -> str:
         ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
     lines += [f"{vertex.id} keeps {kept}" for vertex in graph.vertices if (kept := keeps(vertex))]
+    lines += [said.line for said in functions(graph)]
     return "\n".join(lines)
 
 
@@ -96,4 +101,9 @@ def described(graph: Graph) -> dict[str, object]:
         }
         for v in graph.vertices
     ]
-    return {"graph": graph.name, "identity": graph.identity, "vertices": vertices}
+    return {
+        "graph": graph.name,
+        "identity": graph.identity,
+        "vertices": vertices,
+        "functions": [asdict(said) for said in functions(graph)],
+    }

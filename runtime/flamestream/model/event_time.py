@@ -24,7 +24,7 @@ from typing import Any, Final, NewType, TypeVar
 from flamestream.model.duration import Micros
 from flamestream.model.errors import UserError
 from flamestream.model.event_decoder import Decoder
-from flamestream.model.expressions import Field
+from flamestream.model.expressions.expression import Field
 from flamestream.model.failure import called
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName

@@ -29,9 +29,9 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from flamestream.model.collections import Vector
 from flamestream.model.errors import GraphError
-from flamestream.model.expressions import Expression, constant
-from flamestream.model.expressions import Field as Field
-from flamestream.model.expressions import field as field
+from flamestream.model.expressions.expression import Expression, constant
+from flamestream.model.expressions.expression import Field as Field
+from flamestream.model.expressions.expression import field as field
 from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
 from flamestream.model.payload_registry import PLANS
 

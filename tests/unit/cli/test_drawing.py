@@ -1,5 +1,6 @@
 """What `flamestream plan` draws."""
 
+import re
 from collections.abc import Callable
 from operator import add
 from typing import Any
@@ -79,8 +80,8 @@ def test_a_plan_says_what_is_kept_and_until_when(name: str) -> None:
     left, right = (graph.source(source, at="at", unit="s") for source in ("left", "right"))
     right.sink("right")
     made(left, right).sink("out")
-    last = text(graph.validated()).splitlines()[-1]
-    assert last.partition(" keeps ")[2] == kept
+    lines = [line for line in text(graph.validated()).splitlines() if " keeps " in line]
+    assert lines[-1].partition(" keeps ")[2] == kept
     vertices = described(graph)["vertices"]
     assert isinstance(vertices, list)
     assert [vertex["keeps"] for vertex in vertices if vertex["keeps"]][-1] == kept
@@ -90,3 +91,23 @@ def test_what_has_no_state_keeps_nothing() -> None:
     graph = Graph("copy")
     graph.source("in").map(len).sink("out")
     assert "keeps" not in text(graph.validated())
+
+
+def test_a_plan_says_which_functions_run_in_the_kernel_and_why_others_do_not() -> None:
+    graph = Graph("some")
+    records = graph.source("records", at="at", unit="s")
+    records.filter(lambda record: record.cents > 99).map(len).sink("kept", key=lambda record: record.shop)
+    records.window(fs.tumbling("1m"), key="shop").count().sink("counts")
+    graph = graph.validated()
+    said = [line for line in text(graph).splitlines() if " runs in " in line]
+    assert [re.sub(r"^\d+ |:\d+\)", "", line) for line in said] == [
+        "function runs in the kernel: <lambda> (test_drawing.py",
+        "function runs in Python: builtins.len: it has no code that could be looked at",
+        "key runs in the kernel: <lambda> (test_drawing.py",
+        'key runs in the kernel: fs.field("shop")',
+        "combine runs in the kernel: fs.count()",
+    ]
+    functions = described(graph)["functions"]
+    assert isinstance(functions, list) and [each["why_python"] is None for each in functions] == [
+        True, False, True, True, True,
+    ]  # fmt: skip

@@ -94,6 +94,7 @@ def test_validate_and_plan_say_what_the_job_is(job: JobFolder, capsys: pytest.Ca
         "0 lines      -> 1",
         "1 map upper  >> 2",
         "2 shouts     sink",
+        "1 function runs in Python: ?.str.upper: it has no code that could be looked at",
     ]
     assert run("plan", job.manifest, "--format", "mermaid") == ExitCode.OK
     assert capsys.readouterr().out.startswith("flowchart LR\n")

@@ -13,7 +13,7 @@ import flamestream as fs
 from flamestream.model.duration import Micros
 from flamestream.model.event_decoder import Decoder, decoder
 from flamestream.model.event_time import Entrance, EventTime, Stamped, TimeOf, Timing, Undecoded
-from flamestream.model.expressions import Field
+from flamestream.model.expressions.expression import Field
 from flamestream.model.ids import SourceName
 from flamestream.model.kernel import kernel
 from flamestream.model.records import KafkaRecord

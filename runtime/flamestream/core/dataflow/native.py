@@ -10,7 +10,7 @@ from itertools import repeat
 from types import ModuleType
 from typing import Any
 
-from flamestream.core.dataflow import reduce, user_code
+from flamestream.core.dataflow import native_expressions, reduce, user_code
 from flamestream.core.dataflow.dataflow import Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
@@ -142,6 +142,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
     }
     described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
     if not debug:  # which calls every function twice
+        described["expression"] = native_expressions.described(vertex.function)
         described |= _ready_key(vertex)
         if rows:
             described |= _ready(vertex)
@@ -166,10 +167,10 @@ def of_others(function: Any) -> tuple[bool, list[type]] | None:
 def _ready_key(vertex: Vertex) -> dict[str, Any]:
     """Where the kernel finds a key itself."""
     described: dict[str, Any] = {}
-    if isinstance(vertex.key, ready.Field):
-        described["key"] = vertex.key.fast
+    if vertex.key is not None:
+        described["key_expression"] = native_expressions.described(vertex.key)
     if vertex.kind in KEYED and vertex.balance is None:
-        described["ready_key"] = True if vertex.key is None else _described_part(vertex.key)
+        described["ready_key"] = True if vertex.key is None else described["key_expression"]
     return described
 
 
@@ -191,7 +192,7 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
     return {
         "python": steps,
         "program": steps.program,
-        "inputs": [(_name_of_field(each.key), _time_field(each)) for each in steps.inputs],
+        "inputs": [(native_expressions.described(each.key), _time_field(each)) for each in steps.inputs],
         "panes": _described_panes(steps.program),
         "step": steps.step,
         "shards": steps.shards,
@@ -229,15 +230,13 @@ def _time_field(given: Input) -> tuple[str, int] | None:
     return name, given.time.unit
 
 
-def _described_part(part: Any) -> tuple[str, ...] | None:
+def _described_part(part: Any) -> tuple[Any, ...] | None:
     match part:
-        case ready.Field(name):
-            return ("field", name)
         case ready.Size():
             return ("size",)
         case ready.State():
             return ("state",)
-    return None
+    return native_expressions.described(part)
 
 
 def _described_combine(combine: Any) -> tuple[str, ...] | None:

@@ -12,8 +12,10 @@ from flamestream.core.dataflow.native import native, of_others
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events, messages
 from flamestream.core.protocol.chain import chains_of
+from flamestream.model import ready
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import Dated
+from flamestream.model.expressions import expression
 from flamestream.model.ids import Epoch, Offset, Partition
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import meta_of
@@ -88,7 +90,30 @@ def ready_made() -> dict[str, fs.Graph]:
     parted = fs.record(Change, number=fs.state, word=fs.field("word").str.upper() + "!")
     numbers = expressions.source("docs").map(posting).filter(number % 7 != 3)
     numbers.reduce(key=number // 10, combine=fs.total("number"), emit=parted).sink("out", key="word")
-    return {"lists": lists, "sums": sums, "impossible": impossible, "expressions": expressions}
+    return {
+        "lists": lists,
+        "sums": sums,
+        "impossible": impossible,
+        "expressions": expressions,
+        "rows": over_rows(),
+    }
+
+
+def over_rows() -> fs.Graph:
+    """Functions of encoded items: behind a ready-made fold, some of which fail."""
+    graph, number = fs.Graph("rows"), fs.field("number")
+    change = fs.record(Change, "word", number=fs.state)
+    changes = (
+        graph.source("docs")
+        .map(posting)
+        .reduce(key=lambda p: (p.word, p.number % 3), combine=fs.total("number"), emit=change)
+    )
+    some = changes.filter(number % 5 != 0)
+    some.map(fs.record(Change, word=fs.field("word") + "?", number=7 // (number % 11))).sink(
+        "out", key=lambda c: c.word
+    )
+    changes.flat_map(fs.field("word").str.split("a")).sink("parts", key=fs.item)
+    return graph
 
 
 def lived(graph: fs.Graph, parts: Parts, debug: bool) -> OneWorker:
@@ -178,3 +203,23 @@ def test_a_function_that_looks_for_a_few_classes_makes_of_others_what_the_kernel
     for item in ("record", 5, Dated("record", 1)):
         assert type(item) not in classes
         assert function(item) == ((item,) if itself else ())
+
+
+def test_expressions_ask_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, number, asked = fs.Graph("asked"), fs.field("number"), list[Any]()
+
+    changes = (
+        graph.source("docs")
+        .map(posting)
+        .filter(number % 7 != 3)
+        .reduce(key=number // 10, combine=fs.count(), emit=fs.record(Change, "word", number=fs.state))
+    )
+    changes.filter(number != 4).map(fs.record(Change, "number", word=fs.field("word") + "!")).sink(
+        "out", key="word"
+    )
+    assert kernel is not None
+    expected = lived(graph, REFERENCE, False)
+    for cls in (expression.Binary, expression.Equality, expression.Field, ready.Record):
+        monkeypatch.setattr(cls, "__call__", lambda self, *given: asked.append(self))
+    other = lived(graph, native(kernel), False)
+    assert asked == [] and other.done == expected.done and len(other.done) > 50

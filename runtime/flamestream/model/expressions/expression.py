@@ -18,23 +18,22 @@ nothing), or when it is called (`&` of what is no bool, texts of what is no str)
 a stream (fields.py).
 """
 
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
+from flamestream.model.expressions.operations import BINDS, CALLS, DIVISIONS, OPERATIONS
+from flamestream.model.expressions.operators import Operators
 from flamestream.model.payload_codec import is_payload
-from flamestream.model.values import EPOCH, MICROSECOND
 
 Name = str
 """Text, where a class has a property `str`."""
 
 
-class Expression:
+class Expression(Operators["Expression"]):
     """A function of a payload, made by operations on fields."""
 
     __slots__ = ()
@@ -66,77 +65,16 @@ class Expression:
             "| and ~ for and, or, not"
         )
 
-    def __add__(self, other: Any) -> "Expression":
-        return Binary("+", self, constant(other))
+    def signed(self, sign: Name, other: Any) -> "Expression":
+        if sign in ("==", "!="):
+            return Equality(sign, self, constant(other))
+        return Binary(sign, self, divisor(other) if sign in DIVISIONS else constant(other))
 
-    def __radd__(self, other: Any) -> "Expression":
-        return Binary("+", constant(other), self)
+    def behind(self, sign: Name, other: Any) -> "Expression":
+        return Binary(sign, constant(other), self)
 
-    def __sub__(self, other: Any) -> "Expression":
-        return Binary("-", self, constant(other))
-
-    def __rsub__(self, other: Any) -> "Expression":
-        return Binary("-", constant(other), self)
-
-    def __mul__(self, other: Any) -> "Expression":
-        return Binary("*", self, constant(other))
-
-    def __rmul__(self, other: Any) -> "Expression":
-        return Binary("*", constant(other), self)
-
-    def __truediv__(self, other: Any) -> "Expression":
-        return Binary("/", self, divisor(other))
-
-    def __rtruediv__(self, other: Any) -> "Expression":
-        return Binary("/", constant(other), self)
-
-    def __floordiv__(self, other: Any) -> "Expression":
-        return Binary("//", self, divisor(other))
-
-    def __rfloordiv__(self, other: Any) -> "Expression":
-        return Binary("//", constant(other), self)
-
-    def __mod__(self, other: Any) -> "Expression":
-        return Binary("%", self, divisor(other))
-
-    def __rmod__(self, other: Any) -> "Expression":
-        return Binary("%", constant(other), self)
-
-    def __neg__(self) -> "Expression":
-        return Unary("-", self)
-
-    def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
-        return Equality("==", self, constant(other))
-
-    def __ne__(self, other: object) -> "Expression":  # type: ignore[override]
-        return Equality("!=", self, constant(other))
-
-    def __lt__(self, other: Any) -> "Expression":
-        return Binary("<", self, constant(other))
-
-    def __le__(self, other: Any) -> "Expression":
-        return Binary("<=", self, constant(other))
-
-    def __gt__(self, other: Any) -> "Expression":
-        return Binary(">", self, constant(other))
-
-    def __ge__(self, other: Any) -> "Expression":
-        return Binary(">=", self, constant(other))
-
-    def __and__(self, other: Any) -> "Expression":
-        return Binary("&", self, constant(other))
-
-    def __rand__(self, other: Any) -> "Expression":
-        return Binary("&", constant(other), self)
-
-    def __or__(self, other: Any) -> "Expression":
-        return Binary("|", self, constant(other))
-
-    def __ror__(self, other: Any) -> "Expression":
-        return Binary("|", constant(other), self)
-
-    def __invert__(self) -> "Expression":
-        return Unary("~", self)
+    def alone(self, sign: Name) -> "Expression":
+        return Unary(sign, self)
 
     def __getitem__(self, place: int) -> "Expression":
         """The member of a tuple, or the character of a text, at this place."""
@@ -176,10 +114,17 @@ class Field(Expression):
     def __call__(self, payload: Any) -> Any:
         return getattr(payload, self.name)
 
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Item(Expression):
+    """payload -> itself: where expressions about tuples begin, as `fs.item[0]`."""
+
     @property
-    def fast(self) -> Callable[[Any], Any]:
-        """The same function by `operator.attrgetter`, for whoever calls it often."""
-        return attrgetter(self.name)
+    def written(self) -> str:
+        return "fs.item"
+
+    def __call__(self, payload: Any) -> Any:
+        return payload
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -235,6 +180,25 @@ class Element(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Members(Expression):
+    """payload -> a tuple."""
+
+    members: tuple[Expression, ...]
+
+    @property
+    def written(self) -> str:
+        behind = "," if len(self.members) == 1 else ""
+        return f"({', '.join(member.written for member in self.members)}{behind})"
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.members
+
+    def __call__(self, payload: Any) -> Any:
+        return tuple([member(payload) for member in self.members])
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Unary(Expression):
     """payload -> `-` of a number, or `~`: the other truth value."""
 
@@ -251,7 +215,7 @@ class Unary(Expression):
 
     def __call__(self, payload: Any) -> Any:
         value = self.of(payload)
-        return -value if self.sign == "-" else not _truth(value, self)
+        return -value if self.sign == "-" else not truth(value, self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -277,7 +241,7 @@ class Binary(Expression):
     def __call__(self, payload: Any) -> Any:
         left, right = self.left(payload), self.right(payload)
         if self.sign in "&|":
-            _truth(left, self), _truth(right, self)
+            truth(left, self), truth(right, self)
         return OPERATIONS[self.sign](left, right)
 
 
@@ -408,108 +372,24 @@ class Times:
         return Call(self.of, datetime, name, (), f"dt.{name}()")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Conditional(Expression):
-    """payload -> the value of the first case that is true, or another."""
-
-    cases: tuple[tuple[Expression, Expression], ...]
-    other: Expression
-
-    @property
-    def written(self) -> str:
-        return (
-            "fs."
-            + "".join(f"when({case}).then({value})." for case, value in self.cases)
-            + f"otherwise({self.other})"
-        )
-
-    @property
-    def parts(self) -> tuple[Expression, ...]:
-        return *(part for case in self.cases for part in case), self.other
-
-    def __call__(self, payload: Any) -> Any:
-        return next((value for case, value in self.cases if _truth(case(payload), case)), self.other)(payload)
-
-
-@dataclass(frozen=True, slots=True)
-class When:
-    """A case, whose value `then` says."""
-
-    case: Expression
-    before: tuple[tuple[Expression, Expression], ...] = ()
-
-    def then(self, value: Any) -> "Then":
-        """The value if the case is true."""
-        return Then((*self.before, (self.case, constant(value))))
-
-
-@dataclass(frozen=True, slots=True)
-class Then:
-    """Cases with their values; `otherwise` ends them."""
-
-    cases: tuple[tuple[Expression, Expression], ...]
-
-    def when(self, case: Expression) -> When:
-        """Another case, asked if none before it is true."""
-        return When(case, self.cases)
-
-    def otherwise(self, value: Any) -> Expression:
-        """The value if no case is true."""
-        return Conditional(self.cases, constant(value))
-
-
-BINDS: Final = {
-    "|": 1,
-    "&": 2,
-    "==": 0,
-    "!=": 0,
-    "<": 0,
-    "<=": 0,
-    ">": 0,
-    ">=": 0,
-    "+": 4,
-    "-": 4,
-    "*": 5,
-    "/": 5,
-    "//": 5,
-    "%": 5,
-}
-"""How tightly signs bind. Comparisons get parentheses everywhere, for `&` binds tighter than they do."""
-OPERATIONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge, "&": operator.and_, "|": operator.or_,
-}  # fmt: skip
-CALLS: Final[dict[tuple[type, str], Callable[..., Any]]] = {
-    **{
-        (str, name): getattr(str, name)
-        for name in ("lower", "upper", "strip", "startswith", "endswith", "count", "replace")
-    },
-    (str, "len"): len,
-    (str, "contains"): operator.contains,
-    (str, "split"): lambda text, separator: tuple(text.split(separator)),
-    **{(datetime, name): attrgetter(name) for name in ("year", "month", "day", "hour", "minute", "second")},
-    (datetime, "date"): datetime.date,
-    (datetime, "floor"): lambda time, every: (
-        EPOCH + (time - EPOCH) // MICROSECOND // every * every * MICROSECOND
-    ).astimezone(time.tzinfo),
-}
-
-
 def field(name: str) -> Field:
     """The payload's field of this name: a key, and where expressions begin, as in `fs.field("price") * 2`."""
     return Field(name)
 
 
-def when(case: Expression) -> When:
-    """Where a value depends on a case: `fs.when(fs.field("cents") > 99).then("much").otherwise("little")`."""
-    return When(case)
+item = Item()
+"""The payload itself, where expressions about tuples begin: `fs.item[0]` is the first of a pair."""
 
 
 def constant(value: Any) -> Expression:
-    """An expression, or a value as one. Raises GraphError if the value is no payload."""
+    """An expression, or a value as one; of a tuple with expressions in it the tuple of their values. Raises
+    GraphError if the value is no payload."""
     if isinstance(value, Expression):
         return value
+    if type(value) is tuple:
+        members = tuple(map(constant, value))
+        if not all(isinstance(member, Constant) for member in members):
+            return Members(members)
     if not is_payload(value):
         raise GraphError(
             f"an expression with a {type(value).__name__}, which is no payload: use numbers, texts, times "
@@ -541,7 +421,7 @@ def _enclosed(expression: Expression) -> str:
     return f"({expression.written})" if isinstance(expression, Binary | Unary) else expression.written
 
 
-def _truth(value: Any, expression: Expression) -> bool:
+def truth(value: Any, expression: Expression) -> bool:
     if type(value) is not bool:
         raise TypeError(f"{expression.written} needs True or False, not a {type(value).__name__}")
     return value

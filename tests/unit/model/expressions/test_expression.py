@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
-from flamestream.model.expressions import Expression, Field, fields_of
+from flamestream.model.expressions.expression import Expression, Field, fields_of
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.reference import interpret
 
@@ -219,5 +219,12 @@ def test_expressions_stand_where_functions_do() -> None:
 def test_fields_of_expressions_are_looked_for_when_the_graph_is_built(
     build: Callable[[Any], Any], message: str
 ) -> None:
-    with pytest.raises(GraphError, match=rf"test_expressions\.py:\d+: .*{message}"):
+    with pytest.raises(GraphError, match=rf"test_expression\.py:\d+: .*{message}"):
         build(fs.Graph("g").source("bids", Bid))
+
+
+def test_a_tuple_of_expressions_is_one_and_a_case_may_be_a_value() -> None:
+    bid = Bid()
+    made = fs.when(True).then((F("price"), (fs.item.field("name"), 1))).otherwise(None)
+    assert made(bid) == (100, (None, 1))
+    assert str(made) == 'fs.when(True).then((fs.field("price"), (fs.item.field("name"), 1))).otherwise(None)'

@@ -1,0 +1,89 @@
+"""Functions: which of a graph's run in the native kernel, and why the others are asked in Python.
+
+Keeps: what it says of a function is what the kernel is told of it (core/dataflow/native_expressions.py). Does
+not: speak of the library's own functions, or of a worker without the kernel, which asks all of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final
+
+from flamestream.core.dataflow.native_expressions import SAID_BY_FIELDS, why_python
+from flamestream.model.graph import Graph
+from flamestream.model.vertex import Vertex, name_of
+from flamestream.model.windows.panes import Closing, Panes
+from flamestream.model.windows.process import Steps
+from flamestream.model.windows.shapes import Grid
+
+_OURS: Final = "flamestream."
+"""How modules begin whose functions are none of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Where a function of the user's runs."""
+
+    vertex: int
+    role: str
+    """function, key, combine, emit, balance."""
+    function: str
+    why_python: str | None
+    """None: it runs in the kernel."""
+
+    @property
+    def line(self) -> str:
+        if self.why_python is None:
+            return f"{self.vertex} {self.role} runs in the kernel: {self.function}"
+        return f"{self.vertex} {self.role} runs in Python: {self.function}: {self.why_python}"
+
+
+def functions(graph: Graph) -> Iterator[Said]:
+    """All of them, in the order of the graph."""
+    for vertex in graph.vertices:
+        for role, function, why in _of(vertex):
+            if not _is_ours(function):
+                yield Said(vertex.id, role, _written(function), why)
+
+
+def _of(vertex: Vertex) -> Iterator[tuple[str, Any, str | None]]:
+    if isinstance(vertex.combine, Steps):
+        yield from _of_program(vertex.combine)
+        return
+    for role in ("function", "key", "balance"):
+        if (function := getattr(vertex, role)) is not None:
+            yield role, function, why_python(function)
+    folds = [(role, each) for role in ("combine", "emit") if (each := getattr(vertex, role)) is not None]
+    own = next((each for _, each in folds if not isinstance(each, SAID_BY_FIELDS)), None)
+    why = None if own is None else f"{_short(own)} is not ready-made"
+    yield from ((role, function, why) for role, function in folds)
+
+
+def _of_program(steps: Steps) -> Iterator[tuple[str, Any, str | None]]:
+    for given in steps.inputs:
+        yield "key", given.key, why_python(given.key)
+    program: object = steps.program
+    if isinstance(program, Closing):
+        combine = program.aggregate.combine
+        on_grid = isinstance(program, Panes) and isinstance(program.shape, Grid)
+        yield "combine", combine, why_python(combine) if on_grid else "its windows are on no grid"
+
+
+def _is_ours(function: Any) -> bool:
+    if isinstance(function, SAID_BY_FIELDS):
+        return False
+    of = function if isinstance(function, FunctionType) else type(function)
+    return str(getattr(of, "__module__", "")).startswith(_OURS)
+
+
+def _written(function: Any) -> str:
+    """Its name, and where it stands."""
+    if not isinstance(function, FunctionType):
+        return name_of(function)
+    code = function.__code__
+    return f"{_short(function)} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+def _short(function: Any) -> str:
+    return name_of(function).rpartition(".")[2] if isinstance(function, FunctionType) else name_of(function)

@@ -1,0 +1,71 @@
+"""Expressions as the native kernel takes them: nested tuples, which native/src/payload/expression.rs reads.
+
+Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does not:
+evaluate anything.
+"""
+
+from typing import Any, Final
+
+from flamestream.model.expressions import conditional, lambdas, operations
+from flamestream.model.expressions import expression as nodes
+from flamestream.model.payload_registry import PLANS
+from flamestream.model.ready import Append, Count, Record, Size, State, Total
+
+SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)
+"""What functions are that name fields instead of having code."""
+
+
+def described(function: Any) -> tuple[Any, ...] | None:
+    """A function as the kernel evaluates it; None if it cannot."""
+    if isinstance(function, Record):
+        return _record(function)
+    found = lambdas.expression_of(function)
+    return _node(found) if isinstance(found, nodes.Expression) else None
+
+
+def _record(record: Record[Any]) -> tuple[Any, ...] | None:
+    """Of an item alone: a part of an accumulator is not there."""
+    if any(isinstance(part, Size | State) for part in record.parts):
+        return None
+    return ("record", PLANS[record.cls].tag, *map(described, record.parts))
+
+
+def _node(node: nodes.Expression) -> tuple[Any, ...]:
+    match node:
+        case nodes.Item():
+            return ("item",)
+        case nodes.Field(name):
+            return ("field", name)
+        case nodes.Inner(of, name):
+            return ("inner", _node(of), name)
+        case nodes.Constant(value):
+            return ("constant", value)
+        case nodes.Element(of, place):
+            return ("element", _node(of), place)
+        case nodes.Members(members):
+            return ("tuple", *map(_node, members))
+        case nodes.Unary(sign, of):
+            return ("unary", sign, _node(of))
+        case nodes.Binary(sign, left, right):
+            return ("binary", sign, _node(left), _node(right))
+        case nodes.Call():
+            function = operations.CALLS[node.kind, node.name]
+            return ("call", node.name, _node(node.of), node.kind, function, node.given)
+        case conditional.Conditional(cases, other):
+            return ("when", [(_node(case), _node(value)) for case, value in cases], _node(other))
+    raise AssertionError(f"{type(node).__name__} is no node of an expression")
+
+
+def why_python(function: Any) -> str | None:
+    """Why a function is asked in Python for each item; None: the kernel carries it out."""
+    if isinstance(function, Append | Count | Total) or described(function) is not None:
+        return None
+    if isinstance(function, Record) and all(
+        isinstance(part, Size | State) or described(part) for part in function.parts
+    ):
+        return None
+    if hasattr(function, "batch"):
+        return "it is called with many items at once"
+    found = lambdas.expression_of(function)
+    assert isinstance(found, lambdas.NoExpression), f"{function} is an expression"
+    return found.why

@@ -1,0 +1,1 @@
+"""Functions of a payload that are said by operations on its fields."""

@@ -40,7 +40,7 @@ from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of
 from flamestream.model.windows.panes import Panes
 from flamestream.model.windows.process import Input, Shard, Side, Steps
-from flamestream.model.windows.program import Late, Now, Program
+from flamestream.model.windows.program import Late, Now, OfKeys, Program
 from flamestream.model.windows.shapes import Grid
 from flamestream.model.windows.stream import Events
 
@@ -191,7 +191,10 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
     return {
         "python": steps,
         "program": steps.program,
-        "inputs": [(_name_of_field(each.key), _time_field(each)) for each in steps.inputs],
+        "answered": steps.answered,
+        "called": steps.called,
+        "of_keys": isinstance(steps.program, OfKeys),
+        "inputs": [(_name_of_field(each.key), each.key, _time_field(each)) for each in steps.inputs],
         "panes": _described_panes(steps.program),
         "step": steps.step,
         "shards": steps.shards,

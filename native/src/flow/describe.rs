@@ -276,6 +276,10 @@ fn shards_of(described: &Bound<'_, PyDict>, reduce: Reduce) -> PyResult<Shards> 
     let steps = Steps {
         python: required(described, "python")?,
         program: required(described, "program")?,
+        answered: required(described, "answered")?,
+        called: required(described, "called")?,
+        of_keys: required(described, "of_keys")?.extract(py)?,
+        last: Default::default(),
         inputs: steps::inputs(required(described, "inputs")?.bind(py))?,
         panes: optional(described, "panes")?.map(|panes| panes_of(panes.bind(py).cast()?)).transpose()?,
         step: required(described, "step")?.extract(py)?,

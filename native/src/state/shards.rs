@@ -48,10 +48,11 @@ impl State {
     }
 }
 
-/// A state, and the number of the step in which it is due.
+/// A state, the number of the step in which it is due, and the time itself where that is known.
 pub struct Held {
     pub state: State,
     pub due: Option<i64>,
+    pub time: Option<i64>,
 }
 
 /// What is known of a shard beside its places.

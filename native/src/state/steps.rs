@@ -14,12 +14,15 @@ use crate::python::reference;
 use crate::state::shards::{Changed, Held, Place, Shard, State};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A stream of a program: the key of its items, where it is an expression, and their time, where it is a field.
 pub struct Input {
     pub key: Option<Expression>,
+    /// The key's function.
+    pub function: Py<PyAny>,
     pub time: Option<TimeField>,
 }
 
@@ -42,6 +45,13 @@ pub struct Steps {
     /// `process.Steps` and its program.
     pub python: Py<PyAny>,
     pub program: Py<PyAny>,
+    /// `Steps.answered` and `Steps.called`.
+    pub answered: Py<PyAny>,
+    pub called: Py<PyAny>,
+    /// Is the key the only place?
+    pub of_keys: bool,
+    /// The item whose key was found last, by a function, and that key: its place is asked for just before.
+    pub last: RefCell<Option<(Py<PyAny>, Py<PyAny>)>>,
     pub inputs: Vec<Input>,
     pub panes: Option<Panes>,
     /// Microseconds of a step.
@@ -72,10 +82,25 @@ impl Steps {
             return self.mark_shard.of(payload).ok()?.extract().ok();
         }
         let (side, item) = self.side_of(payload).ok()?;
-        let key = self.inputs[side].key.as_ref()?.of(&item)?;
+        let key = self.key(side, &item).ok()?;
         let mut encoded = Vec::with_capacity(64);
         encoding::put(payload.py(), &mut encoded, &key).ok()?;
         Some((crc32fast::hash(&encoded) as u64 * self.shards) >> 32)
+    }
+
+    /// An item's key. Where it fails, Python says so.
+    fn key<'py>(&self, side: usize, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = item.py();
+        if let Some(key) = self.inputs[side].key.as_ref().and_then(|key| key.of(item)) {
+            return Ok(key);
+        }
+        let known = self.last.take().filter(|(known, _)| known.is(item));
+        let key = match known {
+            Some((_, key)) => key.into_bound(py),
+            None => self.inputs[side].function.bind(py).call1((item,))?,
+        };
+        self.last.replace(Some((item.clone().unbind(), key.clone().unbind())));
+        Ok(key)
     }
 
     /// One step: a tuple of results, None if there are none. What it changed is in `changed`, also if it
@@ -125,9 +150,9 @@ impl Steps {
         item: &Bound<'py, PyAny>,
     ) -> PyResult<Results<'py>> {
         let py = item.py();
-        let key = match self.inputs[side].key.as_ref().and_then(|key| key.of(item)) {
-            Some(key) => key,
-            None => self.python.bind(py).call_method1("key", (side, item))?,
+        let key = match self.key(side, item) {
+            Ok(key) => key,
+            Err(_) => self.python.bind(py).call_method1("key", (side, item))?,
         };
         let time = match self.time(side, item)? {
             Some(time) => time,
@@ -183,7 +208,7 @@ impl Steps {
             if panes.each {
                 results.push(self.result(py, &place, &state)?);
             }
-            shard.put(changed, place, Some(Held { state, due: Some(-(-end).div_euclid(self.step)) }));
+            shard.put(changed, place, Some(Held { state, due: self.due(Some(end)), time: None }));
         }
         Ok(in_time)
     }
@@ -228,64 +253,58 @@ impl Steps {
         item: &Bound<'py, PyAny>,
         results: &mut Results<'py>,
     ) -> PyResult<bool> {
-        let py = item.py();
-        let program = self.program.bind(py);
-        let now = self.now.bind(py).call1((at.0, shard.head.mark, at.1))?;
-        let places = program.call_method1("places", (key, &now))?;
+        let now = self.now.bind(item.py()).call1((at.0, shard.head.mark, at.1))?;
+        if self.of_keys {
+            self.answered_in(shard, changed, key, item, &now, results)?;
+            return Ok(true);
+        }
         let mut in_time = false;
-        for object in places.try_iter()? {
-            let object = object?;
+        for place in self.program.bind(item.py()).call_method1("places", (key, &now))?.try_iter()? {
             in_time = true;
-            let place: Place = reference::encoded(&object)?.into();
-            let before = shard.held.get(&place).map(|held| held.state.object(py)).transpose()?;
-            let answer = program.call_method1("on_item", (&object, before, item, &now))?;
-            let (mut after, more): (Bound<'py, PyAny>, Bound<'py, PyAny>) = answer.extract()?;
-            extend(results, &more)?;
-            let mut due = self.due(&object, &after)?;
-            while shard.head.mark.zip(due).is_some_and(|(mark, due)| due * self.step <= mark) {
-                let (again, more) = self.called(&object, &after)?;
-                extend(results, &more)?;
-                after = again;
-                due = self.due(&object, &after)?;
-            }
-            self.keep(shard, changed, place, after, due)?;
+            self.answered_in(shard, changed, &place?, item, &now, results)?;
         }
         Ok(in_time)
     }
 
+    fn answered_in<'py>(
+        &self,
+        shard: &mut Shard,
+        changed: &mut Changed,
+        object: &Bound<'py, PyAny>,
+        item: &Bound<'py, PyAny>,
+        now: &Bound<'py, PyAny>,
+        results: &mut Results<'py>,
+    ) -> PyResult<()> {
+        let py = item.py();
+        let place: Place = reference::encoded(object)?.into();
+        let before = shard.held.get(&place).map(|held| held.state.object(py)).transpose()?;
+        let (after, more, time) = told(self.answered.bind(py).call1((object, before, item, now))?)?;
+        extend(results, &more)?;
+        self.keep(shard, changed, place, after, time)
+    }
+
+    /// `time`: when it is due.
     fn keep(
         &self,
         shard: &mut Shard,
         changed: &mut Changed,
         place: Place,
         after: Bound<'_, PyAny>,
-        due: Option<i64>,
+        time: Option<i64>,
     ) -> PyResult<()> {
         if !after.is_none() {
             checked(&after, 2)?;
-            shard.put(changed, place, Some(Held { state: State::Object(after.unbind()), due }));
+            let state = State::Object(after.unbind());
+            shard.put(changed, place, Some(Held { state, due: self.due(time), time }));
         } else if shard.held.contains_key(&place) {
             shard.put(changed, place, None);
         }
         Ok(())
     }
 
-    /// The number of the step in which a state is due.
-    fn due(&self, place: &Bound<'_, PyAny>, state: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
-        if state.is_none() {
-            return Ok(None);
-        }
-        let time: Option<i64> =
-            self.program.bind(place.py()).call_method1("due", (place, state))?.extract()?;
-        Ok(time.map(|time| -(-time).div_euclid(self.step)))
-    }
-
-    fn called<'py>(
-        &self,
-        place: &Bound<'py, PyAny>,
-        state: &Bound<'py, PyAny>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        self.python.bind(place.py()).call_method1("called", (place, state))?.extract()
+    /// The number of the step in which a time has passed.
+    fn due(&self, time: Option<i64>) -> Option<i64> {
+        time.map(|time| -(-time).div_euclid(self.step))
     }
 
     // --- a mark --------------------------------------------------------------------------------------------
@@ -305,16 +324,14 @@ impl Steps {
             waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
         }
         let mut results = Vec::new();
-        while let Some(Reverse((_, place))) = waiting.pop() {
+        while let Some(Reverse((time, place))) = waiting.pop() {
             let state = shard.held[&place].state.object(py)?;
-            let object = object_of(py, &place)?;
-            let (after, more) = self.called(&object, &state)?;
+            let answer = self.called.bind(py).call1((object_of(py, &place)?, state, time))?;
+            let (after, more, time) = told(answer)?;
             extend(&mut results, &more)?;
-            let due = self.due(&object, &after)?;
-            let again = due.is_some_and(|due| due <= last);
-            self.keep(shard, changed, place.clone(), after, due)?;
-            if again {
-                waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
+            self.keep(shard, changed, place.clone(), after, time)?;
+            if let Some(time) = time.filter(|time| self.due(Some(*time)) <= Some(last)) {
+                waiting.push(Reverse((time, place)));
             }
         }
         shard.head.mark = Some(mark);
@@ -326,7 +343,11 @@ impl Steps {
         if self.panes.is_some() {
             return Ok(end_of(place));
         }
-        let state = shard.held[place].state.object(py)?;
+        let held = &shard.held[place];
+        if let Some(time) = held.time {
+            return Ok(time);
+        }
+        let state = held.state.object(py)?; // it was restored
         self.program.bind(py).call_method1("due", (object_of(py, place)?, state))?.extract()
     }
 
@@ -344,7 +365,7 @@ impl Steps {
             let (place, state): (Bound<'_, PyAny>, Bound<'_, PyAny>) = entry?.extract()?;
             let count = if counts { state.get_item(0)?.extract().ok() } else { None };
             let state = count.map_or_else(|| State::Object(state.unbind()), State::Count);
-            shard.held.insert(reference::encoded(&place)?.into(), Held { state, due: None });
+            shard.held.insert(reference::encoded(&place)?.into(), Held { state, due: None, time: None });
         }
         for entry in stored.getattr("due")?.call_method0("items")?.try_iter()? {
             let (number, places): (i64, Bound<'_, PyAny>) = entry?.extract()?;
@@ -356,6 +377,11 @@ impl Steps {
         }
         Ok(shard)
     }
+}
+
+/// (the state after it, results, when that state is due), as Python's steps answer.
+fn told(answer: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny>, Option<i64>)> {
+    answer.extract()
 }
 
 fn extend<'py>(results: &mut Results<'py>, more: &Bound<'py, PyAny>) -> PyResult<()> {
@@ -393,13 +419,14 @@ fn end_of(place: &Place) -> i64 {
     reader.integer().unwrap_or_else(|_| unreachable!("a place of a window begins with its end"))
 }
 
-/// ("key", name or None), ("time", (name, unit) or None) of each input.
+/// Of each input (name of the key's field or None, its function, (name of the time's field, unit) or None).
 pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
     let py = described.py();
     let input = |each: Bound<'_, PyAny>| {
-        let (key, time): (Option<Bound<'_, PyAny>>, Option<(String, i64)>) = each.extract()?;
+        let (key, function, time): (Option<Bound<'_, PyAny>>, Py<PyAny>, Option<(String, i64)>) =
+            each.extract()?;
         let time = time.map(|(name, unit)| TimeField::new(py, &name, unit));
-        Ok(Input { key: key.map(|key| Expression::described(&key)).transpose()?, time })
+        Ok(Input { key: key.map(|key| Expression::described(&key)).transpose()?, function, time })
     };
     described.cast::<PyList>()?.iter().map(input).collect()
 }

@@ -40,7 +40,7 @@ from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of
 from flamestream.model.windows.panes import Panes
 from flamestream.model.windows.process import Input, Shard, Side, Steps
-from flamestream.model.windows.program import Late, Now, Program
+from flamestream.model.windows.program import Late, Now, OfKeys, Program
 from flamestream.model.windows.shapes import Grid
 from flamestream.model.windows.stream import Events
 
@@ -192,7 +192,12 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
     return {
         "python": steps,
         "program": steps.program,
-        "inputs": [(native_expressions.described(each.key), _time_field(each)) for each in steps.inputs],
+        "answered": steps.answered,
+        "called": steps.called,
+        "of_keys": isinstance(steps.program, OfKeys),
+        "inputs": [
+            (native_expressions.described(each.key), each.key, _time_field(each)) for each in steps.inputs
+        ],
         "panes": _described_panes(steps.program),
         "step": steps.step,
         "shards": steps.shards,

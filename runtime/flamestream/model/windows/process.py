@@ -12,7 +12,7 @@ the mark that passed it. What is due at one mark is called by time, then by plac
 programs do (program.py). Source: section 6 of the design, which tried it as plain functions.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -27,7 +27,7 @@ from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, Vertex, name_of
 from flamestream.model.windows.marks import Mark, marks_of
-from flamestream.model.windows.program import Answer, Failed, Late, Now, Program
+from flamestream.model.windows.program import Failed, Late, Now, Program
 
 
 @payload_type
@@ -50,6 +50,10 @@ class Shard:
     """Number of a step -> the places that are due in it."""
     results: tuple[Any, ...]
     """Those of the last item or mark."""
+
+
+Told = tuple[Any, Sequence[Any], int | None]
+"""(the state after it, results in order, when that state is due)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +141,9 @@ class Steps:
         places = self.program.places(key, now)
         for place in places:
             before = states.get(place)
-            after, more = self.program.on_item(place, before, item, now)
+            after, more, time = self.answered(place, before, item, now)
             results += more
-            # it asked for a time that has been
-            while shard.mark is not None and self._is_due(place, after, shard.mark):
-                after, more = self.called(place, after)
-                results += more
-            states, due = self._kept(states, due, place, before, after)
+            states, due = self._kept(states, due, place, before, after, self._bucket(time))
         return Shard(shard.mark, states, due, tuple(results) if places else (Late(item),))
 
     def key(self, side: int, item: Any) -> Any:
@@ -163,15 +163,25 @@ class Steps:
             )
         return time
 
+    def answered(self, place: Any, before: Any, item: Any, now: Now) -> Told:
+        """`on_item`, and `on_time` for as long as it asks for a time that has been."""
+        after, results = self.program.on_item(place, before, item, now)
+        due = self._due(place, after)
+        while self._is_due(due, now.mark):
+            assert due is not None, "it is due"
+            after, more, due = self.called(place, after, due)
+            results = [*results, *more]
+        return after, results, due
+
     def _kept(
-        self, states: Map[Any, Any], due: Map[Any, Any], place: Any, before: Any, after: Any
+        self, states: Map[Any, Any], due: Map[Any, Any], place: Any, before: Any, after: Any, new: int | None
     ) -> tuple[Map[Any, Any], Map[Any, Any]]:
-        """States and times with `after` in the place of `before`."""
+        """States and times with `after`, which is due in the step `new`, in the place of `before`."""
         if after is not None:
             states = states.set(place, after)
         elif before is not None:
             states = states.delete(place)
-        old, new = self._bucket(place, before), self._bucket(place, after)
+        old = self._bucket(self._due(place, before))
         if old != new:
             if old is not None:
                 left = due[old].discard(place)
@@ -180,47 +190,41 @@ class Steps:
                 due = due.set(new, due.get(new, Set()).add(place))
         return states, due
 
-    def _bucket(self, place: Any, state: Any) -> int | None:
-        time = None if state is None else self.program.due(place, state)
+    def _bucket(self, time: int | None) -> int | None:
         return None if time is None else -(-time // self.step)  # rounded up: a mark is a whole step (!)
 
-    def _is_due(self, place: Any, state: Any, mark: int) -> bool:
-        return (bucket := self._bucket(place, state)) is not None and bucket * self.step <= mark
+    def _is_due(self, time: int | None, mark: int | None) -> bool:
+        return time is not None and mark is not None and -(-time // self.step) * self.step <= mark
 
     def _passed(self, shard: Shard, mark: int) -> Shard:
         """The mark has come to `mark`: whatever is due by then is called, by time and place."""
         states, due, results = shard.states, shard.due, list[Any]()
         waiting = [
-            self._entry(place, states[place])
+            (self._due(place, states[place]), encode(place), place)
             for bucket in _between(due, shard.mark, mark, self.step)
             for place in due[bucket]
         ]
         heapify(waiting)
         while waiting:
-            _, _, place = heappop(waiting)
+            time, encoded, place = heappop(waiting)
+            assert time is not None, "it is in a bucket"
             before = states[place]
-            after, more = self.called(place, before)
+            after, more, time = self.called(place, before, time)
             results += more
-            states, due = self._kept(states, due, place, before, after)
-            if self._is_due(place, after, mark):
-                heappush(waiting, self._entry(place, after))
+            states, due = self._kept(states, due, place, before, after, self._bucket(time))
+            if self._is_due(time, mark):
+                heappush(waiting, (time, encoded, place))
         return Shard(mark, states, due, tuple(results))
 
-    def _entry(self, place: Any, state: Any) -> tuple[int, bytes, Any]:
-        return self._due(place, state), encode(place), place
+    def _due(self, place: Any, state: Any) -> int | None:
+        return None if state is None else self.program.due(place, state)
 
-    def _due(self, place: Any, state: Any) -> int:
-        time = self.program.due(place, state)
-        assert time is not None, "it is in a bucket"
-        return time
-
-    def called(self, place: Any, state: Any) -> Answer:
+    def called(self, place: Any, state: Any, time: int) -> Told:
         """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten,
         or it would fail for ever."""
-        time = self._due(place, state)
         try:
             after, results = self.program.on_time(place, state, time)
-            if after is not None and (again := self.program.due(place, after)) is not None and again <= time:
+            if (again := self._due(place, after)) is not None and again <= time:
                 raise UserError(
                     f"it was called at {time} and asks to be called again at {again}: "
                     "a next time is a later one"
@@ -235,8 +239,8 @@ class Steps:
                 if type(error) is Raised
                 else (self.program.written, error)
             )
-            return None, (Failed(name, type(cause).__name__, said(cause)),)
-        return after, results
+            return None, (Failed(name, type(cause).__name__, said(cause)),), None
+        return after, results, again
 
 
 class Even:

@@ -27,8 +27,8 @@ from typing import Any, Final, NoReturn
 
 from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
-from flamestream.model.payload_codec import is_payload
-from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.payloads.encoding import is_payload
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 
 Name = str
 """Text, where a class has a property `str`."""

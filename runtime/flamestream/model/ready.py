@@ -33,7 +33,7 @@ from flamestream.model.expressions import Expression, constant
 from flamestream.model.expressions import Field as Field
 from flamestream.model.expressions import field as field
 from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 
 T = TypeVar("T")
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from flamestream.audit import reference_rows
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.job.application import load
-from flamestream.model import payload_codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
+from flamestream.model.payloads import encoding
 from flamestream.model.slot import slot_of
 from flamestream.reference import ERRORS, Results, interpret
 from flamestream.simulation import graphs
@@ -78,9 +78,9 @@ def test_every_result_says_its_slot() -> None:
     sink = next(vertex for vertex in graph.sinks)
     for row in in_partitions(graph, runs):
         if row.to == sink.id:
-            payload = payload_codec.decode(bytes(row.payload))
+            payload = encoding.decode(bytes(row.payload))
             key = payload if sink.key is None else sink.key(payload)
-            assert row.slot == slot_of(payload_codec.encode(key), SLOTS)
+            assert row.slot == slot_of(encoding.encode(key), SLOTS)
 
 
 def failing(payload: Any) -> Any:

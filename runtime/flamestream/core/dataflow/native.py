@@ -34,7 +34,7 @@ from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerI
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of

@@ -14,8 +14,8 @@ from flamestream.model.duration import Micros
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import END_OF_TIME, ENDED, PASSED, Entrances, Progress, Stamped, Undecoded
 from flamestream.model.payload import ErrorValue
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId, Time, Timestamp, next_time, time_of
-from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.reference import interpret
 
 BEGIN = datetime(2026, 11, 24, tzinfo=UTC)

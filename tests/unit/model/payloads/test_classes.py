@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from flamestream.model import payload
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payload import event, payload_type
-from flamestream.model.payload_registry import FROM_WIRE, Plan, register, tag_of
+from flamestream.model.payloads.registry import FROM_WIRE, Plan, register, tag_of
 
 
 @payload_type

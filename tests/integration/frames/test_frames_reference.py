@@ -21,9 +21,10 @@ from flamestream.reference import ERRORS, Results, interpret
 from flamestream.simulation import graphs
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.rows import HALT
+from support.examples import JOBS, example_file
 from support.frames.frame_graphs import drawn, runs_of
 from support.frames.frame_jobs import graph_of
-from support.frames.session import EXAMPLES, Runs, encoded, pieces, sorted_results, spark_session
+from support.frames.session import Runs, encoded, pieces, sorted_results, spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 SLOTS = 16
@@ -48,9 +49,9 @@ def feeds_itself(graph: Graph) -> bool:
     return False
 
 
-@pytest.mark.parametrize("example", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("example", JOBS)
 def test_examples(example: str) -> None:
-    graph, runs = load(EXAMPLES / f"{example}.py", "graph"), runs_of(example)
+    graph, runs = load(example_file(f"{example}.py"), "graph"), runs_of(example)
     if feeds_itself(graph):
         with pytest.raises(
             UserError, match=r"Leave out --spark: the interpreter in one process does every graph"

@@ -17,7 +17,7 @@ from flamestream.testing.consumer_contract import Outside as ConsumerOutside
 from flamestream.testing.producer_contract import FRONT, PRODUCER_CHECKS, RECORDS, REPLAY_CHECKS
 from flamestream.testing.producer_contract import Outside as ProducerOutside
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "connectors"
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ LINES = [line.encode() + b"\n" for line in documents(120)]
 
 
 @pytest.mark.parametrize("size", [1, 7, len(LINES)])
-def test_its_output_is_the_plain_loops_byte_for_byte(size):
+def test_its_output_is_the_plain_loops_byte_for_byte(size) -> None:
     index = columns.Index()
     assert b"".join(bytes(index.take(b"".join(batch))) for batch in _batches(size)) == b"".join(
         plain.index(LINES)
@@ -24,7 +24,7 @@ def test_its_output_is_the_plain_loops_byte_for_byte(size):
 
 
 @pytest.mark.parametrize("size", [1, 7, len(LINES)])
-def test_it_keeps_the_posting_list_of_every_word(size):
+def test_it_keeps_the_posting_list_of_every_word(size) -> None:
     index, expected = columns.Index(), {}
     for batch in _batches(size):
         index.take(b"".join(batch))
@@ -36,7 +36,7 @@ def test_it_keeps_the_posting_list_of_every_word(size):
         assert index.postings(word) == [(number, tuple(places)) for number, places in documents_of.items()]
 
 
-def test_a_word_that_never_came_has_no_postings():
+def test_a_word_that_never_came_has_no_postings() -> None:
     index = columns.Index()
     index.take(LINES[0])
     assert index.postings("NEVER") == []

@@ -28,7 +28,7 @@ def given(query):
 
 
 @pytest.mark.parametrize("query", WITH_EVENTS)
-def test_the_event_of_a_row_is_the_one_that_leads_to_it(query):
+def test_the_event_of_a_row_is_the_one_that_leads_to_it(query) -> None:
     cause = cause_of(query, EVENTS)
     found = [(number, cause(row)) for number, row in given(query)]
     said = [(number, cause) for number, cause in found if cause is not None]
@@ -37,5 +37,5 @@ def test_the_event_of_a_row_is_the_one_that_leads_to_it(query):
     assert all(cause <= number <= cause + later for number, cause in said)
 
 
-def test_a_key_of_several_events_has_none():
+def test_a_key_of_several_events_has_none() -> None:
     assert once([("a", 1), ("b", 2), ("a", 3), ("b", 2)]) == {"b": 2}

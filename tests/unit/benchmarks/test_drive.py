@@ -3,15 +3,16 @@
 import pytest
 from harness.drive import drive, record
 from systems import SYSTEMS
-from systems.base import Cell, Command, Failed
+from systems.base import Cell, Command, Failed, Places
+from systems.plain import Plain
 
 CELL = Cell("none", documents=12, warm_up=2, rate=0.0, mean=30)
 
 
-class Broken:
-    name, form, guarantees, pace = "broken", "lines", ("none",), None
+class Broken(Plain):
+    name = "broken"
 
-    def command(self, cell, places):
+    def command(self, cell: Cell, places: Places) -> Command:
         return Command(["python3", "-c", "raise SystemExit('it is broken')"])
 
 

@@ -1,11 +1,14 @@
 """The report's arithmetic."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.report import (
     TABLES,
     Case,
+    Row,
     attacks_table,
     cases,
     failures_table,
@@ -21,13 +24,13 @@ from harness.report import (
 
 
 def row(
-    system="flink",
-    guarantee="exactly-once",
-    interval=500,
-    latencies=(1.0, 2.0, 3.0, 4.0),
-    kind="latency",
-    **more,
-):
+    system: str = "flink",
+    guarantee: str = "exactly-once",
+    interval: int = 500,
+    latencies: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
+    kind: str = "latency",
+    **more: Any,
+) -> Row:
     return {
         "kind": kind,
         "system": system,
@@ -46,7 +49,7 @@ def row(
     ("q", "expected"),
     [(0, 1), (25, 1), (26, 2), (50, 2), (75, 3), (99, 4), (100, 4)],
 )
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(q, expected) -> None:
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(q: float, expected: float) -> None:
     assert percentile([3, 1, 4, 2], q) == expected
 
 
@@ -142,7 +145,7 @@ def test_the_report_has_no_heading_for_what_was_not_measured() -> None:
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
-def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page) -> None:
+def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page: Path) -> None:
     text = page.read_text()
     assert with_tables(text, TABLES[page]) == text, "python benchmarks report --docs"
 

@@ -2,13 +2,13 @@
 
 from figures.scaling import Costs, modelled, slope, with_shell
 from harness.corpus import documents
-from harness.report import by_workers, workers_table
+from harness.report import Row, by_workers, workers_table
 
 LINES = list(documents(12))
 COSTS = Costs(a_pass=50, a_chore=0, enter=1, reduce=1, hop=0.5, deliver=1, delay=20)
 
 
-def latencies(costs, workers=1):
+def latencies(costs: Costs, workers: int = 1) -> list[float]:
     return modelled(costs, workers, LINES, 50.0, 1000)
 
 
@@ -28,13 +28,13 @@ def test_the_slope_is_not_pulled_by_outliers() -> None:
 
 
 def test_the_delay_is_the_one_at_which_one_worker_is_as_measured() -> None:
-    def run(costs):
+    def run(costs: Costs) -> list[float]:
         return [costs.delay / 100]
 
     assert abs(with_shell(COSTS, [1, 2, 3, 4], [5.0, 5.0, 5.0, 5.0], run).delay - 500) <= 25
 
 
-def row(workers, how, latency):
+def row(workers: int, how: bool, latency: float) -> Row:
     costs = {"costs": {"hop": 1.0}} if how else {}
     return {
         "kind": "workers",

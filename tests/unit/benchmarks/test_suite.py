@@ -1,22 +1,22 @@
 """What is run, and in which order."""
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness import suite
 from systems.base import EXACTLY_ONCE, NONE
+from systems.plain import Plain
 
 
-@dataclass
-class Fake:
-    name: str = "fake"
-    guarantees: tuple[str, ...] = (NONE, EXACTLY_ONCE)
-    pace: float | None = None
-    settles: float = 0.0
+class Fake(Plain):
+    name = "fake"
+    guarantees = (NONE, EXACTLY_ONCE)
+
+    def __init__(self, pace: float | None = None, settles: float = 0.0) -> None:
+        self.pace, self.settles = pace, settles
 
 
-def options(**more):
+def options(**more: str | float) -> argparse.Namespace:
     given = {
         "guarantees": "",
         "intervals": "50,1000",

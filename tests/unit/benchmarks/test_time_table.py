@@ -1,13 +1,15 @@
 """The table of programs in event time has the newest line of each measure, and what is asked beside it."""
 
-from harness.time_table import time_table
+from typing import Any
+
+from harness.time_table import Row, time_table
 
 
-def row(measure, load=1.0, **result):
+def row(measure: str, load: float = 1.0, **result: Any) -> Row:
     return {"measure": measure, "result": result, "noise": {"load": load}}
 
 
-def hour(number, memory, snapshot):
+def hour(number: int, memory: int, snapshot: int) -> dict[str, int]:
     return {
         "hour": number, "memory": memory, "memory_most": 2 * memory, "snapshot": snapshot, "snapshot_most": snapshot,
     }  # fmt: skip

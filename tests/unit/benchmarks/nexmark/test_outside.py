@@ -13,26 +13,26 @@ from nexmark.outside import Past, Phase, Producer, by_lines
 EVENTS = [f'{{"type":"Bid","number":{number}}}' for number in range(50)]
 
 
-def asked(form, number):
+def asked(form: str, number: int) -> bytes:
     if form == "lines":
         return b"%d\n" % number
     said = json.dumps({"flamestream": 1, "attempt": 1, "next": {"": number}}).encode()
     return struct.pack(">I", len(said)) + said
 
 
-def framed(form, number):
+def framed(form: str, number: int) -> bytes:
     line = EVENTS[number].encode()
     return line + b"\n" if form == "lines" else struct.pack(">IQ", len(line) + 8, number) + line
 
 
 @pytest.fixture
-def events(tmp_path: Path):
+def events(tmp_path: Path) -> Path:
     file = tmp_path / "events.jsonl"
     file.write_text("".join(line + "\n" for line in EVENTS))
     return file
 
 
-def received(connection, size):
+def received(connection: socket.socket, size: int) -> bytes:
     said = b""
     while len(said) < size:
         said += connection.recv(1 << 16)
@@ -40,7 +40,7 @@ def received(connection, size):
 
 
 @pytest.mark.parametrize("form", ["wire", "lines"])
-def test_who_asks_gets_all_events_and_who_asks_again_those_from_there_on(form, events) -> None:
+def test_who_asks_gets_all_events_and_who_asks_again_those_from_there_on(form: str, events: Path) -> None:
     producer = Producer(form, 0, events)
     phases = [Phase("full", 60.0, 30), Phase("fixed", 60.0, 20, rate=10_000.0)]
     threading.Thread(target=producer.serve, args=(phases, 0.0), daemon=True).start()

@@ -1,9 +1,11 @@
 """The table of Nexmark has a line a query, and says why a field is empty."""
 
-from nexmark.table import HEAD, nexmark_table
+from typing import Any
+
+from nexmark.table import HEAD, Row, nexmark_table
 
 
-def row(measure, system, query, **result):
+def row(measure: str, system: str, query: str, **result: Any) -> Row:
     return {"measure": measure, "system": system, "query": query, "result": result, "noise": {"load": 1.0}}
 
 

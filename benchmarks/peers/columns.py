@@ -116,7 +116,7 @@ class Index:
         before[by_word] = np.where(
             same, np.concatenate([[NONE_BEFORE], at[by_word][:-1]]), self._newest[word[by_word]]
         )
-        counts = self._lengths[word] + rank + 1
+        counts: np.ndarray[Any, Any] = self._lengths[word] + rank + 1
         # Of several postings of a word in one batch numpy keeps the last value, which is the newest and the
         # longest.
         self._newest[word] = at
@@ -142,7 +142,8 @@ def _ranges(begins: "np.ndarray[Any, Any]", sizes: "np.ndarray[Any, Any]") -> "n
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(sizes)
-    return np.arange(ends[-1]) + np.repeat(begins - ends + sizes, sizes)
+    found: np.ndarray[Any, Any] = np.arange(ends[-1]) + np.repeat(begins - ends + sizes, sizes)
+    return found
 
 
 def _written(names: Any, documents: Any, counts: Any, positions: Any, ends: Any) -> "pa.Buffer":

@@ -4,6 +4,7 @@
 import importlib.util
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,8 +20,8 @@ class Plain(System):
 
     name = "plain loop"
     form = "lines"
-    guarantees = (NONE,)
-    pace = None
+    guarantees: Sequence[str] = (NONE,)
+    pace: float | None = None
     settles = 0.0
 
     def prepare(self) -> None:

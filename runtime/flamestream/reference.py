@@ -18,7 +18,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from flamestream.model import payload_codec as payloads
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
 from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
 from flamestream.model.failure import failure, located, told
@@ -26,6 +25,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.payloads import encoding as payloads
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import (
     MAX_TIMESTAMP,

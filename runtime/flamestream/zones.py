@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
-from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.windows import shapes
 from flamestream.model.windows.zone import Zone
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.dataflow.reduce import decoded
-from flamestream.model import codec, payload_codec, state
+from flamestream.model import codec
 from flamestream.model.collections import Vector
 from flamestream.model.collections.vector import append_in_python
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.kernel import kernel
+from flamestream.model.payloads import encoding, state
 from support.payloads import PAYLOADS, same
 
 pytestmark = pytest.mark.skipif(
@@ -41,29 +42,29 @@ def deep(levels: int) -> Any:
 
 @given(ANYTHING)
 def test_what_is_encoded_or_refused(value: Any) -> None:
-    assert outcome(codec.encode, value) == outcome(payload_codec.encode, value)
-    assert outcome(codec.check, value) == outcome(payload_codec.check, value)
-    assert outcome(codec.checked_size, value) == outcome(payload_codec.checked_size, value)
-    assert outcome(codec.height_of, value) == outcome(payload_codec.height_of, value)
+    assert outcome(codec.encode, value) == outcome(encoding.encode, value)
+    assert outcome(codec.check, value) == outcome(encoding.check, value)
+    assert outcome(codec.checked_size, value) == outcome(encoding.checked_size, value)
+    assert outcome(codec.height_of, value) == outcome(encoding.height_of, value)
 
 
 @pytest.mark.parametrize("levels", [62, 63, 64, 65, 66, 200])
 def test_the_same_depth_is_too_deep(levels: int) -> None:
     value = deep(levels)
-    assert outcome(codec.encode, value) == outcome(payload_codec.encode, value)
-    assert outcome(codec.height_of, value, 63) == outcome(payload_codec.height_of, value, 63)
-    assert outcome(codec.encode_many, [value]) == outcome(payload_codec.encode_many, [value])
+    assert outcome(codec.encode, value) == outcome(encoding.encode, value)
+    assert outcome(codec.height_of, value, 63) == outcome(encoding.height_of, value, 63)
+    assert outcome(codec.encode_many, [value]) == outcome(encoding.encode_many, [value])
 
 
 @given(st.lists(ANYTHING, max_size=20))
 def test_many_at_once(values: list[Any]) -> None:
     items = [(b"meta", value) for value in values]
-    assert outcome(codec.encode_many, values) == outcome(payload_codec.encode_many, values)
-    assert outcome(codec.encode_items, items) == outcome(payload_codec.encode_items, items)
+    assert outcome(codec.encode_many, values) == outcome(encoding.encode_many, values)
+    assert outcome(codec.encode_items, items) == outcome(encoding.encode_items, items)
 
 
 @given(
-    st.one_of(st.binary(max_size=40), PAYLOADS.map(payload_codec.encode)),
+    st.one_of(st.binary(max_size=40), PAYLOADS.map(encoding.encode)),
     st.lists(st.tuples(st.integers(0, 60), st.binary(max_size=2))),
 )
 def test_damaged_bytes_are_read_or_refused_alike(data: bytes, damage: list[tuple[int, bytes]]) -> None:
@@ -71,9 +72,9 @@ def test_damaged_bytes_are_read_or_refused_alike(data: bytes, damage: list[tuple
     for place, new in damage:
         damaged[place % (len(damaged) + 1) : place % (len(damaged) + 1) + len(new)] = new
     for native, reference in (
-        (codec.decode, payload_codec.decode),
-        (codec.decode_many, payload_codec.decode_many),
-        (codec.decode_items, payload_codec.decode_items),
+        (codec.decode, encoding.decode),
+        (codec.decode_many, encoding.decode_many),
+        (codec.decode_items, encoding.decode_items),
     ):
         ours, theirs = outcome(native, bytes(damaged)), outcome(reference, bytes(damaged))
         assert type(ours) is type(theirs)
@@ -95,7 +96,7 @@ def test_a_vector_grows_to_the_same_vector(before: int, values: list[Any]) -> No
         native, reference = native.append(value), append_in_python(reference, value)
     slots = ("_size", "_level", "_counts")
     assert [getattr(native, slot) for slot in slots] == [getattr(reference, slot) for slot in slots]
-    assert codec.encode(native) == payload_codec.encode(reference)
+    assert codec.encode(native) == encoding.encode(reference)
 
 
 @given(st.integers(0, 1200), st.lists(st.one_of(st.integers(), st.sampled_from(["pop", "set"])), max_size=80))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from flamestream.model import payload
 from flamestream.model.collections import Map, Vector
 from flamestream.model.errors import Corrupt
-from flamestream.model.state import apply_state_delta
+from flamestream.model.payloads.state import apply_state_delta
 from support.payloads import PAYLOADS, SCALARS, Slotted, same
 
 

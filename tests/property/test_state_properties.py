@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flamestream.model import payload
 from flamestream.model.collections import Map, Set, Vector
-from flamestream.model.state import apply_state_delta, delta_state
+from flamestream.model.payloads.state import apply_state_delta, delta_state
 from support.payloads import SCALARS
 
 KEYS = st.one_of(st.integers(0, 12), st.sampled_from(["a", "b", True, 1.0, (1,), None]))

@@ -5,7 +5,7 @@ from collections import Counter
 from random import Random
 
 from flamestream.core.coordinator import compaction
-from flamestream.model import state
+from flamestream.model.payloads import state
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import inverted_index
 from flamestream.testing import simulate

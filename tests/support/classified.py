@@ -13,10 +13,10 @@ from itertools import combinations
 from typing import Final, Literal
 
 from flamestream.model import payload as payloads
-from flamestream.model.exact import exact
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, meta_of
+from flamestream.model.payloads.exact import exact
 from flamestream.model.slot import DEFAULT_SLOTS, slot_of
 from flamestream.model.time import Time, Timestamp, front_of, time_of
 from flamestream.reference import Run, interpret

@@ -16,7 +16,7 @@ from typing import Any, Self
 import flamestream as fs
 
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "klmnprst"]
-EXAMPLE = Path(__file__).parents[2] / "examples" / "socket_client.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "connectors" / "socket_client.py"
 
 
 def document(number: int, words: int = 60) -> str:

@@ -1,4 +1,4 @@
-//! The functions of `model/payload_codec.py` that are worth calling natively.
+//! The functions of `model/payloads/encoding.py` that are worth calling natively.
 
 use crate::payload::decoding::Reader;
 use crate::payload::encoding::{self, Unsupported};

@@ -1,4 +1,4 @@
-//! Decoding payloads: the mirror of `model/payload_codec.py`. Whatever is not a payload gives `Unsupported`;
+//! Decoding payloads: the mirror of `model/payloads/encoding.py`. Whatever is not a payload gives `Unsupported`;
 //! the Python reference explains.
 
 use crate::payload::encoding::Unsupported;

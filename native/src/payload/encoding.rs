@@ -1,4 +1,4 @@
-//! Encoding and checking payloads: the mirror of `model/payload_codec.py`.
+//! Encoding and checking payloads: the mirror of `model/payloads/encoding.py`.
 //!
 //! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference
 //! then decides and explains.
@@ -294,7 +294,7 @@ pub fn height(value: &Bound<'_, PyAny>, room: i32) -> Result<i32, Unsupported> {
     unsafe { height_of(value.py(), value.as_ptr(), room, &mut 0) }
 }
 
-/// `payload_codec.checked_size`: about how many bytes `value` takes, if it is a payload.
+/// `payloads/encoding.py:checked_size`: about how many bytes `value` takes, if it is a payload.
 pub fn size(value: &Bound<'_, PyAny>) -> Result<usize, Unsupported> {
     let mut size = 0;
     // SAFETY: `value` is alive and the GIL is held.
@@ -302,7 +302,7 @@ pub fn size(value: &Bound<'_, PyAny>) -> Result<usize, Unsupported> {
     Ok(size)
 }
 
-/// What a number, or a container without its members, counts in `size` (`payload_codec.WORD`).
+/// What a number, or a container without its members, counts in `size` (`payloads/encoding.py:WORD`).
 const WORD: usize = 8;
 
 /// One walk for both: `size` grows by what is met on the way.

@@ -1,4 +1,4 @@
-//! Payloads: their canonical encoding, as rows and as columns; the mirror of `model/payload_codec.py`.
+//! Payloads: their canonical encoding, as rows and as columns; the mirror of `model/payloads/encoding.py`.
 
 pub mod attribute;
 pub mod codec;

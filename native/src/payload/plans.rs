@@ -1,4 +1,4 @@
-//! Plans: which Python types are payloads, mirrored from `model/payload_registry.py` by `register`.
+//! Plans: which Python types are payloads, mirrored from `model/payloads/registry.py` by `register`.
 //!
 //! Plans live for ever (a process registers each class once), so a reference to one is never stale. Guarded
 //! by the GIL.
@@ -10,7 +10,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 
-/// How deep containers may nest (`payload_registry.MAX_DEPTH`).
+/// How deep containers may nest (`payloads/registry.py:MAX_DEPTH`).
 pub const MAX_DEPTH: i32 = 64;
 pub const TUPLE_TAG: u32 = 0;
 
@@ -64,7 +64,7 @@ pub fn of_tag(py: Python<'_>, tag: u32) -> Option<&'static Plan> {
     registry(py).by_tag.get(&tag).copied()
 }
 
-/// Take over one `payload_registry.Plan`. `direct`: its instances may be read and made field by field.
+/// Take over one `payloads/registry.py:Plan`. `direct`: its instances may be read and made field by field.
 #[pyfunction]
 pub fn register(plan: &Bound<'_, PyAny>, direct: bool) -> PyResult<()> {
     let py = plan.py();

@@ -5,7 +5,7 @@
 
 use crate::python::objects::Object;
 
-/// The tag of a datetime on the wire (`model/values.py`).
+/// The tag of a datetime on the wire (`model/payloads/values.py`).
 pub const DATETIME_TAG: u32 = 4;
 
 #[cfg(not(feature = "abi3"))]

@@ -16,7 +16,7 @@ static DECODE_ITEMS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static HEIGHT_OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static CHECKED_SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// `payload_codec` hands over its functions once.
+/// `payloads/encoding.py` hands over its functions once.
 #[pyfunction]
 #[pyo3(signature = (*, encode, check, decode, decode_many, decode_items, height_of, checked_size))]
 pub fn refer_to(
@@ -48,7 +48,7 @@ fn call<'py>(
     cell: &PyOnceLock<Py<PyAny>>,
     value: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    cell.get(py).expect("payload_codec refers to itself when it is imported").bind(py).call1((value,))
+    cell.get(py).expect("payloads/encoding.py refers to itself when it is imported").bind(py).call1((value,))
 }
 
 /// Encode as the reference does, behind `out` as far as it was good; the PayloadError if it is no payload.
@@ -96,7 +96,7 @@ pub fn height_of<'py>(value: &Bound<'py, PyAny>, room: i32) -> PyResult<Bound<'p
     let py = value.py();
     HEIGHT_OF
         .get(py)
-        .expect("payload_codec refers to itself when it is imported")
+        .expect("payloads/encoding.py refers to itself when it is imported")
         .bind(py)
         .call1((value, room))
 }

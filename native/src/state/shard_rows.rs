@@ -1,4 +1,4 @@
-//! Rows of shards: a shard at a live cut, and what changed of it between two, as `model/state.py` writes a
+//! Rows of shards: a shard at a live cut, and what changed of it between two, as `model/payloads/state.py` writes a
 //! `process.Shard`.
 //!
 //! Keeps: what is read back is the shard at the cut. Does not: give the same deltas as Python, which forgets

@@ -423,9 +423,11 @@ fn end_of(place: &Place) -> i64 {
 pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
     let py = described.py();
     let input = |each: Bound<'_, PyAny>| {
-        let (key, function, time): (Option<Bound<'_, PyAny>>, Py<PyAny>, Option<(String, i64)>) =
-            each.extract()?;
+        let each = each.cast_into::<PyTuple>()?;
+        let key: Option<Bound<'_, PyAny>> = each.get_item(0)?.extract()?;
+        let time: Option<(String, i64)> = each.get_item(2)?.extract()?;
         let time = time.map(|(name, unit)| TimeField::new(py, &name, unit));
+        let function = each.get_item(1)?.unbind();
         Ok(Input { key: key.map(|key| Expression::described(&key)).transpose()?, function, time })
     };
     described.cast::<PyList>()?.iter().map(input).collect()

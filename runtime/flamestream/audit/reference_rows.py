@@ -19,11 +19,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flamestream.connectors.files.pieces import Piece
-from flamestream.model import payload_codec as codec
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import record_count
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, meta_of
+from flamestream.model.payloads import encoding as codec
 from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId, front_of
 from flamestream.model.vertex import Kind

@@ -13,7 +13,7 @@ from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import time_of_meta
-from flamestream.model.plain import plain
+from flamestream.model.payloads.plain import plain
 from flamestream.model.time import front_of, timestamp_of
 from flamestream.node.run_folder import find
 

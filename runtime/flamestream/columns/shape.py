@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.model.errors import GraphError
-from flamestream.model.payload_codec import WORD
-from flamestream.model.payload_registry import PLANS, Plan
+from flamestream.model.payloads.encoding import WORD
+from flamestream.model.payloads.registry import PLANS, Plan
 
 SCALARS: dict[type, tuple[str, pa.DataType]] = {
     str: ("text", pa.string()),

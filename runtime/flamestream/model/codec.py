@@ -1,11 +1,11 @@
-"""Codec: the functions of payload_codec.py, from the native kernel where there is one.
+"""Codec: the functions of payloads/encoding.py, from the native kernel where there is one.
 
 The kernel does what succeeds; whatever is refused, or of a kind that it does not know, it hands to the
-functions of payload_codec.py, so results, refusals and their messages are the same.
+functions of payloads/encoding.py, so results, refusals and their messages are the same.
 """
 
 from flamestream.model.kernel import kernel
-from flamestream.model.payload_codec import (
+from flamestream.model.payloads.encoding import (
     check,
     checked_size,
     decode,

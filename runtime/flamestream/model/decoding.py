@@ -6,7 +6,7 @@ taken for bugs, and one job's bytes would end a loop that all jobs share.
 
 Keeps: one error type; a test looks that nothing else decodes (tests/unit/model/test_decoding.py). Does not:
 say whose fault the bytes are (the caller does, as Corrupt or UserError), or decode payloads
-(payload_codec.py, which has its own).
+(payloads/encoding.py, which has its own).
 """
 
 from collections.abc import Callable

@@ -35,10 +35,10 @@ import msgspec
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, RecordError
-from flamestream.model.payload_class import is_model, payload_type
-from flamestream.model.payload_registry import HEIGHTS, PLANS, refusal
+from flamestream.model.payloads.classes import is_model, payload_type
+from flamestream.model.payloads.registry import HEIGHTS, PLANS, refusal
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.records import Document, KafkaRecord
-from flamestream.model.values import EPOCH, MICROSECOND
 
 T = TypeVar("T")
 AS_THEY_ARE: Final = {str, bytes, tuple, object, Map, Set, Vector, Document, KafkaRecord}

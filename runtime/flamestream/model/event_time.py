@@ -30,8 +30,8 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName
 from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue, payload_type
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId, Time, front_of, timestamp_of
-from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.model.vertex import Function, name_of
 
 Run = TypeVar("Run", bound=Sequence[Any])

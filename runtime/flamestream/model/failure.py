@@ -19,7 +19,7 @@ from typing import Any, Final
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.quoted import quoted
 from flamestream.model.vertex import Function, name_of
 

@@ -27,8 +27,8 @@ from typing import Any
 
 from flamestream.model.errors import GraphError
 from flamestream.model.expressions.expression import Expression, Field, fields_of
-from flamestream.model.payload_codec import SCALARS
-from flamestream.model.payload_registry import HEIGHTS, PLANS
+from flamestream.model.payloads.encoding import SCALARS
+from flamestream.model.payloads.registry import HEIGHTS, PLANS
 from flamestream.model.ready import Append, Record, Size, State, Total
 
 

@@ -22,7 +22,7 @@ from flamestream.model import fields
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
-from flamestream.model.payload_codec import SCALARS
+from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 

@@ -11,9 +11,9 @@ Traceback (most recent call last):
     ...
 flamestream.model.errors.PayloadError: a list is not a payload: use a tuple or fs.Vector
 
-This module is the face; the parts are payload_registry.py (which types), payload_codec.py (bytes; codec.py:
-natively), payload_class.py (users' classes), values.py (datetimes and the like), collections/ (growing
-state). Importing it registers them all, so every process decodes alike.
+This module is the face; the parts are payloads/ (which types, their bytes, users' classes, datetimes and the
+like), codec.py (bytes, natively) and collections/ (growing state). Importing it registers them all, so every
+process decodes alike.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ from flamestream.model.codec import (
     encode_items,
     encode_many,
 )
-from flamestream.model.payload_class import event, payload_type
-from flamestream.model.payload_codec import SCALARS, hash_of_payload, is_payload, join_items, split_items
-from flamestream.model.payload_registry import MAX_DEPTH
+from flamestream.model.payloads.classes import event, payload_type
+from flamestream.model.payloads.encoding import SCALARS, hash_of_payload, is_payload, join_items, split_items
+from flamestream.model.payloads.registry import MAX_DEPTH
 
 __all__ = [
     "MAX_DEPTH",

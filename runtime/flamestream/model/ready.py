@@ -33,7 +33,7 @@ from flamestream.model.expressions.expression import Expression, constant
 from flamestream.model.expressions.expression import Field as Field
 from flamestream.model.expressions.expression import field as field
 from flamestream.model.payload import payload_type  # for the example above  # noqa: F401
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from flamestream.model.graph import Graph
-from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.windows.shapes import session, sliding, tumbling
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, digest, same, spread
 

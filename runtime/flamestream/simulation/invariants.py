@@ -27,10 +27,10 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Data, Frame, Manifest
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
-from flamestream.model import state as states
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.payloads import state as states
 from flamestream.model.time import END, START, FrontId, Time, front_of
 from flamestream.model.vertex import Kind
 from flamestream.simulation.drift import DriftWatch, plain

@@ -27,9 +27,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flamestream.model.exact import exact
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import LEAST, Meta, time_of_meta
+from flamestream.model.payloads.exact import exact
 
 
 class Delivered(NamedTuple):

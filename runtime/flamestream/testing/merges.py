@@ -17,7 +17,7 @@ from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.failure import shortened
 from flamestream.model.graph import Graph
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.vertex import Vertex, name_of
 from flamestream.model.windows.aggregates import Aggregate
 from flamestream.model.windows.process import Steps

@@ -27,7 +27,7 @@ from typing import Any, Final, Self
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.reference import Results, Run, interpret
 
 AHEAD: Final = 1_000_000.0

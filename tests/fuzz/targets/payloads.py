@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from flamestream.model import payload_codec as reference
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import Corrupt
 from flamestream.model.kernel import kernel
-from flamestream.model.state import apply_state_delta, delta_state
+from flamestream.model.payloads import encoding as reference
+from flamestream.model.payloads.state import apply_state_delta, delta_state
 from fuzz.target import Target, attempt
 from support.payloads import Open, Packed, Slotted
 

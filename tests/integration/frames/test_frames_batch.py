@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 
 from flamestream.job.application import load
 from flamestream.reference import ERRORS, interpret
+from support.examples import JOBS, example_file
 from support.frames.frame_graphs import drawn, runs_of
-from support.frames.session import EXAMPLES, batch_results, encoded
+from support.frames.session import batch_results, encoded
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 SEEDS = st.integers(0, 1 << 32)
 
 
-@pytest.mark.parametrize("example", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("example", JOBS)
 def test_examples_give_the_bytes_of_the_reference(example: str) -> None:
-    graph, runs = load(EXAMPLES / f"{example}.py", "graph"), runs_of(example)
+    graph, runs = load(example_file(f"{example}.py"), "graph"), runs_of(example)
     expected = interpret(graph, runs)
     assert bool(expected[ERRORS]) == (example == "turnover"), "only its data has a line that is none"
     assert encoded(batch_results(graph, runs)) == encoded(expected)

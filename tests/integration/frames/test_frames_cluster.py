@@ -24,7 +24,7 @@ from flamestream.model.time import END, FrontId
 from flamestream.reference import interpret
 from support.documents import texts
 from support.eventually import eventually
-from support.frames.session import EXAMPLES
+from support.examples import EXAMPLES
 from support.processes import descendants
 from support.runs.cli_job import ENVIRONMENT
 

@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 from flamestream.audit import reference_rows
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.job.application import load
-from flamestream.model import payload_codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
+from flamestream.model.payloads import encoding
 from flamestream.model.slot import slot_of
 from flamestream.reference import ERRORS, Results, interpret
 from flamestream.simulation import graphs
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.rows import HALT
+from support.examples import JOBS, example_file
 from support.frames.frame_graphs import drawn, runs_of
 from support.frames.frame_jobs import graph_of
-from support.frames.session import EXAMPLES, Runs, encoded, pieces, sorted_results, spark_session
+from support.frames.session import Runs, encoded, pieces, sorted_results, spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 SLOTS = 16
@@ -48,9 +49,9 @@ def feeds_itself(graph: Graph) -> bool:
     return False
 
 
-@pytest.mark.parametrize("example", sorted(path.stem for path in EXAMPLES.glob("*.yaml")))
+@pytest.mark.parametrize("example", JOBS)
 def test_examples(example: str) -> None:
-    graph, runs = load(EXAMPLES / f"{example}.py", "graph"), runs_of(example)
+    graph, runs = load(example_file(f"{example}.py"), "graph"), runs_of(example)
     if feeds_itself(graph):
         with pytest.raises(
             UserError, match=r"Leave out --spark: the interpreter in one process does every graph"
@@ -78,9 +79,9 @@ def test_every_result_says_its_slot() -> None:
     sink = next(vertex for vertex in graph.sinks)
     for row in in_partitions(graph, runs):
         if row.to == sink.id:
-            payload = payload_codec.decode(bytes(row.payload))
+            payload = encoding.decode(bytes(row.payload))
             key = payload if sink.key is None else sink.key(payload)
-            assert row.slot == slot_of(payload_codec.encode(key), SLOTS)
+            assert row.slot == slot_of(encoding.encode(key), SLOTS)
 
 
 def failing(payload: Any) -> Any:

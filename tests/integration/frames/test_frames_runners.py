@@ -15,8 +15,8 @@ from flamestream.job.application import load
 from flamestream.model.errors import ClusterStateUnavailable, GraphError, UserError
 from flamestream.simulation import graphs
 from flamestream.spark.frames.raised import raised_in_tasks
+from support.examples import EXAMPLES, example_file
 from support.frames.frame_jobs import Site, graph_of, lines
-from support.frames.session import EXAMPLES
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
 STAGES = (graphs.scatter, graphs.concatenation, graphs.rekey, graphs.windows, graphs.rounds)
@@ -168,12 +168,12 @@ ONE_FILE = {"concatenation": "letters", "word_count": "lines", "minute_counts": 
 
 def example_at(path: Path, example: str) -> Site:
     """An example over its own data; the index over this project's documents."""
-    graph = load(EXAMPLES / f"{example}.py", "graph")
+    graph = load(example_file(f"{example}.py"), "graph")
     data = {"two_front_merge": ["prices", "orders"], **{name: [of] for name, of in ONE_FILE.items()}}.get(
         example, []
     )
     for vertex, name in zip(graph.sources, data, strict=False):
-        shutil.copy(EXAMPLES / "data" / f"{name}.txt", path / f"{vertex.name}.txt")
+        shutil.copy(example_file(f"{name}.txt"), path / f"{vertex.name}.txt")
     if not data:
         shutil.copytree(EXAMPLES.parent / "docs" / "decisions" / "engine", path / graph.sources[0].name)
     return Site(path, graph, documents=not data)

@@ -32,7 +32,7 @@ from support.processes import listening
 from support.runs.cli_job import ENVIRONMENT
 from support.socket_consumer import told_in
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "socket_client.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "socket_client.py"
 
 
 class Address:

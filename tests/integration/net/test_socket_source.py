@@ -28,7 +28,7 @@ from support.eventually import eventually
 from support.ports import free_port
 from support.processes import listening
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "socket_client.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "socket_client.py"
 
 
 def example() -> Any:

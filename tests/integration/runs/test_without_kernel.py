@@ -14,10 +14,11 @@ sys.path.insert(0, {str(RUNTIME)!r})
 import flamestream as fs
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
-from flamestream.model import codec, payload_codec
+from flamestream.model import codec
+from flamestream.model.payloads import encoding
 from flamestream.testing import simulate
 assert FASTEST is REFERENCE
-assert codec.encode is payload_codec.encode
+assert codec.encode is encoding.encode
 assert list(fs.Vector([1]).append(2)) == [1, 2]
 print([simulate(seed).trace_hash for seed in range(12)])
 """

@@ -116,6 +116,18 @@ class Bench:
             queue = [*queue[1:], *self._step([queue[0]])]
         return self
 
+    def release(self, action: Action) -> "Bench":
+        """Do what was held back, and say its answer."""
+        answer = self.carry_out(action, force=True)
+        assert answer is not None
+        return self.say(answer)
+
+    @property
+    def end(self) -> Finish:
+        """How it ended."""
+        assert self.finish is not None, "it goes on"
+        return self.finish
+
     def sleep(self, us: int) -> "Bench":
         """Let time pass, waking the coordinator when it asked for it and at the end."""
         until = self.outside.now + us

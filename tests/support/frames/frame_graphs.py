@@ -10,7 +10,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.simulation import graphs
-from support.frames.session import EXAMPLES
+from support.examples import example_file
 
 
 def at(timestamp: int, front: int = 0) -> Time:
@@ -18,7 +18,7 @@ def at(timestamp: int, front: int = 0) -> Time:
 
 
 def lines_of(name: str) -> list[str]:
-    return (EXAMPLES / "data" / name).read_text().splitlines()
+    return example_file(name).read_text().splitlines()
 
 
 def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
@@ -35,7 +35,7 @@ def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
         return sorted(
             (at(number, front), [line]) for front, lines in inputs for number, line in enumerate(lines, 1)
         )
-    sources = load(EXAMPLES / f"{example}.py", "graph").sources
+    sources = load(example_file(f"{example}.py"), "graph").sources
     if all(source.timing is not None for source in sources) and example != "minute_counts":
         entering = [(front, lines_of(f"{source.name}.jsonl")) for front, source in enumerate(sources)]
         return sorted(

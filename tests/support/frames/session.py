@@ -20,9 +20,9 @@ from flamestream.spark.frames.pipeline import results_of
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.frames.tasks import Meaning
 from flamestream.spark.streaming.session import SparkDriver
+from support.examples import EXAMPLES
 
 TESTS = Path(__file__).parents[2]
-EXAMPLES = TESTS.parent / "examples"
 Runs = Sequence[tuple[Time, Sequence[Any]]]
 
 
@@ -31,7 +31,11 @@ def spark_session() -> Any:
     """Started at the first call, ended with the process: a start takes seconds."""
     scratch = tempfile.TemporaryDirectory(prefix="flamestream-spark-")
     driver = SparkDriver(
-        frames_settings(cores=2, scratch=Path(scratch.name) / "spark", python_path=(TESTS, EXAMPLES))
+        frames_settings(
+            cores=2,
+            scratch=Path(scratch.name) / "spark",
+            python_path=(TESTS, EXAMPLES, EXAMPLES / "event_time"),
+        )
     )
     atexit.register(scratch.cleanup)
     atexit.register(driver.close)

@@ -16,7 +16,7 @@ from flamestream.testing.consumer_contract import SINK
 from support.eventually import eventually
 from support.ports import free_port
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "http_consumer.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "http_consumer.py"
 
 
 class Example:

@@ -15,7 +15,7 @@ from flamestream.cli.audit import Report, audited, sentence
 from flamestream.core.protocol.chain import Row
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode
-from flamestream.model.state import encode_state
+from flamestream.model.payloads.state import encode_state
 from flamestream.model.vertex import Kind
 from flamestream.store.folder import LocalStore
 from flamestream.store.segment import table_of

@@ -69,7 +69,7 @@ def looked_at(damage: Damage, folder: Path, sink: dict[str, Any]) -> Report:
     return audited(past.leave(folder, sink), past.last_commit())
 
 
-def named(table: list[Damage]) -> Any:
+def named(table: list[Damage]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("damage", table, ids=[damage.name.replace(" ", "-") for damage in table])
 
 

@@ -1,9 +1,14 @@
 """The report's arithmetic."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 from harness.report import (
     TABLES,
     Case,
+    Row,
     attacks_table,
     cases,
     failures_table,
@@ -19,13 +24,13 @@ from harness.report import (
 
 
 def row(
-    system="flink",
-    guarantee="exactly-once",
-    interval=500,
-    latencies=(1.0, 2.0, 3.0, 4.0),
-    kind="latency",
-    **more,
-):
+    system: str = "flink",
+    guarantee: str = "exactly-once",
+    interval: int = 500,
+    latencies: Sequence[float] = (1.0, 2.0, 3.0, 4.0),
+    kind: str = "latency",
+    **more: Any,
+) -> Row:
     return {
         "kind": kind,
         "system": system,
@@ -44,20 +49,20 @@ def row(
     ("q", "expected"),
     [(0, 1), (25, 1), (26, 2), (50, 2), (75, 3), (99, 4), (100, 4)],
 )
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(q, expected):
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(q: float, expected: float) -> None:
     assert percentile([3, 1, 4, 2], q) == expected
 
 
-def test_the_99th_percentile_of_a_hundred_is_the_second_largest():
+def test_the_99th_percentile_of_a_hundred_is_the_second_largest() -> None:
     assert percentile(range(1, 101), 99) == 99
 
 
-def test_rounds_give_the_median_of_their_percentiles_not_the_percentile_of_all():
+def test_rounds_give_the_median_of_their_percentiles_not_the_percentile_of_all() -> None:
     rounds = [row(latencies=[1, 1, 1]), row(latencies=[2, 2, 2]), row(latencies=[900, 900, 900])]
     assert over_rounds(rounds, quantile(50)) == (2, 1, 900)
 
 
-def test_runs_without_checkpoints_are_one_case_whatever_their_interval():
+def test_runs_without_checkpoints_are_one_case_whatever_their_interval() -> None:
     rows = [
         row(guarantee="none", interval=50),
         row(guarantee="none", interval=1000),
@@ -71,13 +76,13 @@ def test_runs_without_checkpoints_are_one_case_whatever_their_interval():
     }
 
 
-def test_kinds_of_measurement_do_not_mix():
+def test_kinds_of_measurement_do_not_mix() -> None:
     assert list(cases([row(kind="throughput"), row(system="ours")], "latency")) == [
         Case("ours", "exactly-once", 500)
     ]
 
 
-def test_the_latency_table_has_a_line_a_case_with_the_spread_of_the_rounds():
+def test_the_latency_table_has_a_line_a_case_with_the_spread_of_the_rounds() -> None:
     table = latency_table([row(latencies=[1, 2]), row(latencies=[3, 4])]).splitlines()
     assert (
         table[2]
@@ -86,21 +91,21 @@ def test_the_latency_table_has_a_line_a_case_with_the_spread_of_the_rounds():
     )
 
 
-def test_the_latency_table_shows_what_was_lost_over_all_rounds():
+def test_the_latency_table_shows_what_was_lost_over_all_rounds() -> None:
     assert "| 3, 0, 1 | 2 |" in latency_table(
         [row(result={"lost": 1}), row(result={"lost": 2, "disorder": 1})]
     )
 
 
-def test_a_run_that_delivered_nothing_is_a_line_without_figures():
+def test_a_run_that_delivered_nothing_is_a_line_without_figures() -> None:
     assert "| - | - | - | - | 9, 0, 0 |" in latency_table([row(latencies=[], result={"lost": 9})])
 
 
-def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost():
+def test_what_was_not_there_before_the_deadline_is_told_from_what_was_lost() -> None:
     assert "| 5, 0, 0 (unfinished) |" in latency_table([row(result={"lost": 5, "unfinished": True})])
 
 
-def test_throughput_is_the_rate_behind_the_warm_up():
+def test_throughput_is_the_rate_behind_the_warm_up() -> None:
     rows = [
         row(kind="throughput", result={"steady_per_s": each, "records_per_s": 9})
         for each in (1000, 3000, 2000)
@@ -108,13 +113,13 @@ def test_throughput_is_the_rate_behind_the_warm_up():
     assert "| flink | exactly-once | 500 ms | 2,000 (1,000-3,000) | 9 |" in throughput_table(rows)
 
 
-def test_what_came_in_one_piece_has_the_rate_of_the_whole_run():
+def test_what_came_in_one_piece_has_the_rate_of_the_whole_run() -> None:
     assert "| in one piece | 70 |" in throughput_table(
         [row(kind="throughput", result={"steady_per_s": 0, "records_per_s": 70})]
     )
 
 
-def test_every_kill_is_a_line():
+def test_every_kill_is_a_line() -> None:
     kills = [
         {"victim": "w1", "at_s": 4.0, "gap_ms": 99.6, "recovery_ms": 20.2},
         {"victim": "w2", "at_s": 9, "gap_ms": 50, "recovery_ms": 9},
@@ -126,7 +131,7 @@ def test_every_kill_is_a_line():
     ]
 
 
-def test_a_setting_is_listed_once_with_all_values_that_it_had():
+def test_a_setting_is_listed_once_with_all_values_that_it_had() -> None:
     rows = [
         row(settings=[{"name": "interval", "value": value, "reason": "asked for"}])
         for value in ("50 ms", "1 s", "50 ms")
@@ -134,18 +139,18 @@ def test_a_setting_is_listed_once_with_all_values_that_it_had():
     assert settings_list(rows).splitlines()[2:] == ["- `interval` = `50 ms`, `1 s`: asked for"]
 
 
-def test_the_report_has_no_heading_for_what_was_not_measured():
+def test_the_report_has_no_heading_for_what_was_not_measured() -> None:
     text = markdown([row()])
     assert "## Latency" in text and "## Throughput" not in text and "P, 2 cores, 8 GB" in text
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
-def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page):
+def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page: Path) -> None:
     text = page.read_text()
     assert with_tables(text, TABLES[page]) == text, "python benchmarks report --docs"
 
 
-def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean():
+def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean() -> None:
     cost = {"before": [2.0, 3.04], "during": [2.5, 9.0]}
     attack = {
         "who": "a stranger",
@@ -166,7 +171,7 @@ def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean()
     )
 
 
-def test_a_table_without_results_is_empty(monkeypatch, tmp_path):
+def test_a_table_without_results_is_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("harness.report.KEPT", tmp_path)
     tables = {name: table for its in TABLES.values() for name, table in its.items()}
     marks = "".join(f"<!-- {name} -->\nold\n<!-- end -->\n" for name in tables)

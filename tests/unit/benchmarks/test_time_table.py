@@ -1,19 +1,21 @@
 """The table of programs in event time has the newest line of each measure, and what is asked beside it."""
 
-from harness.time_table import time_table
+from typing import Any
+
+from harness.time_table import Row, time_table
 
 
-def row(measure, load=1.0, **result):
+def row(measure: str, load: float = 1.0, **result: Any) -> Row:
     return {"measure": measure, "result": result, "noise": {"load": load}}
 
 
-def hour(number, memory, snapshot):
+def hour(number: int, memory: int, snapshot: int) -> dict[str, int]:
     return {
         "hour": number, "memory": memory, "memory_most": 2 * memory, "snapshot": snapshot, "snapshot_most": snapshot,
     }  # fmt: skip
 
 
-def test_a_measure_that_was_taken_again_has_its_newest_line():
+def test_a_measure_that_was_taken_again_has_its_newest_line() -> None:
     rows = [
         row("count", us_an_event=9.0, events_per_core_second=1),
         row("count", us_an_event=4.0, events_per_core_second=250_000),
@@ -22,7 +24,7 @@ def test_a_measure_that_was_taken_again_has_its_newest_line():
     assert line.endswith(" | 4.0 us, 250,000/s | 200,000/s | 1.0 |")
 
 
-def test_what_expiring_keys_hold_is_told_beside_the_third_hour():
+def test_what_expiring_keys_hold_is_told_beside_the_third_hour() -> None:
     hours = [hour(1, 10, 1), hour(2, 50, 2), hour(3, 100, 40), hour(4, 90, 44), hour(5, 110, 30)]
     lines = time_table([row("ttl", keys=1000, us_an_event=1.0, hours=hours)]).splitlines()
     assert "| 100 MB, then up to 110 MB: 1.10 |" in lines[3] and "memory, the median" in lines[3]
@@ -30,7 +32,7 @@ def test_what_expiring_keys_hold_is_told_beside_the_third_hour():
     assert "| 40 MB, then up to 44 MB: 1.10 |" in lines[5] and "snapshot, the median" in lines[5]
 
 
-def test_a_latency_that_is_not_there_has_its_reason():
+def test_a_latency_that_is_not_there_has_its_reason() -> None:
     assert "| only 3 rows say their event |" in time_table(
         [row("latency", rate=5000, reason="only 3 rows say their event")]
     )

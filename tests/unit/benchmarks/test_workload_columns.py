@@ -5,6 +5,7 @@ import workload
 import workload_columns
 from harness.corpus import documents
 
+from flamestream.columns.vectorized import ForVertex
 from flamestream.model.graph import Graph
 from flamestream.model.time import Time
 from flamestream.reference import interpret
@@ -21,9 +22,10 @@ def test_the_vectorised_function_makes_the_postings_of_the_other() -> None:
 @pytest.mark.parametrize("size", [1, 3, 32])
 def test_a_batch_may_end_anywhere(size: int) -> None:
     words = workload_columns.graph.vertices[1].function
+    assert isinstance(words, ForVertex)
     made = [
         postings for at in range(0, len(LINES), size) for postings in words.together(LINES[at : at + size])
-    ]  # type: ignore[union-attr]
+    ]
     assert made == [workload.words(line) for line in LINES]
 
 

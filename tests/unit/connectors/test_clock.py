@@ -53,7 +53,7 @@ def clock(offset: int = 0, records: int = PLENTY) -> tuple[Reactor, ClockProduce
     return reactor, producer, events
 
 
-def taken(events: list[Event]) -> list[tuple[int, int | None, int]]:
+def taken(events: list[Event]) -> list[tuple[Offset, Offset | None, int]]:
     found = [
         (event.first, event.end, event.payloads[0].second)  # type: ignore[attr-defined]
         for event in events

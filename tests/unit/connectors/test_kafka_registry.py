@@ -87,11 +87,11 @@ class Registry:
                 if subject not in self.subjects:
                     return 404, {"error_code": 40401, "message": "Subject not found"}
                 asked = json.loads(json.loads(body)["schema"])
-                for number, version in self.subjects[subject].items():
-                    if self.schemas[number] == asked:
+                for known, version in self.subjects[subject].items():
+                    if self.schemas[known] == asked:
                         return 200, {
                             "subject": subject,
-                            "id": number,
+                            "id": known,
                             "version": version,
                             "schema": json.dumps(asked),
                         }

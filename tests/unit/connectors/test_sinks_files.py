@@ -72,7 +72,7 @@ def test_no_acknowledged_bundle_is_lost_to_a_fence_that_comes_meanwhile(tmp_path
     """Each attempt opens while the one before still delivers as fast as it can: what that one acknowledged
     counts, what not is known."""
     acknowledged = [0]
-    threads = []
+    threads: list[threading.Thread] = []
     for attempt in range(1, 16):
         worker = writing(tmp_path, f"w{attempt}")
         last = worker.open(OpenSink(fence(attempt), SINK, SLOTS))

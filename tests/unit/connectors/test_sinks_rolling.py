@@ -37,10 +37,10 @@ class MemoryStore:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         if name in self.objects:
             return False
-        self.objects[name] = data
+        self.objects[name] = bytes(data)
         return True
 
     def get(self, name: str) -> bytes:

@@ -7,6 +7,7 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -86,7 +87,7 @@ def test_csv_values_become_what_the_class_says(tmp_path: Path) -> None:
 
 def test_csv_with_newlines_in_quotes_and_without_header(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('1,"two\nlines"\n2,"x"\n')
-    settings: dict[str, object] = {
+    settings: dict[str, Any] = {
         "format": "csv",
         "header": False,
         "columns": ["n", "text"],

@@ -119,7 +119,7 @@ def test_whole_manifests_are_jobs_that_can_run(name: str, tmp_path: Path) -> Non
 
 @of(PART)
 def test_parts_of_manifests_are_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
+    monkeypatch.syspath_prepend(str(REPOSITORY / "examples" / "connectors"))
     for text in lines_of(BLOCKS[name]):
         part = yaml.safe_load(text.replace("{...}", "{}"))
         part = {"sources": {"docs": part}} if "kafka" in part else part

@@ -14,7 +14,8 @@ from flamestream.connectors import sinks, sources
 from flamestream.job.manifest import parse_job
 from flamestream.model.errors import ManifestError
 from flamestream.store.places import parsed_s3
-from flamestream_operator.jobs.admission import Allowed, admit
+from flamestream_operator.jobs.admission import admit
+from flamestream_operator.site import Allowed
 from support import helm
 from support.docs.doc_blocks import blocks
 

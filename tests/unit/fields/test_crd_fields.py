@@ -15,7 +15,7 @@ from support.fields import leaves
 
 
 def schema_of(definition: dict[str, Any], *path: str) -> dict[str, Any]:
-    found = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    found: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for name in path:
         found = found["additionalProperties"] if name == "*" else found["properties"][name]
     return found

@@ -30,7 +30,7 @@ PLAN = DrillPlan(job="j", target="worker", times=2, seed=1, timeout=300.0)
 def told(attempt: int = 1, **more: Any) -> JobStatus:
     """A job's coordinator that has two workers; `bundles`, `items_in`, `in_flight` and `minimal` are of the
     first."""
-    figures = {
+    figures: dict[str, Any] = {
         name: more.pop(name)
         for name in ("bundles", "items_in", "in_flight", "minimal", "memory")
         if name in more
@@ -188,7 +188,7 @@ def auditing() -> World:
     return world
 
 
-DAMAGED = {
+DAMAGED: dict[str, tuple[dict[str, Any], str, str]] = {
     "lost": (
         {"audit": AuditResult(clean=False, records=5, delivered=4, lost=1, first_difference="4 is missing")},
         "Failed",

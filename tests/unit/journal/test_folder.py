@@ -99,7 +99,7 @@ def test_a_sealer_that_was_asleep_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / folder.name / "fences").joinpath("00000002").touch()
     assert times(folder.seal(Attempt(3), START)) == [10, 20]
     asleep = FrontFolder(LocalStore(tmp_path), FRONT)
-    asleep.check = lambda attempt: None  # type: ignore[method-assign]
+    asleep.check = lambda fence: None  # type: ignore[method-assign]
     late = asleep.seal(Attempt(2), START)
     append_raw(tmp_path, folder, 2, late, [30])
     assert times(folder.seal(Attempt(4), START)) == [10, 20]

@@ -101,6 +101,11 @@ def test_threads_of_ones_own_are_closed_by_a_last_call(loop: EpollReactor) -> No
     threads = Threads(1, loop.soon)
     threads.background(lambda: seen.append("work"), lambda _: seen.append("answered"))
     ended = threading.Event()
-    threads.close(lambda: (seen.append("last"), ended.set()))
+
+    def last() -> None:
+        seen.append("last")
+        ended.set()
+
+    threads.close(last)
     loops.turn_until(loop, ended.is_set, "an answer")
     assert [name for name in seen if name != "answered"] == ["work", "last"]

@@ -47,14 +47,14 @@ def cycle() -> "weakref.ref[Node]":
 
 def test_a_dead_cycle_is_freed_when_the_loop_is_idle(collector: Collector) -> None:
     dead = cycle()
-    living = [[] for _ in range(3_000)]
+    living: list[list[object]] = [[] for _ in range(3_000)]
     collector.turn(idle=True)
     assert dead() is None
     assert len(living) == 3_000
 
 
 def test_a_busy_loop_is_not_held_up_for_a_few_objects(collector: Collector, looked_at: list[int]) -> None:
-    living = [[] for _ in range(LIMIT // 2)]
+    living: list[list[object]] = [[] for _ in range(LIMIT // 2)]
     collector.turn(idle=False)
     assert looked_at == []
     assert len(living) == LIMIT // 2
@@ -93,9 +93,9 @@ def test_a_loop_that_is_never_idle_looks_at_its_growing_state_seldom(
 
 
 def test_a_restored_state_is_not_looked_at(collector: Collector, looked_at: list[int]) -> None:
-    state = [[] for _ in range(10 * LIMIT)]
+    state: list[list[object]] = [[] for _ in range(10 * LIMIT)]
     collector.settle()
-    fresh = [[] for _ in range(SURVIVORS)]
+    fresh: list[list[object]] = [[] for _ in range(SURVIVORS)]
     collector.turn(idle=True)
     assert looked_at and max(looked_at) < 2 * SURVIVORS
     assert len(state) + len(fresh) == 10 * LIMIT + SURVIVORS

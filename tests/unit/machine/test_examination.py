@@ -1,5 +1,6 @@
 """The doctor's findings, from the system's own files."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def states(findings: object) -> dict[str, str]:
 
 
 def test_a_quota_below_two_processors_is_slow(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination.os, "sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     assert next(processors(root)) == Finding("processors", "8")
     put(root, "sys/fs/cgroup/job/cpu.max", "150000 100000\n")
     found = next(processors(root))

@@ -16,7 +16,7 @@ from flamestream.model.decoding import DecodeError, from_json, from_msgpack
 ROOT = Path(__file__).parents[3]
 ELSEWHERE = {
     "runtime/flamestream/model/decoding.py": "the one place",
-    "runtime/flamestream/model/payload_codec.py": "payloads, whose errors are its own",
+    "runtime/flamestream/model/payloads/encoding.py": "payloads, whose errors are its own",
     "runtime/flamestream/model/event_decoder.py": "with a hook for collections; what does not fit is a "
     "RecordError",
     "runtime/flamestream/connectors/kafka/place_values.py": "what an audit finds at a user's place; it "

@@ -142,9 +142,9 @@ def test_a_source_with_a_type_is_decoded_and_one_of_texts_is_not() -> None:
     decoded = graph.source("clicks", Click)
     assert [v.kind for v in graph.vertices] == [Kind.SOURCE, Kind.SOURCE, Kind.SOURCE, Kind.MAP]
     assert (lines.items, records.items, decoded.items) == (str, fs.KafkaRecord, Click)
-    assert graph.vertices[3].name == "fs.decoder(Click)" and graph.vertices[3].function(
-        '{"user": "a", "page": "b"}'
-    ) == Click("a", "b")
+    decoder = graph.vertices[3].function
+    assert graph.vertices[3].name == "fs.decoder(Click)" and decoder is not None
+    assert decoder('{"user": "a", "page": "b"}') == Click("a", "b")
 
 
 def test_a_timed_source_knows_its_events_too() -> None:

@@ -80,7 +80,7 @@ def test_it_may_be_loaded_by_a_thread_that_ends() -> None:
 
 
 def test_a_kernel_of_another_build_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "flamestream._kernel", SimpleNamespace(API=module.API + 1))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "flamestream._kernel", SimpleNamespace(API=module.API + 1))
     assert module.found() == (
         None,
         f"the one that is here speaks version {module.API + 1}, and this FlameStream version {module.API}: "

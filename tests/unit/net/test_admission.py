@@ -18,7 +18,8 @@ def test_whoever_has_fewer_guests_than_an_equal_share_always_finds_room(seed: in
     """Whatever others do, and however busy they are."""
     chance = random.Random(seed)
     inside = Admission[int](12)
-    peers, busy = {}, set()
+    peers: dict[int, str] = {}
+    busy: set[int] = set()
     for guest in range(400):
         peer = chance.choice("aaaaaaab" if guest < 200 else "abc")
         share = 12 // 3

@@ -26,7 +26,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answer, 1))]
 
     monkeypatch.setattr(known_names, "_known", {})
-    monkeypatch.setattr(known_names.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return said
 
 
@@ -93,5 +93,7 @@ def test_a_name_service_that_does_not_answer_holds_up_no_helper_and_is_asked_onc
         turn_until(loop, lambda: len(asked) >= 2, "dialled again")
         assert sorted(asked) == ["peer", "sink"]
         answer.set()
-        for one in (*dialers, *dials):
-            one.cancel()
+        for dialer in dialers:
+            dialer.cancel()
+        for dial in dials:
+            dial.cancel()

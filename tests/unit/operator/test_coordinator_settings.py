@@ -86,26 +86,25 @@ def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def all_different() -> Settings:
+    """Each field has a value of its own."""
+    values: dict[str, Any] = {
+        each.name: f"a {each.name}" if each.type is str else index
+        for index, each in enumerate(fields(Settings))
+    }
+    return Settings(**values)
+
+
 def test_nothing_stands_between_the_core_s_settings_and_the_coordinator() -> None:
     """A new setting cannot be forgotten on the way: what the operator's core says travels whole."""
-    settings = Settings(
-        **{
-            each.name: f"a {each.name}" if each.type is str else index
-            for index, each in enumerate(fields(Settings))
-        }
-    )
+    settings = all_different()
     told = JobToCoordinate(settings=settings, token="t", store="s")
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c")
     assert told.settings_with(hello) == replace(settings, code="c", code_changed=True)
 
 
 def test_the_clocks_of_a_graph_are_fronts_too_though_only_workers_know_them() -> None:
-    settings = Settings(
-        **{
-            each.name: f"a {each.name}" if each.type is str else index
-            for index, each in enumerate(fields(Settings))
-        }
-    )
+    settings = all_different()
     told = JobToCoordinate(settings=settings, token="t", store="s")
     hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, "p", "g", code="c", clocks=2)
     assert told.settings_with(hello).fronts == settings.fronts + 2

@@ -118,7 +118,7 @@ def test_one_job_s_figures_do_not_hide_those_of_others() -> None:
             raise IndexError("list index out of range")
         return JobStatus(job=job, pid=1, updated=0, phase="running", attempt=7)
 
-    operator.hosting.status = status  # type: ignore[method-assign, assignment]
+    operator.hosting.status = status  # type: ignore[method-assign]
     labels = {"kind": "figures"}
     before = REGISTRY.get_sample_value("flamestream_operator_reconcile_errors_total", labels) or 0
 

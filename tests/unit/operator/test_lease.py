@@ -49,7 +49,9 @@ def test_a_lease_that_runs_out_is_taken_then_and_not_at_the_next_look(
     monkeypatch.setattr(lease, "asyncio", SimpleNamespace(sleep=sleep))
 
     async def play() -> None:
-        api, lost = World().kubernetes, [].append
+        api = World().kubernetes
+        gone: list[str] = []
+        lost = gone.append
         one, two = (lease.Leadership(api, "default", "lease", name, 4.0, lost) for name in ("one", "two"))
         await one.acquire()
         now[0] += 0.3

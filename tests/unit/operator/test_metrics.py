@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
+from flamestream.model.ids import SourceName
 from flamestream_operator import metrics
 
 
@@ -120,7 +121,9 @@ def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
 
 
 def test_late_items_are_counted_by_source_and_never_go_back() -> None:
-    worker, other = (WorkerFigures(worker=name, connected=True, late={"clicks": 3}) for name in ("w", "x"))
+    worker, other = (
+        WorkerFigures(worker=name, connected=True, late={SourceName("clicks"): 3}) for name in ("w", "x")
+    )
     later = msgspec.structs.replace(worker, late={"clicks": 5, "views": 1})
     less = msgspec.structs.replace(worker, late={"clicks": 4, "views": 1})
     for workers in ([worker, other], [later, other], [less, other]):

@@ -83,7 +83,7 @@ def all_rows(meaning: Meaning, given: list[tuple[int, Piece]], size: int) -> lis
 
 def drawn(seed: int) -> Graph:
     rng = Random(seed)
-    stages: list[Callable[[Stream], Stream]] = [
+    stages: list[Callable[[Stream[Any]], Stream[Any]]] = [
         lambda stream, stage=stage: stage(Random(seed), stream)  # type: ignore[misc]
         for stage in rng.sample(DRAWN, rng.randrange(1, len(DRAWN)))
     ]
@@ -135,7 +135,7 @@ def test_vectorised_functions_are_asked_about_the_records_of_a_run_together(
     made.sink("out")
     stamps = Stamps(FrontId(0), 100)
     given: list[tuple[int, Piece]] = [
-        (0, Given([(time, some) for time, _, some in stamps.cut(0, range(100))]))
+        (0, Given([(time, list(some)) for time, _, some in stamps.cut(0, range(100))]))
     ]
     meaning = Meaning(AsItIs(graph), SLOTS, fail=False)
     found = rows_of(walked(meaning, given))

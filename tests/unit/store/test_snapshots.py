@@ -48,7 +48,7 @@ class Faulty:
         self.hang = threading.Event()
         self.hang.set()
 
-    def put_new(self, name: str, data: bytes) -> bool:
+    def put_new(self, name: str, data: bytes | memoryview) -> bool:
         self.calls.append("put")
         assert self.hang.wait(30)
         if self.fault == "away":

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from flamestream.model import payload, payload_codec
+from flamestream.model import payload
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import meta_of
+from flamestream.model.payloads import encoding
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.reference import interpret
 from flamestream.testing.audit import Delivered, Result, audit
@@ -75,7 +76,7 @@ def test_equal_values_of_different_types_are_a_difference() -> None:
 
 
 def test_an_encoding_that_forgets_is_on_neither_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    for codec in (payload, payload_codec):
+    for codec in (payload, encoding):
         monkeypatch.setattr(codec, "encode", lambda value: b"")
     items = [Delivered(meta_of(ONE, 0), Slot(0), SequenceNumber(1), "a")]
     verdict = audit({"out": [Result(meta_of(ONE, 0), "b")]}, {"out": items})

@@ -3,7 +3,7 @@ takes them."""
 
 import importlib.util
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,14 @@ from flamestream.testing.consumer_contract import Outside as ConsumerOutside
 from flamestream.testing.producer_contract import FRONT, PRODUCER_CHECKS, RECORDS, REPLAY_CHECKS
 from flamestream.testing.producer_contract import Outside as ProducerOutside
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "connectors"
 
 
 @pytest.fixture(autouse=True)
-def beside_the_application(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def beside_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `flamestream run` has it: the application's folder is where modules are found."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     assert importlib.util.find_spec("sqlite_sink")
-    return
 
 
 class Results:
@@ -55,6 +54,8 @@ class Results:
 
 class Orders:
     """Ten rows."""
+
+    payloads: list[object]
 
     def __init__(self, path: Path) -> None:
         database = sqlite3.connect(path)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,9 @@ from flamestream.model.event_time import ENDED
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.reference import ERRORS, interpret
+from support.examples import EXAMPLES, example_file
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EVENT_TIME = EXAMPLES / "event_time"
 
 
 def at(timestamp: int, front: int = 0) -> Time:
@@ -27,7 +27,7 @@ def at(timestamp: int, front: int = 0) -> Time:
 def outputs(
     example: str, sink: str, runs: Sequence[tuple[Time, Sequence[Any]]], errors: int = 0
 ) -> list[Any]:
-    results = interpret(load(EXAMPLES / f"{example}.py", "graph"), runs)
+    results = interpret(load(example_file(f"{example}.py"), "graph"), runs)
     assert len(results[ERRORS]) == errors
     return [
         payload
@@ -87,7 +87,7 @@ def minute_counts(sink: str, lines: list[str]) -> list[tuple[Any, ...]]:
 def test_minute_counts() -> None:
     """20 s is late behind 95 s; 40 s behind 121 s; 59 s behind 63 s is not: the minute is open for 30 s
     more."""
-    lines = (EXAMPLES / "data" / "events.txt").read_text().splitlines()
+    lines = (EVENT_TIME / "data" / "events.txt").read_text().splitlines()
     counts = sorted(minute_counts("users", lines), key=lambda count: (count[1], count[0]))
     assert counts == [
         ("ada", 0, 60, 2),
@@ -130,16 +130,16 @@ def test_turnover() -> None:
 
 def rows(name: str) -> list[dict[str, Any]]:
     """The records of an example's file, with their times as datetimes."""
-    lines = (EXAMPLES / "data" / f"{name}.jsonl").read_text().splitlines()
+    lines = (EVENT_TIME / "data" / f"{name}.jsonl").read_text().splitlines()
     return [{**row, "at": datetime.fromisoformat(row["at"])} for row in map(json.loads, lines)]
 
 
 def given(example: str, sink: str) -> list[Any]:
     """What a sink gets of all lines. Nothing of the examples' data is too late."""
-    graph = load(EXAMPLES / f"{example}.py", "graph")
+    graph = load(EVENT_TIME / f"{example}.py", "graph")
     results = graph.run(
         **{
-            vertex.name: (EXAMPLES / "data" / f"{vertex.name}.jsonl").read_text().splitlines()
+            vertex.name: (EVENT_TIME / "data" / f"{vertex.name}.jsonl").read_text().splitlines()
             for vertex in graph.sources
         }
     )

@@ -25,7 +25,7 @@ from flamestream.connectors.kit.producer import Reader, ReadingProducer
 from flamestream.connectors.kit.rows import Rows, row_class
 from flamestream.connectors.kit.spec import MAX_RUN_LENGTH
 from flamestream.model.errors import ManifestError, UserError
-from flamestream.model.payload_registry import name_of_type
+from flamestream.model.payloads.registry import name_of_type
 from flamestream.model.records import Document
 from flamestream.ports import Producer
 from flamestream.store.places import parsed_s3

@@ -18,7 +18,7 @@ _BATCH: Final = 100
 _IDEMPOTENT: Final = (
     "a server that only drops repeated ids cannot keep out a worker that was replaced and wakes up again. "
     "Let it keep the contract "
-    "`fenced` (docs/reference/http.md, examples/http_consumer.py), or choose `guarantee: at-least-once`"
+    "`fenced` (docs/reference/http.md, examples/connectors/http_consumer.py), or choose `guarantee: at-least-once`"
 )
 
 

@@ -16,7 +16,7 @@ from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.producer import ServerProducer
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
-from flamestream.model.payload_registry import name_of_type
+from flamestream.model.payloads.registry import name_of_type
 from flamestream.model.records import KafkaRecord
 from flamestream.net.kafka.clients import KafkaAccess, require_package, with_absolute_files
 from flamestream.ports import Consumer, Producer

@@ -14,9 +14,9 @@ from typing import Any, Final
 from flamestream.connectors.kafka.avro import Avro, Registry
 from flamestream.connectors.kafka.avro_shape import checked
 from flamestream.connectors.kit.plain_values import BASE64, Words, form, plain
-from flamestream.model import payload_codec
 from flamestream.model.errors import Corrupt, UserError
-from flamestream.model.exact import exact
+from flamestream.model.payloads import encoding
+from flamestream.model.payloads.exact import exact
 
 Agrees = Callable[[bytes, Any], bool]
 """Whether a record's value is this payload."""
@@ -49,7 +49,7 @@ def _as_json(data: bytes, payload: Any) -> bool:
 
 def _as_payload(data: bytes, payload: Any) -> bool:
     try:
-        return exact(payload_codec.decode(data)) == exact(payload)
+        return exact(encoding.decode(data)) == exact(payload)
     except Corrupt:
         return False
 

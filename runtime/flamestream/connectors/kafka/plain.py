@@ -17,7 +17,7 @@ from typing import Any
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.payload import MAX_DEPTH
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 

@@ -22,10 +22,10 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, Slot
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import decode_items
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
+from flamestream.model.payloads.values import is_value
 from flamestream.model.quoted import quoted
 from flamestream.model.time import timestamp_of
-from flamestream.model.values import is_value
 
 Place = tuple[bytes, Slot, int]
 """meta, slot, sequence of the bundle."""

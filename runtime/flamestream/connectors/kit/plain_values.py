@@ -29,7 +29,7 @@ from flamestream.model.collections import Map
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import UserError
 from flamestream.model.meta import time_of_meta
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.time import timestamp_of
 
 BUNDLE: Final = "$bundle"

@@ -27,8 +27,8 @@ from flamestream.model.collections import Map
 from flamestream.model.decoding import json_decoder
 from flamestream.model.errors import ManifestError, PayloadError
 from flamestream.model.event_decoder import WRONG, Decoder
-from flamestream.model.payload_registry import PLANS
-from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.payloads.registry import PLANS
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 
 MAX_VALUES: Final = 1_000_000
 JSON: Final = ",[{"

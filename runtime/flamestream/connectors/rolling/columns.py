@@ -20,7 +20,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import ManifestError
-from flamestream.model.payload_registry import PLANS, name_of_type
+from flamestream.model.payloads.registry import PLANS, name_of_type
 
 INT64: Final = 1 << 63
 

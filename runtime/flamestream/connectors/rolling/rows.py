@@ -20,7 +20,7 @@ from flamestream.connectors.rolling.columns import Columns, Misfit, columns_of
 from flamestream.model import payload as codec
 from flamestream.model.errors import ManifestError
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.plain import plain
+from flamestream.model.payloads.plain import plain
 from flamestream.model.time import timestamp_of
 
 PLACE: Final = ("_time", "_meta", "_slot", "_sequence")

@@ -15,8 +15,8 @@ from flamestream.connectors.synthetic.paced import PacedProducer
 from flamestream.core.protocol.actions import ReadRun
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Offset
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId
-from flamestream.model.values import EPOCH, MICROSECOND
 from flamestream.ports import Post, Producer, Reactor
 
 SIZE: Final = 8

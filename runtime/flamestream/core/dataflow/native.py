@@ -26,7 +26,6 @@ from flamestream.core.protocol.messages import Data, SlotOutput
 from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model import ready
-from flamestream.model import state as states
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
 from flamestream.model.failure import failure
 from flamestream.model.graph import Graph
@@ -34,7 +33,8 @@ from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerI
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads import state as states
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from flamestream.model.expressions import conditional, lambdas, operations
 from flamestream.model.expressions import expression as nodes
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 from flamestream.model.ready import Append, Count, Record, Size, State, Total
 
 SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)

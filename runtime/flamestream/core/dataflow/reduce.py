@@ -29,10 +29,10 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.user_code import Fold
 from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
-from flamestream.model import state as states
 from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
+from flamestream.model.payloads import state as states
 from flamestream.model.time import Time
 from flamestream.model.vertex import Kind
 

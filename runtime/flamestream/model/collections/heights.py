@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
 from flamestream.model.codec import height_of
-from flamestream.model.payload_codec import SCALARS
-from flamestream.model.payload_registry import MAX_DEPTH, too_deep
+from flamestream.model.payloads.encoding import SCALARS
+from flamestream.model.payloads.registry import MAX_DEPTH, too_deep
 
 Counts = tuple[int, ...]
 """`counts[h - 1]` elements have height `h`; the last is not 0."""

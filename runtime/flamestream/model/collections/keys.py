@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from flamestream.model.codec import decode, encode
-from flamestream.model.payload_codec import encode_wire
+from flamestream.model.payloads.encoding import encode_wire
 
 Key = str | int | bytes
 _AS_THEY_ARE: Final = frozenset({str, int})

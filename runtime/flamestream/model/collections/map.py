@@ -30,8 +30,8 @@ from flamestream.model.collections.heights import (
 )
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
-from flamestream.model.payload_codec import PLAIN, take_values, wire_of
-from flamestream.model.payload_registry import Plan, Wire, register, too_deep
+from flamestream.model.payloads.encoding import PLAIN, take_values, wire_of
+from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -29,8 +29,8 @@ from flamestream.model.collections.heights import (
 )
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
-from flamestream.model.payload_codec import take_values
-from flamestream.model.payload_registry import Plan, Wire, register, too_deep
+from flamestream.model.payloads.encoding import take_values
+from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")

@@ -29,8 +29,8 @@ from flamestream.model.collections.heights import (
     without_element,
 )
 from flamestream.model.kernel import kernel
-from flamestream.model.payload_codec import INT_MAX, INT_MIN, fill_wires, take_values
-from flamestream.model.payload_registry import Plan, Wire, register, too_deep
+from flamestream.model.payloads.encoding import INT_MAX, INT_MIN, fill_wires, take_values
+from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")

@@ -27,7 +27,7 @@ from flamestream.model.duration import Duration, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.expressions.operations import BINDS, CALLS, DIVISIONS, OPERATIONS
 from flamestream.model.expressions.operators import Operators
-from flamestream.model.payload_codec import is_payload
+from flamestream.model.payloads.encoding import is_payload
 
 Name = str
 """Text, where a class has a property `str`."""

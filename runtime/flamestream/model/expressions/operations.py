@@ -6,7 +6,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
-from flamestream.model.values import EPOCH, MICROSECOND
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 
 BINDS: Final = {
     "|": 1,

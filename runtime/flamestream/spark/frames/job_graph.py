@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from flamestream.job.application import load
 from flamestream.job.py_files import PyFile
 from flamestream.model.graph import Graph
-from flamestream.model.payload_class import payload_type
-from flamestream.model.payload_registry import FIRST_CLASS_TAG, PLANS, TO_WIRE
+from flamestream.model.payloads.classes import payload_type
+from flamestream.model.payloads.registry import FIRST_CLASS_TAG, PLANS, TO_WIRE
 
 
 class JobGraph(Protocol):

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from flamestream.model.collections import Set, Vector
 from flamestream.model.errors import UserError
-from flamestream.model.payload_registry import PLANS
-from flamestream.model.plain import plain
+from flamestream.model.payloads.plain import plain
+from flamestream.model.payloads.registry import PLANS
 
 _KINDS = {
     bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary", type(None): "string",

@@ -4,7 +4,7 @@ import pytest
 from nexmark.causes import cause_of, once
 from nexmark.generator import Configuration, generated
 from nexmark.queries import QUERIES, graph_of
-from nexmark.results import Newest
+from nexmark.results import Newest, Row
 
 from flamestream.model.time import Time
 from flamestream.reference import interpret
@@ -16,7 +16,7 @@ STEP_MS = 1000
 WITH_EVENTS = [query for query in QUERIES if query != "q12"]
 
 
-def given(query):
+def given(query: str) -> list[tuple[int, Row]]:
     """(number of the event, row), in order."""
     results = interpret(
         graph_of(query), [(Time((1 + number) * 4096), [event]) for number, event in enumerate(EVENTS)]
@@ -28,7 +28,7 @@ def given(query):
 
 
 @pytest.mark.parametrize("query", WITH_EVENTS)
-def test_the_event_of_a_row_is_the_one_that_leads_to_it(query):
+def test_the_event_of_a_row_is_the_one_that_leads_to_it(query: str) -> None:
     cause = cause_of(query, EVENTS)
     found = [(number, cause(row)) for number, row in given(query)]
     said = [(number, cause) for number, cause in found if cause is not None]
@@ -37,5 +37,5 @@ def test_the_event_of_a_row_is_the_one_that_leads_to_it(query):
     assert all(cause <= number <= cause + later for number, cause in said)
 
 
-def test_a_key_of_several_events_has_none():
+def test_a_key_of_several_events_has_none() -> None:
     assert once([("a", 1), ("b", 2), ("a", 3), ("b", 2)]) == {"b": 2}

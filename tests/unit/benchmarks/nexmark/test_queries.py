@@ -17,7 +17,7 @@ from nexmark.results import Row, final
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.model.event_time import ENDED
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
-from flamestream.reference import ERRORS, interpret
+from flamestream.reference import ERRORS, Run, interpret
 from flamestream.simulation.graphs import SimJob
 from flamestream.testing import simulate
 
@@ -40,7 +40,7 @@ configurations = st.builds(
 def rows(query: str, configuration: Configuration, events: list[Event], length: int = 10) -> list[Row]:
     """What the reference interpreter makes of events in runs of a length; none comes later than it may."""
     late = f"{configuration.out_of_order // configuration.rate + 1}s"
-    runs = [
+    runs: list[Run] = [
         (time_of(stamp(at), FrontId(0)), events[at : at + length]) for at in range(0, len(events), length)
     ]
     if QUERIES[query] not in UNTIMED:
@@ -65,7 +65,10 @@ def test_a_job_reads_the_events_of_a_query_from_lines(query: str) -> None:
     """Where it is known what events are, the fields that a graph names are there."""
     graph = getattr(nexmark_graphs, query).validated()
     lines = [msgspec.json.encode(event).decode() for event in generated(60)]
-    runs = [(Time(4096), lines), *([(Time(8192), [ENDED])] if QUERIES[query] not in UNTIMED else [])]
+    runs: list[Run] = [
+        (Time(4096), lines),
+        *([(Time(8192), [ENDED])] if QUERIES[query] not in UNTIMED else []),
+    ]
     results = interpret(graph, runs)
     assert not results[ERRORS]
     assert final(payload for _, payload in results["results"]) == rows(

@@ -1,13 +1,15 @@
 """The table of Nexmark has a line a query, and says why a field is empty."""
 
-from nexmark.table import HEAD, nexmark_table
+from typing import Any
+
+from nexmark.table import HEAD, Row, nexmark_table
 
 
-def row(measure, system, query, **result):
+def row(measure: str, system: str, query: str, **result: Any) -> Row:
     return {"measure": measure, "system": system, "query": query, "result": result, "noise": {"load": 1.0}}
 
 
-def test_a_query_has_both_systems_in_one_line():
+def test_a_query_has_both_systems_in_one_line() -> None:
     rows = [
         row("throughput", "flamestream", "q1", events_per_core_second=100_000),
         row("throughput", "flink-sql", "q1", events_per_core_second=200_000),
@@ -28,7 +30,7 @@ def test_a_query_has_both_systems_in_one_line():
     assert line.count("|") == len(HEAD) + 1
 
 
-def test_an_empty_field_has_its_reason_below():
+def test_an_empty_field_has_its_reason_below() -> None:
     rows = [
         row("throughput", "flamestream", "q6", events_per_core_second=1),
         row("latency", "flamestream", "q6", fixed={"reason": "too few"}),
@@ -41,5 +43,5 @@ def test_an_empty_field_has_its_reason_below():
     ]
 
 
-def test_rows_that_are_not_duckdbs_are_told():
+def test_rows_that_are_not_duckdbs_are_told() -> None:
     assert "| DIFFER |" in nexmark_table([row("rows", "flink-sql", "q1", rows=5, equal=False)])

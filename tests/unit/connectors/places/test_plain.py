@@ -13,7 +13,7 @@ from flamestream.connectors.kafka.place_partitions import murmur2, partition_of
 from flamestream.connectors.kafka.place_values import agrees_as
 from flamestream.connectors.kit.plain_values import BASE64, HEX, form, form_of_text, plain
 from flamestream.connectors.redis.entries import text
-from flamestream.model.exact import exact
+from flamestream.model.payloads.exact import exact
 
 
 @fs.payload_type

@@ -11,7 +11,7 @@ from flamestream.core.coordinator.coordination import (
 )
 from flamestream.core.coordinator.epochs import Epochs, spans_of
 from flamestream.core.protocol import messages as msg
-from flamestream.model.ids import Offset, Partition, SinkName, Slot, WorkerId
+from flamestream.model.ids import Attempt, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import START, FrontId, Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
@@ -42,7 +42,7 @@ def test_the_number_is_in_the_record_before_anybody_hears_of_it() -> None:
     bench.held.add(WriteRecord)
     bench.run_for(SECOND, 5)
     assert bench.count(msg.Announce) == 0
-    bench.say(bench.carry_out(bench.pending.pop(), force=True))
+    bench.release(bench.pending.pop())
     assert bench.record.announced == 1
     assert bench.last(msg.Announce).epoch == 1
 
@@ -73,13 +73,13 @@ def test_only_the_acker_says_where_the_cut_is() -> None:
 
 def test_an_acceptance_at_another_cut_is_a_bug() -> None:
     bench = announced().cut(5).accept("a", 5).accept("b", 4)
-    assert bench.finish.category == "bug"
+    assert bench.end.category == "bug"
     assert bench.record.committed == 0
 
 
 def test_a_cut_below_the_committed_one_is_a_bug() -> None:
     bench = announced().cut(5).accept("a", 5).accept("b", 5).run_for(SECOND, 9).cut(4)
-    assert bench.finish.category == "bug"
+    assert bench.end.category == "bug"
 
 
 def test_the_manifest_is_durable_before_the_commit() -> None:
@@ -90,13 +90,13 @@ def test_the_manifest_is_durable_before_the_commit() -> None:
     (write,) = bench.pending
     assert isinstance(write, WriteManifest)
     assert write.name == "manifests/000000000001-1-n1"
-    bench.say(bench.carry_out(write, force=True))
+    bench.release(write)
     assert bench.record.manifest == write.name
 
 
 def test_the_manifest_says_what_a_restore_needs() -> None:
     front = msg.FrontPosition(FrontId(0), Time(4), {Partition("p"): Offset(3)})
-    first, second = (msg.SlotOutput(SinkName("s"), Slot(slot), 1, b"t") for slot in (0, 1))
+    first, second = (msg.SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), b"t") for slot in (0, 1))
     bench = announced().cut(5)
     bench.accept("a", 5, segments=[segment("x")], fronts=[front], outputs=[first]).accept(
         "b", 5, outputs=[second]
@@ -110,7 +110,7 @@ def test_the_manifest_says_what_a_restore_needs() -> None:
 
 
 def test_the_next_manifest_keeps_what_was_not_replaced() -> None:
-    out = [msg.SlotOutput(SinkName("s"), Slot(0), number, b"t") for number in (1, 2)]
+    out = [msg.SlotOutput(SinkName("s"), Slot(0), SequenceNumber(number), b"t") for number in (1, 2)]
     bench = running("a", "b").epoch(5, segments=[segment("x"), segment("y")], outputs=[out[0]])
     before = bench.record.manifest
     bench.epoch(9, segments=[segment("z")], replaced=["x"], outputs=[out[1]])
@@ -126,7 +126,7 @@ def test_nothing_is_deleted_before_the_commit_is_known() -> None:
     bench.held.add(WriteRecord)
     bench.accept("b", 9)
     assert bench.outside.deleted == []
-    bench.say(bench.carry_out(bench.pending.pop(), force=True))
+    bench.release(bench.pending.pop())
     assert bench.outside.deleted[0] == "x"
 
 
@@ -165,7 +165,7 @@ def test_an_epoch_that_was_given_up_while_its_number_was_written_is_not_announce
     (write,) = bench.pending
     bench.run_for(31 * SECOND, 5)
     bench.pending.clear()
-    bench.say(bench.carry_out(write, force=True))
+    bench.release(write)
     assert bench.record.announced == 1
     assert bench.count(msg.Announce) == 0
 
@@ -210,8 +210,8 @@ def test_a_commit_after_a_rival_has_taken_over_does_not_happen() -> None:
     bench.held.add(WriteRecord)
     bench.accept("b", 5)
     rival = Bench(bench.outside, "n2", discovery_us=0).say().connect("x", "y")
-    bench.say(bench.carry_out(bench.pending.pop(), force=True))
-    assert bench.finish.outcome == "fenced"
+    bench.release(bench.pending.pop())
+    assert bench.end.outcome == "fenced"
     assert rival.record.committed == 0
     assert bench.count(msg.Committed) == 0
     assert bench.outside.deleted == []
@@ -226,12 +226,12 @@ def test_an_epoch_is_not_committed_while_the_record_is_in_doubt() -> None:
     (write,) = bench.pending
     bench.hear("a", msg.Failed(bench.fence, "fenced", "a sink refused it"))
     assert [type(action) for action in bench.pending] == [WriteManifest, ReadRecord]
-    bench.say(bench.carry_out(write, force=True))
+    bench.release(write)
     assert bench.record.committed == 0
     assert bench.last(msg.Abort).epoch == 1
     assert "in doubt" in bench.status.problems[0]
     bench.held.clear()
-    bench.say(bench.carry_out(bench.pending.pop(), force=True)).run_for(SECOND, 6)
+    bench.release(bench.pending.pop()).run_for(SECOND, 6)
     assert bench.record.announced == 2
 
 
@@ -239,7 +239,9 @@ def test_answers_of_another_epoch_or_fence_count_for_nothing() -> None:
     bench = announced().cut(5).accept("a", 5).accept("b", 5, epoch=0).accept("b", 5, epoch=2)
     assert bench.record.committed == 0
     bench.connect("c").lose("b").recover().run_for(SECOND, 9).cut(9).accept("a", 9)
-    old = msg.Accepted(bench.fence._replace(attempt=1), bench.record.announced, Time(9), [], [], [], [])
+    old = msg.Accepted(
+        bench.fence._replace(attempt=Attempt(1)), bench.record.announced, Time(9), [], [], [], []
+    )
     bench.hear("c", old)
     assert bench.record.committed == 0
 

@@ -12,9 +12,18 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
-from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
 from flamestream.model.meta import meta_of
-from flamestream.model.time import END, START, Time, Timestamp, time_of
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, time_of
 from support.core.coordinating import MS, SECOND, Bench, Outside, running, successor
 
 
@@ -33,7 +42,7 @@ def test_a_new_job_begins_when_as_many_workers_are_there_as_it_wants() -> None:
     assert bench.record.attempt == 1
     assert bench.workers == ("a", "b")
     recover = bench.last(msg.Recover, "b")
-    assert recover.assignment.fence == Fence(1, 1)
+    assert recover.assignment.fence == Fence(Attempt(1), LayoutVersion(1))
     assert recover.addresses == {"a": "a:1", "b": "b:1"}
     assert (recover.cut, recover.epoch, recover.manifest) == (START, 0, None)
 
@@ -65,15 +74,15 @@ def test_other_slots_are_refused_before_the_first_commit_too(committed: bool) ->
     if committed:
         before.epoch(5)
     bench = Bench(before.outside, "n2", slots=8, discovery_us=0).say().connect("a", "b")
-    assert (bench.finish.outcome, bench.finish.category) == ("failed", "user")
-    assert "4 slots" in bench.finish.message
+    assert (bench.end.outcome, bench.end.category) == ("failed", "user")
+    assert "4 slots" in bench.end.message
     assert len(bench.record.layout.owners) == 4
 
 
 def test_other_slots_are_refused_while_the_stream_runs_and_it_runs_on() -> None:
     before = running("a", "b", slots=4)
     bench = Bench(before.outside, "n2", slots=8).say().connect("a", "b", ready=before.fence)
-    assert "4 slots" in bench.finish.message
+    assert "4 slots" in bench.end.message
     assert bench.count(msg.Stop) == 0
     again = Bench(before.outside, "n3", slots=4).say().connect("a", "b", ready=before.fence)
     assert again.status.phase == "running"
@@ -86,7 +95,7 @@ def test_a_job_without_a_guarantee_may_get_other_slots() -> None:
 
 
 def test_the_bound_is_above_all_that_was_released_or_journalled() -> None:
-    released, journalled = time_of(Timestamp(50), 0), time_of(Timestamp(70), 0)
+    released, journalled = time_of(Timestamp(50), FrontId(0)), time_of(Timestamp(70), FrontId(0))
     bench = Bench().say().connect("a", "b")
     bench.opened("a", meta_of(released, 3)).opened("b").sealed("a").sealed("b", journalled)
     assert bench.last(msg.Replay).bound == journalled
@@ -115,7 +124,7 @@ def test_a_record_with_an_outcome_ends_at_once() -> None:
     bench = running()
     bench.run_for(SECOND, END, ended=True).cut(END).accept("a", END).accept("b", END)
     assert bench.record.outcome == "completed"
-    assert successor(bench).finish.outcome == "completed"
+    assert successor(bench).end.outcome == "completed"
 
 
 def test_each_attempt_has_its_own_key() -> None:
@@ -133,7 +142,7 @@ def test_a_new_coordinator_adopts_a_running_stream_without_an_attempt() -> None:
     bench = successor(old).connect("a", "b", ready=old.fence)
     assert bench.record.attempt == 1
     assert bench.count(msg.Recover) == 0
-    assert bench.last(msg.Committed) == msg.Committed(bench.fence, 1, Time(5))
+    assert bench.last(msg.Committed) == msg.Committed(bench.fence, Epoch(1), Time(5))
     assert bench.status.phase == "running"
     bench.epoch(9)
     assert (bench.record.committed, bench.record.cut) == (2, 9)
@@ -157,7 +166,7 @@ def test_a_worker_that_greets_again_during_an_adoption_and_runs_no_more_is_recov
     bench.pending.clear()
     bench.held.clear()
     bench.lose("a").say(bench.hello("a", old.fence, ready=False))
-    bench.say(bench.carry_out(adoption, force=True))
+    bench.release(adoption)
     assert bench.record.attempt == 2
 
 
@@ -170,8 +179,8 @@ def test_an_adoption_aborts_what_the_predecessor_announced_after_fencing_its_com
     bench.held.add(WriteRecord)
     bench.connect("a", "b", ready=old.fence)
     assert bench.count(msg.Abort) == 0
-    bench.say(bench.carry_out(bench.pending.pop(), force=True))
-    assert bench.last(msg.Abort) == msg.Abort(bench.fence, 1)
+    bench.release(bench.pending.pop())
+    assert bench.last(msg.Abort) == msg.Abort(bench.fence, Epoch(1))
     assert isinstance(commit, WriteRecord)
     assert not bench.outside.write(commit.record, commit.version)
 
@@ -184,7 +193,7 @@ def test_a_commit_that_comes_late_but_before_the_adoption_counts() -> None:
     old.carry_out(old.pending.pop(), force=True)
     bench.connect("a", "b", ready=old.fence)
     assert bench.finish is None
-    assert bench.last(msg.Committed) == msg.Committed(bench.fence, 1, Time(5))
+    assert bench.last(msg.Committed) == msg.Committed(bench.fence, Epoch(1), Time(5))
     assert bench.count(msg.Abort) == 0
 
 
@@ -241,15 +250,14 @@ def test_a_second_start_resumes_from_the_manifest() -> None:
     ("change", "word"),
     [({"graph": "h"}, "graph"), ({"python": "3.12"}, "Python"), ({"job": "k"}, "job")],
 )
-def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, object], word: str) -> None:
+def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, str], word: str) -> None:
     old = running().epoch(5)
     bench = successor(old, **change).sleep(3 * SECOND)
     for worker in "cd":
         bench.say(bench.hello(worker, graph=bench.settings.graph, python=bench.settings.python))
-    assert bench.finish is not None
-    assert bench.finish.category == "user"
-    assert word in bench.finish.message
-    assert old.record.manifest in bench.finish.message
+    assert bench.end.category == "user"
+    assert word in bench.end.message
+    assert old.record.manifest in bench.end.message
     assert bench.count(msg.Recover) == 0
 
 
@@ -257,8 +265,8 @@ def test_a_missing_manifest_is_corrupt_and_never_an_empty_state() -> None:
     old = running().epoch(5)
     old.outside.objects.clear()
     bench = successor(old).sleep(3 * SECOND).connect("c", "d")
-    assert bench.finish.category == "corrupt"
-    assert old.record.manifest in bench.finish.message
+    assert bench.end.category == "corrupt"
+    assert old.record.manifest in bench.end.message
     assert bench.count(msg.Recover) == 0
 
 
@@ -269,10 +277,12 @@ def test_a_manifest_that_a_successor_has_deleted_is_no_verdict() -> None:
     zombie.held.add(ReadManifest)
     zombie.connect("c", "d")
     other = successor(old, "n3").sleep(3 * SECOND).connect("e", "f").recover().epoch(9)
-    assert old.record.manifest != zombie.pending[0].name and zombie.pending[0].name in other.outside.deleted
-    zombie.outside.objects.pop(zombie.pending[0].name)
-    zombie.say(zombie.carry_out(zombie.pending.pop(), force=True))
-    assert (zombie.finish.outcome, other.finish) == ("fenced", None)
+    (overtaken,) = zombie.pending
+    assert isinstance(overtaken, ReadManifest)
+    assert old.record.manifest != overtaken.name and overtaken.name in other.outside.deleted
+    zombie.outside.objects.pop(overtaken.name)
+    zombie.release(zombie.pending.pop())
+    assert (zombie.end.outcome, other.finish) == ("fenced", None)
 
 
 @pytest.mark.parametrize("late", [True, False])
@@ -284,15 +294,15 @@ def test_a_completed_job_is_never_recovered(late: bool) -> None:
     assert old.record.outcome == "completed"
     bench = bench or successor(old)
     bench.sleep(3 * SECOND).connect("c", "d")
-    assert (bench.finish.outcome, bench.count(msg.Recover), old.record.attempt) == ("completed", 0, 1)
+    assert (bench.end.outcome, bench.count(msg.Recover), old.record.attempt) == ("completed", 0, 1)
 
 
 def test_a_job_whose_record_says_why_it_must_not_go_on_fails_with_that() -> None:
     old = running()
     old.outside.record = replace(old.record, outcome="its owner has condemned it")
     bench = successor(old).connect("c", "d")
-    assert (bench.finish.outcome, bench.count(msg.Recover)) == ("failed", 0)
-    assert "its owner has condemned it" in bench.finish.message
+    assert (bench.end.outcome, bench.count(msg.Recover)) == ("failed", 0)
+    assert "its owner has condemned it" in bench.end.message
 
 
 def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:
@@ -301,7 +311,7 @@ def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:
         **{**{f: getattr(old.record, f) for f in old.record.__struct_fields__}, "cut": Time(4)}
     )
     bench = successor(old).sleep(3 * SECOND).connect("c", "d")
-    assert bench.finish.category == "corrupt"
+    assert bench.end.category == "corrupt"
 
 
 def test_a_store_that_is_away_is_asked_again() -> None:
@@ -316,22 +326,22 @@ def test_a_store_that_is_away_is_asked_again() -> None:
 
 
 def test_a_consumer_that_has_forgotten_output_is_corrupt() -> None:
-    old = running().epoch(5, outputs=[msg.SlotOutput(SinkName("s"), 3, 7, b"t")])
+    old = running().epoch(5, outputs=[msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"t")])
     for returned in (
         [],
-        [msg.SlotOutput(SinkName("s"), 3, 6, b"t")],
-        [msg.SlotOutput(SinkName("s"), 3, 7, b"s")],
+        [msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(6), b"t")],
+        [msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"s")],
     ):
         bench = successor(old).sleep(3 * SECOND).connect("c", "d").recover(returned)
-        assert bench.finish.category == "corrupt"
-        assert "'s'" in bench.finish.message
-        assert "slot 3" in bench.finish.message
+        assert bench.end.category == "corrupt"
+        assert "'s'" in bench.end.message
+        assert "slot 3" in bench.end.message
         assert bench.count(msg.Seal) == 0
     bench = (
         successor(old)
         .sleep(3 * SECOND)
         .connect("c", "d")
-        .recover([msg.SlotOutput(SinkName("s"), 3, 8, b"u")])
+        .recover([msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(8), b"u")])
     )
     assert bench.finish is None
 
@@ -345,8 +355,8 @@ def test_of_two_coordinators_that_create_the_record_one_steps_back() -> None:
     first.held.add(WriteRecord)
     first.connect("a", "b")
     second.connect("c", "d")
-    first.say(first.carry_out(first.pending.pop(), force=True))
-    assert first.finish.outcome == "fenced"
+    first.release(first.pending.pop())
+    assert first.end.outcome == "fenced"
     assert first.count(msg.Recover) == first.count(msg.Stop) == 0
     assert second.recover().status.phase == "running"
 
@@ -404,4 +414,4 @@ def test_a_start_with_other_code_than_the_last_has_to_be_meant(now: str, meant: 
     bench = Bench(earlier.outside, "n2", workers=1, code=now, code_changed=meant).say()
     assert (bench.finish is not None) == refused
     if refused:
-        assert bench.finish.category == "user" and "--changed" in bench.finish.message
+        assert bench.end.category == "user" and "--changed" in bench.end.message

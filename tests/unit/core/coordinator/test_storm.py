@@ -8,6 +8,7 @@ job must get on.
 
 import random
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ class Storm:
 
     def elect(self) -> int:
         self.names += 1
-        changes = {
+        changes: dict[str, Any] = {
             "discovery_us": SECOND,
             "gather_us": 2 * SECOND,
             "interval_us": 300 * MS,

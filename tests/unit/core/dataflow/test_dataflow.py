@@ -61,13 +61,20 @@ class Sink:
         self.seen.results.append((self.vertex, Slot(-1), meta, payload, True))
 
 
+def noted(order: list[Any], payload: Any) -> Any:
+    order.append(payload)
+    return payload
+
+
 def _reset(flow: Dataflow, seen: Seen, owners: list[WorkerId]) -> None:
     sinks: Any = {vertex: Sink(vertex, seen) for vertex in range(flow.errors + 1)}
     flow.reset(owners, sinks)
 
 
 def _flow(
-    build: Callable[[Stream], Stream], mine: Callable[[int], bool] = lambda slot: True, **changes: Any
+    build: Callable[[Stream[Any]], Stream[Any]],
+    mine: Callable[[int], bool] = lambda slot: True,
+    **changes: Any,
 ) -> tuple[Dataflow, Seen]:
     graph = Graph("g")
     build(graph.source("s")).sink("out", key=lambda p: p[0] if isinstance(p, tuple) else p)
@@ -126,7 +133,7 @@ def test_a_pass_is_done_in_the_order_of_metas_an_item_before_its_tombstone() -> 
 
 
 def test_children_follow_their_index_and_several_edges_their_place() -> None:
-    def build(stream: Stream) -> Stream:
+    def build(stream: Stream[Any]) -> Stream[Any]:
         words = stream.flat_map(lambda p: p.split())
         return words.map(str.upper).merge(words)
 
@@ -159,9 +166,9 @@ def test_a_tombstone_goes_the_way_of_its_item_and_a_late_item_s_inherits_its_cau
 def test_a_loop_comes_after_everything_before_it_in_the_total_order() -> None:
     order: list[Any] = []
 
-    def build(stream: Stream) -> Stream:
+    def build(stream: Stream[Any]) -> Stream[Any]:
         head = stream.graph.loop("again", max_iterations=2)
-        turned = stream.merge(head).map(lambda p: (order.append(p), (p[0], p[1] + 1))[1])
+        turned = stream.merge(head).map(lambda p: (noted(order, p)[0], p[1] + 1))
         head.close(turned.filter(lambda p: p[1] < 2))
         return turned.filter(lambda p: p[1] >= 2)
 
@@ -172,7 +179,7 @@ def test_a_loop_comes_after_everything_before_it_in_the_total_order() -> None:
 
 
 def test_a_loop_without_end_is_an_error_item_that_names_it() -> None:
-    def build(stream: Stream) -> Stream:
+    def build(stream: Stream[Any]) -> Stream[Any]:
         head = stream.graph.loop("forever", max_iterations=3)
         turned = stream.merge(head).filter(lambda p: True)
         head.close(turned)
@@ -280,7 +287,7 @@ def test_components_counts_the_steps_of_a_trace(indices: list[int]) -> None:
 
 
 def test_a_loop_with_two_ways_in_does_not_tie() -> None:
-    def build(stream: Stream) -> Stream:
+    def build(stream: Stream[Any]) -> Stream[Any]:
         head = stream.graph.loop("again", max_iterations=1)
         head.close(
             stream.merge(head.filter(lambda p: False))
@@ -298,10 +305,10 @@ def _looping() -> tuple[Dataflow, list[Any]]:
     """A graph in which everything goes round once, and the payloads in the order in which they did."""
     order: list[Any] = []
 
-    def build(stream: Stream) -> Stream:
+    def build(stream: Stream[Any]) -> Stream[Any]:
         head = stream.graph.loop("again", max_iterations=1)
         head.close(stream.merge(head.filter(lambda p: False)).filter(lambda p: True))
-        return head.map(lambda p: (order.append(p), p)[1])
+        return head.map(lambda p: noted(order, p))
 
     return _flow(build)[0], order
 

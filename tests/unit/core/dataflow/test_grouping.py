@@ -17,7 +17,7 @@ from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.payload import ErrorValue
-from flamestream.model.state import delta_state, encode_state
+from flamestream.model.payloads.state import delta_state, encode_state
 from flamestream.model.time import START, Time
 
 SLOT = Slot(0)

@@ -1,6 +1,8 @@
 """Output of two phases: in the snapshot first, with the consumer behind the commit, the same bytes after a
 crash."""
 
+from typing import Any
+
 from flamestream.core.dataflow.held_outputs import HeldOutputs
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.core.protocol.actions import Deliver
@@ -67,14 +69,14 @@ def test_a_crash_behind_the_commit_delivers_the_same_bytes() -> None:
     before = filled(5, 6, 7, most_items=1)
     chains = held(before)
     before.commit(Time(8))
-    delivered = []
+    delivered: list[Any] = []
     while calls := before.calls():
         delivered += calls[0].bundles
         acknowledge(before, calls[0])
     after = made(8)
     after.opened(SinkOpened(FENCE, SINK, {}), compare=True)
     after.resume(chains)
-    again = []
+    again: list[Any] = []
     while calls := after.calls():
         again += calls[0].bundles
         acknowledge(after, calls[0])

@@ -39,7 +39,7 @@ def test_an_ack_is_what_was_received_xor_what_was_sent_under_the_cause() -> None
     _send(outbox, C, 6, "z")
     acks = outbox.acks()
     sent = {(a.peer, m.cause): m.id for a in outbox.frames() for m in a.frame.messages if isinstance(m, Data)}
-    assert acks == Acks([5, 6], [77 ^ sent[B, 5] ^ sent[C, 5], sent[C, 6]])
+    assert acks == Acks([5, 6], [77 ^ sent[B, Time(5)] ^ sent[C, Time(5)], sent[C, Time(6)]])
     assert outbox.acks() is None
 
 

@@ -73,7 +73,7 @@ def big_together(numbers: Any) -> Any:
 
 MANY = f"it makes more than {MOST} results of one item"
 BIG = f"what it makes of one item takes more than {MOST_BYTES} bytes"
-ATTACKS: dict[str, tuple[Callable[[Stream], Stream], str]] = {
+ATTACKS: dict[str, tuple[Callable[[Stream[Any]], Stream[Any]], str]] = {
     "a generator without end": (lambda stream: stream.flat_map(endless), MANY),
     "a long list": (lambda stream: stream.flat_map(long_list), MANY),
     "big texts without end": (lambda stream: stream.flat_map(endless_texts), BIG),
@@ -111,7 +111,9 @@ def delivered(worker: OneWorker, sink: str) -> list[Any]:
 
 def by_reference(attack: str) -> tuple[list[Any], list[ErrorValue]]:
     graph = graph_of(attack)
-    results = interpret(graph, [(time, some) for time, _, some in Stamps(FrontId(0), 64).cut(0, RECORDS)])
+    results = interpret(
+        graph, [(time, list(some)) for time, _, some in Stamps(FrontId(0), 64).cut(0, RECORDS)]
+    )
     return [payload for _, payload in results["out"]], [payload for _, payload in results[ERRORS]]
 
 
@@ -150,7 +152,7 @@ def test_a_batch_makes_the_same_error_item(monkeypatch: pytest.MonkeyPatch, atta
         def get(self) -> Graph:
             return graph
 
-    given = Given([(time, some) for time, _, some in Stamps(FrontId(0), 64).cut(0, RECORDS)])
+    given = Given([(time, list(some)) for time, _, some in Stamps(FrontId(0), 64).cut(0, RECORDS)])
     rows = [
         row for batch in walked(Meaning(Itself(), 16, fail=False), [(0, given)]) for row in batch.to_pylist()
     ]
@@ -188,6 +190,6 @@ def test_as_many_and_as_much_as_allowed_is_no_error() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"max_results": 0}, {"max_result_bytes": 0}])
-def test_limits_that_allow_nothing_are_refused(limits: dict[str, int]) -> None:
+def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(GraphError, match="must be at least 1"):
         Graph("limits", **limits)

@@ -192,7 +192,7 @@ def test_a_result_that_is_no_payload_is_emit_s_fault(debug: bool) -> None:
 @MODES
 def test_initial_is_called_until_something_was_combined(debug: bool) -> None:
     """What it gives need not be a payload: only accumulators behind an item are kept."""
-    made = []
+    made: list[None] = []
 
     def initial() -> Any:
         made.append(None)

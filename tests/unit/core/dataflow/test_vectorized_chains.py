@@ -56,9 +56,9 @@ def results(
     return sorted(delivered["out"], key=itemgetter(0)), sorted(delivered["dead"], key=itemgetter(0))
 
 
-def graph_of(*stages: Callable[[Stream], Stream]) -> Graph:
+def graph_of(*stages: Callable[[Stream[Any]], Stream[Any]]) -> Graph:
     graph = Graph("chain")
-    stream: Stream = graph.source("docs")
+    stream: Stream[Any] = graph.source("docs")
     for stage in stages:
         stream = stage(stream)
     stream.sink("out")

@@ -10,7 +10,7 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.fronts import PASS_BYTES, READ_AHEAD, Fronts
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Fence, Offset, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, Offset, SinkName, SourceName, WorkerId
 from flamestream.model.time import END, START, FrontId, Time, Timestamp
 from support.core.core_cluster import CoreCluster, P
 
@@ -164,7 +164,7 @@ def test_without_a_journal_nothing_waits_for_one() -> None:
     cluster.end()
     cluster.run()
     assert not _actions(cluster, act.Append) and not _actions(cluster, act.SealJournal)
-    assert cluster.complete and cluster.delivered()["out"]
+    assert cluster.complete and cluster.delivered()[SinkName("out")]
 
 
 # --- on their own -------------------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ RECORDS = [f"r{number}" for number in range(20)]
 def _late(seed: int, *, held: bool) -> _Cluster:
     """An epoch is committed, its output is with the consumers or (`held`) on its way for as long as the test
     wants; then a second attempt whose Replay reaches one worker only."""
-    cluster = _Cluster(_graph(), 2, seed, two_phase=True).recover()
+    cluster = _Cluster(_graph(), 2, seed, two_phase=True)
+    cluster.recover()
     cluster.feed(0, *RECORDS)
     cluster.run()
     cluster.announce()

@@ -14,9 +14,9 @@ from flamestream.model.duration import Micros
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import END_OF_TIME, ENDED, PASSED, Entrances, Progress, Stamped, Undecoded
 from flamestream.model.payload import ErrorValue
+from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId, Time, Timestamp, next_time, time_of
-from flamestream.model.values import EPOCH, MICROSECOND
-from flamestream.reference import interpret
+from flamestream.reference import Run, interpret
 
 BEGIN = datetime(2026, 11, 24, tzinfo=UTC)
 
@@ -97,7 +97,7 @@ def test_counts_are_those_of_a_plain_loop_and_nothing_is_late(
 def test_time_that_passes_without_records_closes_windows() -> None:
     stream = clicks()
     stream.window(fs.tumbling("10s"), key=lambda word: word).count().sink("out")
-    begun = [(stamped(1), ["a"]), (stamped(9.9), [PASSED])]
+    begun: list[Run] = [(stamped(1), ["a"]), (stamped(9.9), [PASSED])]
     assert interpret(stream.graph, begun)["out"] == []
     assert [
         window.end for _, window in interpret(stream.graph, [*begun, (stamped(10), [PASSED])])["out"]
@@ -107,10 +107,8 @@ def test_time_that_passes_without_records_closes_windows() -> None:
 def test_every_front_of_a_source_is_waited_for() -> None:
     stream = clicks()
     stream.window(fs.tumbling("10s"), key=lambda word: word).count().sink("out")
-    runs, names = (
-        [(stamped(1), ["a"]), (stamped(12), [PASSED])],
-        dict.fromkeys((FrontId(0), FrontId(1)), "clicks"),
-    )
+    runs: list[Run] = [(stamped(1), ["a"]), (stamped(12), [PASSED])]
+    names = dict.fromkeys((FrontId(0), FrontId(1)), "clicks")
     assert interpret(stream.graph, runs, fronts=names)["out"] == []
     assert len(interpret(stream.graph, [*runs, (stamped(11, 1), [PASSED])], fronts=names)["out"]) == 1
 
@@ -155,7 +153,8 @@ def test_the_first_record_of_a_run_tells_its_time_whatever_can_be_read() -> None
     run = time_of(Timestamp(7 * second + 3), FrontId(0))
     assert entering(run, "p", [bad, "x", "2"]) == [bad, Stamped(Undecoded("x"), told), 2]
     assert entering(run, "p", [PASSED]) == [Stamped(PASSED, told)]
-    assert entering(run, "p", [ENDED])[0].progress.times == (END_OF_TIME,)
+    (ended,) = entering(run, "p", [ENDED])
+    assert isinstance(ended, Stamped) and ended.progress.times == (END_OF_TIME,)
 
 
 def test_each_step_of_the_clock_is_told_once() -> None:

@@ -72,10 +72,11 @@ def test_a_key_that_never_ends_leaves_nothing_behind_of_what_is_over() -> None:
     from flamestream.model.windows.expiry import Expiry
     from flamestream.model.windows.program import Now
 
-    program, state = Expiry(int, lambda count, _: count + 1, None, 10, ""), None
+    program = Expiry(int, lambda count, _: count + 1, None, 10, "")
+    state: Any = None
     for time in range(0, 10_000, 5):
-        if state is not None and program.due("a", state) <= time:
-            state, _ = program.on_time("a", state, program.due("a", state))
+        if state is not None and (due := program.due("a", state)) is not None and due <= time:
+            state, _ = program.on_time("a", state, due)
         state, (count,) = program.on_item("a", state, None, Now(time, time))
     assert (count, state.alarm - state.last <= 11) == (2_000, True)
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
+from flamestream.model.payloads.values import EPOCH
 from flamestream.model.windows.zone import Zone
-from flamestream.zones import EPOCH, zone_of
+from flamestream.zones import zone_of
 
 HOUR = 3_600_000_000
 ZONES = [

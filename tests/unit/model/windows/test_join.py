@@ -73,7 +73,7 @@ def test_left_keeps_what_met_none_on_the_left_alone_and_full_on_both() -> None:
 def test_what_met_none_leaves_as_soon_as_it_can_meet_none() -> None:
     left, right = streams()
     left.join(right, on=ON, within=NEAR, how="left").sink("out")
-    items = [Left("a", 10), Right("b", 20), Left("b", 20)]
+    items: list[Left | Right] = [Left("a", 10), Right("b", 20), Left("b", 20)]
     assert results(left.graph, entering(*items), ended=False)["out"] == [(items[2], items[1])]
     items += [Right("b", 21), Left("b", 21)]
     assert (Left("a", 10), None) in results(left.graph, entering(*items), ended=False)["out"]
@@ -204,7 +204,8 @@ def test_a_join_is_that_of_two_loops(
         [(source, item, item.at) for source, item in entering(*items)], ["left", "right"], late, 1
     ):
         (too_late if mark is not None and time < mark else in_time).append(item)
-    lefts, rights = ([each for each in in_time if isinstance(each, cls)] for cls in (Left, Right))
+    lefts = [each for each in in_time if isinstance(each, Left)]
+    rights = [each for each in in_time if isinstance(each, Right)]
     near = [(a, b) for a in lefts for b in rights if a.user == b.name and low <= b.at - a.at <= high]
     alone = [(a, None) for a in lefts if not any(a is x for x, _ in near)] + [
         (None, b) for b in rights if not any(b is y for _, y in near)

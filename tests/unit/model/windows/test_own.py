@@ -59,7 +59,7 @@ def test_a_time_that_has_been_is_called_at_once() -> None:
 
 @pytest.mark.parametrize("bad", ["on_item", "due"])
 def test_an_error_at_an_item_names_the_users_function(bad: str) -> None:
-    functions = {"on_item": seen, "on_time": gone, "due": in_ten, bad: raising}
+    functions: dict[str, Any] = {"on_item": seen, "on_time": gone, "due": in_ten, bad: raising}
     assert run([0], **functions)["errors"][0].function == f"{__name__}.raising"
 
 

@@ -28,7 +28,7 @@ def sessions(late: str = "0s") -> Any:
     return graph, graph.source("clicks", at="at", unit="s", late=late).window(fs.session("10s"), key="user")
 
 
-def values(sink: list[Windowed]) -> list[tuple[int, int, Any]]:
+def values(sink: list[Windowed[Any, Any]]) -> list[tuple[int, int, Any]]:
     return [(each.start, each.end, each.value) for each in sink]
 
 

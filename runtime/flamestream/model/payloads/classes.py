@@ -26,9 +26,9 @@ from typing import Any, Final, TypeGuard, TypeVar, dataclass_transform
 import msgspec
 
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_codec import fill_wires, height_of_members, take_values
-from flamestream.model.payload_registry import Plan, Wire, name_of_type, register, tag_of, too_deep
-from flamestream.model.values import register_enum
+from flamestream.model.payloads.encoding import fill_wires, height_of_members, take_values
+from flamestream.model.payloads.registry import Plan, Wire, name_of_type, register, tag_of, too_deep
+from flamestream.model.payloads.values import register_enum
 
 C = TypeVar("C", bound=type)
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from enum import Enum, Flag
 from typing import Any, Final
 
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_registry import Plan, Wire, name_of_type, register, tag_of, too_deep
+from flamestream.model.payloads.registry import Plan, Wire, name_of_type, register, tag_of, too_deep
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)

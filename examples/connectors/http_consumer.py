@@ -1,7 +1,7 @@
 """A server that keeps the contract `fenced` of the HTTP sink (docs/reference/http.md), with SQLite: put your
 own rows where `results` is.
 
-    python examples/http_consumer.py 8090 results.db
+    python examples/connectors/http_consumer.py 8090 results.db
     # in a manifest: sinks: {index: {http: {url: "http://localhost:8090/", contract: fenced}}}
 
 What it has to do: refuse whoever is of an older attempt; keep each slot's last bundle *in the same

@@ -1,8 +1,10 @@
 """Both ends of the wire protocol (docs/reference/wire-protocol.md) in a few lines, for other languages. It
 uses nothing of FlameStream.
 
-    python examples/socket_client.py produce 7001 < lines.txt  # sources: {docs: {socket: {address: "localhost:7001"}}}
-    python examples/socket_client.py consume 7002              # sinks: {index: {socket: {address: "localhost:7002"}}}
+    python examples/connectors/socket_client.py produce 7001 < lines.txt
+    # sources: {docs: {socket: {address: "localhost:7001"}}}
+    python examples/connectors/socket_client.py consume 7002
+    # sinks: {index: {socket: {address: "localhost:7002"}}}
 
 Both keep what they have in memory. A producer or consumer that has to survive its own crash keeps the same
 things on disk: the records that are not durable yet, and each slot's fence and last bundle.

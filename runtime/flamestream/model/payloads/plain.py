@@ -10,7 +10,7 @@ for UTC), enums (their value).
 from typing import Any
 
 from flamestream.model.collections import Map
-from flamestream.model.payload_registry import PLANS
+from flamestream.model.payloads.registry import PLANS
 
 
 def plain(value: Any) -> Any:

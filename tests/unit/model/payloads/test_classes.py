@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from flamestream.model import payload
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payload import event, payload_type
-from flamestream.model.payload_registry import FROM_WIRE, Plan, register, tag_of
+from flamestream.model.payloads.registry import FROM_WIRE, Plan, register, tag_of
 
 
 @payload_type
@@ -231,6 +231,7 @@ def test_an_event_is_a_frozen_dataclass_with_slots_and_a_payload() -> None:
 
 
 def test_an_event_is_no_struct_and_no_enum() -> None:
-    for other in (type("S", (msgspec.Struct,), {}), enum.Enum("E", "A")):
+    others: list[type] = [type("S", (msgspec.Struct,), {}), enum.Enum("E", "A")]  # type: ignore[list-item]
+    for other in others:
         with pytest.raises(PayloadError, match=r"use @fs\.payload_type"):
             event(other)

@@ -13,8 +13,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from flamestream.model.collections import Map
-from flamestream.model.payload_registry import PLANS, name_of_type
-from flamestream.model.values import is_value
+from flamestream.model.payloads.registry import PLANS, name_of_type
+from flamestream.model.payloads.values import is_value
 
 
 def exact(payload: Any) -> Hashable:

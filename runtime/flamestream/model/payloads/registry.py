@@ -7,8 +7,8 @@ matched exactly: a subclass of str is not a str, because it would not come back 
     tag 0 tuple, 1 Vector, 2 Map, 3 Set, 4 datetime, 5 date, 6 Decimal
     a user's class has a tag of its own, 31 bits of the hash of "module:qualname"
 
-Keeps: one tag a class and one class a tag, in this process. Does not: know any type (payload_codec.py,
-payload_class.py, values.py, collections), and never imports anything that a wire names.
+Keeps: one tag a class and one class a tag, in this process. Does not: know any type (encoding.py, classes.py,
+values.py, ../collections), and never imports anything that a wire names.
 """
 
 import hashlib

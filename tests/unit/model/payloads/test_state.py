@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.model import payload, state
+from flamestream.model import payload
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.collections.changes import LEAST_LIMIT
 from flamestream.model.errors import Corrupt
-from flamestream.model.state import apply_state_delta, decode_state, delta_state, encode_state
+from flamestream.model.payloads import state
+from flamestream.model.payloads.state import apply_state_delta, decode_state, delta_state, encode_state
 from support.payloads import Slotted
 
 BIG_VECTOR: Vector[Any] = Vector(f"word {i}" for i in range(5000))

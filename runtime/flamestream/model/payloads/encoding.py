@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_registry import (
+from flamestream.model.payloads.registry import (
     FROM_WIRE,
     HEIGHTS,
     MAX_DEPTH,

@@ -26,8 +26,8 @@ from flamestream.model.collections.set import element_changes, elements_of
 from flamestream.model.collections.vector import changed_places, values_from
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
-from flamestream.model.payload_codec import SCALARS, encode_wire, value_of, wire_of
-from flamestream.model.payload_registry import MAX_DEPTH, PLANS
+from flamestream.model.payloads.encoding import SCALARS, encode_wire, value_of, wire_of
+from flamestream.model.payloads.registry import MAX_DEPTH, PLANS
 
 LEAST_LIMIT: Final = 64
 FULL_ABOVE: Final = 1024

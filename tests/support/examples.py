@@ -1,0 +1,12 @@
+"""The files of the examples by their names, whichever folder they are in."""
+
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+JOBS = sorted({path.stem for path in EXAMPLES.rglob("*.yaml")})
+
+
+def example_file(name: str) -> Path:
+    """An example's graph ("sessions.py") or data ("clicks.jsonl"). No two folders have one of the same name."""
+    (found,) = EXAMPLES.rglob(name)
+    return found

@@ -26,6 +26,13 @@ pub struct Input {
     pub time: Option<TimeField>,
 }
 
+/// The key of an item on its side: one that comes on both sides has a function of its own on each (!).
+pub struct Keyed {
+    side: usize,
+    item: Py<PyAny>,
+    key: Py<PyAny>,
+}
+
 pub enum Folding {
     Count,
     Total(Attribute),
@@ -50,8 +57,8 @@ pub struct Steps {
     pub called: Py<PyAny>,
     /// Is the key the only place?
     pub of_keys: bool,
-    /// The item whose key was found last, by a function, and that key: its place is asked for just before.
-    pub last: RefCell<Option<(Py<PyAny>, Py<PyAny>)>>,
+    /// What key was found last by a function: an item's place is asked for just before the item comes.
+    pub last: RefCell<Option<Keyed>>,
     pub inputs: Vec<Input>,
     pub panes: Option<Panes>,
     /// Microseconds of a step.
@@ -94,12 +101,12 @@ impl Steps {
         if let Some(key) = self.inputs[side].key.as_ref().and_then(|key| key.of(item)) {
             return Ok(key);
         }
-        let known = self.last.take().filter(|(known, _)| known.is(item));
+        let known = self.last.take().filter(|last| last.side == side && last.item.is(item));
         let key = match known {
-            Some((_, key)) => key.into_bound(py),
+            Some(last) => last.key.into_bound(py),
             None => self.inputs[side].function.bind(py).call1((item,))?,
         };
-        self.last.replace(Some((item.clone().unbind(), key.clone().unbind())));
+        self.last.replace(Some(Keyed { side, item: item.clone().unbind(), key: key.clone().unbind() }));
         Ok(key)
     }
 

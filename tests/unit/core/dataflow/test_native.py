@@ -223,3 +223,27 @@ def test_expressions_ask_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cls, "__call__", lambda self, *given: asked.append(self))
     other = lived(graph, native(kernel), False)
     assert asked == [] and other.done == expected.done and len(other.done) > 50
+
+
+@fs.event
+class Step:
+    at: int
+    here: str
+    there: str
+
+
+def test_an_item_that_is_on_both_sides_of_a_join_has_the_key_of_each() -> None:
+    graph = fs.Graph("routes")
+    steps = graph.source("docs", Step, at="at", unit="s")
+    on = (lambda step: step.there.lower(), lambda step: step.here.lower())
+    steps.join(steps, on=on, within=("0s", "9s")).sink("out", key=lambda pair: pair[0].here)
+    assert kernel is not None
+    lives = [OneWorker(graph, parts, False) for parts in (REFERENCE, native(kernel))]
+    rng, rows = Random(3), []
+    for number in range(200):
+        rows.append(Step(number, rng.choice("ABCD"), rng.choice("abcd")))
+        for life in lives:
+            life.records(number, [rows[-1]])
+    reference, other = lives
+    pairs = [str(action) for action in reference.done if "Deliver" in type(action).__name__]
+    assert len(pairs) > 50 and other.done == reference.done

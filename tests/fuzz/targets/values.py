@@ -47,7 +47,7 @@ def kafka(data: bytes) -> None:
         found = attempt(lambda given, form=form: (decoder_of(form)(given),), data, ValueError)  # type: ignore[misc]
         if found is not None:
             codec.check(found[0])
-            again = decoder_of(form)(encoder_of(form)(found[0]))  # type: ignore[arg-type]
+            again = decoder_of(form)(encoder_of(form)(found[0]))
             assert codec.encode(again) == codec.encode(found[0]), (
                 f"{form}: {found[0]!r} is written as {again!r}"
             )
@@ -119,7 +119,7 @@ def rows(data: bytes) -> None:
         ):
             found = attempt(
                 lambda line, parser=parser, header=header: (parser.parse(line, header),), data, ValueError
-            )  # type: ignore[misc]
+            )
             if found is not None:
                 codec.check(found[0])
                 assert cls is None or type(found[0]) is cls
@@ -171,7 +171,7 @@ def postgres(data: bytes) -> None:
 
 POSTGRES = PostgresReader(
     SimpleNamespace(where="there"), ChangeLog("t", "id", ["a", "b"], True, 0, 0.1), "rows"
-)  # type: ignore[arg-type]
+)
 
 
 def _loaded(value: Any) -> Any:

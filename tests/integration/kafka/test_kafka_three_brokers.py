@@ -162,7 +162,7 @@ def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
     for stream in streams:
         driver.until(
             lambda stream=stream: bool(getattr(stream.worker.consumer, "problem", "")), "a `problem`"
-        )  # type: ignore[misc]
+        )
     assert (driver.events, writer.events) == ([], [])
     cluster.launch()
     assert failures(writer.reported(20)) == [], "it is said once"

@@ -220,5 +220,5 @@ def test_brokers_that_cannot_be_reached_are_told_by_source_and_sink(broker: Brok
         for port in (following.producer, worker.consumer):
             driver.until(
                 lambda port=port: address.partition(":")[0] in problem(port), f"a `problem` of {port}"
-            )  # type: ignore[misc]
+            )
         assert driver.events == []

@@ -287,13 +287,13 @@ def test_in_a_cluster_the_node_that_has_the_keys_is_found(driver: PortDriver, ke
             eventually(
                 lambda node=node: "cluster_known_nodes:2" in node.call("CLUSTER", "INFO"),
                 "they know each other",
-            )  # type: ignore[misc]
+            )
         first.call("CLUSTER", "ADDSLOTS", *(slot for slot in range(16384) if slot != home))
         second.call("CLUSTER", "ADDSLOTS", home)
         for node in (first, second):
             eventually(
                 lambda node=node: "cluster_state:ok" in node.call("CLUSTER", "INFO"), "the cluster is up"
-            )  # type: ignore[misc]
+            )
         place = Key(first, form="stream", key=key, history="h")
         opened(place, driver, 0, 1).deliver(fence(1), things(0, 1, "a"), things(1, 1, "b"))
         assert second.call("XLEN", key) == 2

@@ -63,7 +63,7 @@ class Fleet:
                 if pod["metadata"]["labels"].get(ROLE) == "preflight":
                     status = self._tried(pod)
                 if pod["metadata"]["labels"].get(ROLE) == "driver" and self._is_broken(pod):
-                    ended = {
+                    ended: dict[str, object] = {
                         "exitCode": 1,
                         "message": '{"category": "user", "reason": "ImportError", "message": "no such '
                         'module"}',
@@ -177,6 +177,9 @@ class FakeHosting:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.jobs: dict[str, _Hosted] = {}
+
+    def close(self) -> None:
+        """It has no threads."""
 
     def start(self, job: JobToCoordinate) -> None:
         known = self.jobs.get(job.job)

@@ -92,7 +92,9 @@ def traits(spec: Spec) -> Any:
 def source(spec: Spec) -> Any:
     """What its producer is made of."""
     front = FrontSettings(FrontId(0), SourceName("in"), False, 0, True)
-    return made_of(sources.build(spec, front.front, lambda event: None, Now(), name="in", job="job"))  # type: ignore[arg-type]  # a reactor
+    return made_of(
+        sources.build(spec, front.front, lambda event: None, Now(), name="in", job="job")
+    )  # a reactor
 
 
 def channel(spec: Spec) -> Any:

@@ -571,7 +571,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
         "phase": "Auditing",
         "done": 1,
         "jobUid": operator.cluster.jobs.get(("default", "job"))["metadata"]["uid"],
-    }  # type: ignore[index]
+    }
     spec = {"job": "job", "fault": {"target": "worker"}}
     made = {
         "apiVersion": "flamestream.dev/v1alpha1",
@@ -589,7 +589,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
         DrillReconciler(operator.jobs, SITE, tools, whole.kubernetes, ("system", "one")).reconcile(
             ("default", "d")
         )
-    )  # type: ignore[arg-type]
+    )
     pod, config = (whole.kubernetes.things[(kind, "default", "d-audit")] for kind in ("Pod", "ConfigMap"))
     assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
     assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}

@@ -84,7 +84,11 @@ def handshake(data: bytes) -> None:
         raise AssertionError("established without the key")
 
     Accepted(
-        loop, sock, lambda half: half.welcome(KEY, established), refusals.append, Limits(1 << 20, 1 << 20)
+        loop,
+        sock,  # type: ignore[arg-type]  # it has what is called
+        lambda half: half.welcome(KEY, established),
+        refusals.append,
+        Limits(1 << 20, 1 << 20),
     )
     loop.run(sock)
     assert len(refusals) == 1 and not sock.open, "a stranger is refused, once"

@@ -5,6 +5,7 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,6 +110,10 @@ def headers(data: bytes) -> None:
 MADE = {cls: Rows(cls) for cls in (None, Order)}
 
 
+def parsed(parser: JsonRows | CsvRows, header: bytes, line: bytes) -> tuple[Any]:
+    return (parser.parse(line, header),)
+
+
 def rows(data: bytes) -> None:
     """A line of JSON or CSV, as fs.Map and as a class."""
     for cls, made in MADE.items():
@@ -117,9 +122,7 @@ def rows(data: bytes) -> None:
             (JsonRows("latin-1", made), b""),
             (_csv(made), b"shop,count,at\n"),
         ):
-            found = attempt(
-                lambda line, parser=parser, header=header: (parser.parse(line, header),), data, ValueError
-            )
+            found = attempt(partial(parsed, parser, header), data, ValueError)
             if found is not None:
                 codec.check(found[0])
                 assert cls is None or type(found[0]) is cls
@@ -170,7 +173,9 @@ def postgres(data: bytes) -> None:
 
 
 POSTGRES = PostgresReader(
-    SimpleNamespace(where="there"), ChangeLog("t", "id", ["a", "b"], True, 0, 0.1), "rows"
+    SimpleNamespace(where="there"),  # type: ignore[arg-type]  # nothing is asked of it
+    ChangeLog("t", "id", ["a", "b"], True, 0, 0.1),
+    "rows",
 )
 
 

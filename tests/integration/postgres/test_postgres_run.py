@@ -156,4 +156,10 @@ def test_from_a_socket_on_spark_with_more_kills(tmp_path: Path, server: Postgres
                 SERVER,
                 Role.DAEMON,
             ]
-            survive(job, server, lines, [((i + 1) / 12, victim) for i, victim in enumerate(kills)], producer)
+            survive(
+                job,
+                server,
+                lines,
+                [((i + 1) / 12, victim) for i, victim in enumerate(kills)],
+                producer.grow_to,
+            )

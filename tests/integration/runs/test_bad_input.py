@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -508,6 +509,10 @@ def test_a_second_instance_with_another_run_folder_changes_no_byte(make: Make, t
     assert second.returncode == ExitCode.ALREADY_RUNNING, second.stdout + second.stderr
     check(job)
     assert canonical(job.delivered("out")) == reference(application, range(12_000))["out"]
+
+
+def has_counted(log: Path) -> bool:
+    return counted(log) >= 16
 
 
 def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(

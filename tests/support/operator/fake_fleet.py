@@ -59,7 +59,10 @@ class Fleet:
             phase = (pod.get("status") or {}).get("phase", "Pending")
             if key in self.kubernetes.things and phase == "Pending":
                 self.ips += 1
-                status = {"phase": "Running", "podIP": f"10.0.{self.ips // 250}.{self.ips % 250}"}
+                status: dict[str, object] = {
+                    "phase": "Running",
+                    "podIP": f"10.0.{self.ips // 250}.{self.ips % 250}",
+                }
                 if pod["metadata"]["labels"].get(ROLE) == "preflight":
                     status = self._tried(pod)
                 if pod["metadata"]["labels"].get(ROLE) == "driver" and self._is_broken(pod):

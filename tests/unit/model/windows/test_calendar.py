@@ -60,7 +60,7 @@ def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
     windows = {
         fs.Windowed(None, begin, end, None)
         for time in range(24 * HOUR, 80 * HOUR, HOUR // 2)
-        for bound in _days(zone, time)
+        for begin, end in _days(zone, time)
     }
     assert sorted((each.start // HOUR, each.end // HOUR) for each in windows) == [
         (24, 49),

@@ -326,8 +326,9 @@ async def _small_quota(place: str) -> None:
     try:
         hard = {"limits.memory": "1Gi"}
         quota: Any = {"metadata": {"name": "small"}, "spec": {"hard": hard}}
-        made: Any = kind(quota)  # its class is made here, so no overload knows it
-        await client.create(made, namespace=place)
+        made = kind(quota)
+        # its class is made above, so no overload knows it
+        await client.create(made, namespace=place)  # type: ignore[call-overload]
         # what a controller finds out, where there is one
         status = {"status": {"hard": hard, "used": {"limits.memory": "0"}}}
         await client.patch(kind.Status, "small", status, namespace=place, patch_type=PatchType.MERGE)

@@ -13,11 +13,10 @@ from flamestream.job.drill import (
     RESULTS_WITHIN,
     SEEN_WITHIN,
     TAKEN_UP_WITHIN,
-    DrillObserved,
-    DrillPlan,
     Step,
     step,
 )
+from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import OVER, AuditResult, DrillStatus
 from flamestream.job.moments import moment
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures

@@ -23,6 +23,8 @@ from typing import Any
 from nexmark.table import nexmark_table
 
 from harness import BENCHMARKS
+from harness.attacks_table import attacks_table
+from harness.markdown import markdown_table
 from harness.time_table import time_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
@@ -134,7 +136,7 @@ def latency_table(rows: list[Row]) -> str:
                 _load(rounds),
             ]
         )
-    return _markdown(head, lines)
+    return markdown_table(head, lines)
 
 
 def throughput_table(rows: list[Row]) -> str:
@@ -159,7 +161,7 @@ def throughput_table(rows: list[Row]) -> str:
             ]
         )
     head = ["system", "guarantee", "interval", "steady, records/s", "whole run, records/s", "lasted, s"]
-    return _markdown([*head, "lost, doubled, disorder", "rounds", "load"], lines)
+    return markdown_table([*head, "lost, doubled, disorder", "rounds", "load"], lines)
 
 
 def failures_table(rows: list[Row]) -> str:
@@ -176,7 +178,7 @@ def failures_table(rows: list[Row]) -> str:
         if row["kind"] == "failures"
         for kill in row["kills"]
     ]
-    return _markdown(["kill", "victim", "at", "output gap", "of it recovery"], lines)
+    return markdown_table(["kill", "victim", "at", "output gap", "of it recovery"], lines)
 
 
 def workers_table(rows: list[Row]) -> str:
@@ -189,7 +191,7 @@ def workers_table(rows: list[Row]) -> str:
         )
     costs = [row["costs"] for row in rows if row["kind"] == "workers" and row["modelled"]]
     model = ", ".join(f"{name} {value:.3g}" for name, value in costs[-1].items()) if costs else "none"
-    table = _markdown(["workers", "", *(f"p{q}, ms" for q in PERCENTILES), "rounds", "load"], lines)
+    table = markdown_table(["workers", "", *(f"p{q}, ms" for q in PERCENTILES), "rounds", "load"], lines)
     return (
         f"{table}\n\nModel: {model} (us; `benchmarks/figures/scaling.py` says of what). One worker is "
         "fitted, two are its test.\n"
@@ -265,44 +267,7 @@ def recovery_table(rows: list[Row]) -> str:
         "lost, doubled, disorder",
         "load",
     ]
-    return _markdown(head, lines)
-
-
-def attacks_table(rows: list[Row]) -> str:
-    """A line an attack: what it cost the job beside the attacked one, and the attacked one's own honest
-    client."""
-    lines = []
-    for row in rows:
-        own = _change(row["client"]) if row["client"] else "the job ends"
-        clean = "yes" if row["clean"] else "NO"
-        lines.append(
-            [
-                row["who"],
-                row["does"],
-                str(row["times"]),
-                _change(row["neighbour"]),
-                own,
-                str(row["recoveries"]),
-                clean,
-            ]
-        )
-    head = [
-        "who",
-        "does",
-        "times",
-        "another job, p50 / p99 ms",
-        "its own clients, p50 / p99 ms",
-        "recoveries",
-        "clean",
-    ]
-    return _markdown(head, lines)
-
-
-def _change(cost: dict[str, list[float]]) -> str:
-    shown = (
-        " / ".join(f"{value:.1f}" for value in cost[when]) or "nothing came" for when in ("before", "during")
-    )
-    return " -> ".join(shown)
+    return markdown_table(head, lines)
 
 
 def zookeeper_table(rows: list[Row]) -> str:
@@ -318,7 +283,7 @@ def zookeeper_table(rows: list[Row]) -> str:
         [words[row["what"]], *figures, str(row["n"]), f"{row['load']:.1f}"]
         for row, figures in zip(rows, shown, strict=True)
     ]
-    return _markdown(["p50 / p90, ms", "without TLS", "with TLS", "n", "load"], lines)
+    return markdown_table(["p50 / p90, ms", "without TLS", "with TLS", "n", "load"], lines)
 
 
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
@@ -385,10 +350,6 @@ def _faults(rounds: list[Row]) -> str:
 def _load(rounds: list[Row]) -> str:
     loads = [row["noise"]["load"] for row in rounds]
     return f"{min(loads):.1f}" if len(set(loads)) == 1 else f"{min(loads):.1f}-{max(loads):.1f}"
-
-
-def _markdown(head: list[str], lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *lines])
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ and where its workers listen. Ends with its input.
 """
 
 import base64
+import io
 import os
 import select
 import sys
@@ -50,7 +51,9 @@ def main(zookeeper: ZooKeeperAccess, port: int, file: Path) -> None:
         store_of=lambda url, _: store_from(url),
     )  # fmt: skip
     jobs: list[str] = []
-    told = sys.stdin.buffer.raw  # type: ignore[attr-defined]  # unbuffered: what was read and not returned could not be waited for
+    told = io.FileIO(
+        sys.stdin.fileno(), closefd=False
+    )  # unbuffered: what was read and not returned could not be waited for
     try:
         while True:
             if select.select([sys.stdin], [], [], 0.05)[0]:

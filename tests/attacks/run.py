@@ -77,7 +77,7 @@ def carried_out(stage: Stage, attack: Attack, seconds: float) -> Done:
         time.sleep(seconds)
         attacked = time.monotonic()
         try:
-            out, _ = attacker.communicate(encoded(stage.site) + "\n", timeout=seconds + LATE)
+            out, _ = attacker.communicate((encoded(stage.site) + "\n").encode(), timeout=seconds + LATE)
         except subprocess.TimeoutExpired:
             attacker.kill()
             out, _ = attacker.communicate()

@@ -141,11 +141,12 @@ def as_a_stranger(hands: Hands, _: int) -> None:
     with contextlib.suppress(KazooException, client.handler.timeout_exception):
         client.start(timeout=2)
         record = f"/flamestream/{hands.site.job}/record"
-        for call in (
+        calls: list[Callable[[], object]] = [
             lambda: client.set(record, b'{"outcome": "completed"}'),
             lambda: client.delete(record),
             lambda: client.get(record),
-        ):
+        ]
+        for call in calls:
             with contextlib.suppress(KazooException):
                 call()
                 raise SystemExit(f"{hands.site.zookeeper} lets a stranger at {record}")

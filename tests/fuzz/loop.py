@@ -42,7 +42,7 @@ class Run(msgspec.Struct, frozen=True):
 
 def main() -> None:
     """Until standard input ends."""
-    import atheris  # not where its wheels are missing (run.py)
+    import atheris  # type: ignore[import-untyped]  # not where its wheels are missing (run.py)
 
     with atheris.instrument_imports(include=INSTRUMENTED, enable_loader_override=False):
         import fuzz.targets

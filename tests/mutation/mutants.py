@@ -84,7 +84,8 @@ def _breaks(node: ast.expr | ast.stmt) -> Iterator[Break]:
             wrong = COMPARED[type(op)]
             yield _told(node, lambda there: there.ops.__setitem__(0, wrong()))  # type: ignore[attr-defined]
         case ast.BinOp(op=op) if type(op) in COMPUTED and not _is_text(node):
-            yield _told(node, lambda there: setattr(there, "op", COMPUTED[type(op)]()))
+            wrong_operator = COMPUTED[type(op)]
+            yield _told(node, lambda there: setattr(there, "op", wrong_operator()))
         case ast.BoolOp(op=op):
             other = ast.Or() if isinstance(op, ast.And) else ast.And()
             yield _told(node, lambda there: setattr(there, "op", other))
@@ -101,8 +102,8 @@ def _breaks(node: ast.expr | ast.stmt) -> Iterator[Break]:
         ):
             yield (
                 f"if {ast.unparse(test)} -> if not",
-                lambda there: setattr(there, "test", ast.UnaryOp(ast.Not(), there.test)),
-            )  # type: ignore[attr-defined]
+                lambda there: setattr(there, "test", ast.UnaryOp(ast.Not(), test)),
+            )
         case ast.stmt() if _is_removable(node):
             yield f"without {_short(node)}", _become_pass
 
@@ -128,7 +129,7 @@ def _is_removable(node: ast.stmt) -> bool:
 
 def _become_pass(node: ast.AST) -> None:
     """In its place: its parent may have nothing else."""
-    node.__class__ = ast.Expr  # type: ignore[assignment]
+    node.__class__ = ast.Expr
     for name in list(vars(node)):
         if name not in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
             delattr(node, name)

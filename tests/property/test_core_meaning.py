@@ -15,6 +15,7 @@ from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
+from flamestream.model.ids import SinkName
 from flamestream.model.slot import INT32_MIN
 from flamestream.model.stream import Stream
 from flamestream.simulation import graphs, ready_jobs
@@ -22,7 +23,7 @@ from support.core.core_cluster import DEAD, CoreCluster
 
 SEEDS = st.integers(0, 1 << 32)
 LETTERS = "abcde"
-Stage = Callable[[Stream], Stream]
+Stage = Callable[[Stream[Any]], Stream[Any]]
 
 
 def _job(*stages: Stage, sources: int = 2) -> Graph:
@@ -35,7 +36,7 @@ def _job(*stages: Stage, sources: int = 2) -> Graph:
     return graph
 
 
-def _scatter(stream: Stream) -> Stream:
+def _scatter(stream: Stream[Any]) -> Stream[Any]:
     return stream.balance(graphs.spread).map(graphs.same)
 
 
@@ -49,7 +50,7 @@ def _index(fused: bool) -> Stage:
     )
 
 
-def _rekey(stream: Stream) -> Stream:
+def _rekey(stream: Stream[Any]) -> Stream[Any]:
     return stream.map(lambda p: (LETTERS[crc32(repr(p).encode()) % 3], graphs.digest(repr(p))))
 
 
@@ -66,7 +67,8 @@ def _play(
         cluster.feed(rng.randrange(len(cluster.sources)), (rng.choice(LETTERS), f"{number:02}"))
         cluster.run(rng.randrange(12))
         if epochs and number % 5 == 0:
-            _ = cluster.commit() or cluster.abort()
+            if not cluster.commit():
+                cluster.abort()
             cluster.announce()
         if number in moments:
             _disturb(cluster, rng)
@@ -95,7 +97,10 @@ def test_a_fused_and_an_unfused_reduce_give_the_results_of_the_reference(seed: i
     # the same runs: then the same payloads, in the same order, in every slot
     unfused.journals = fused.journals
     both = [
-        {slot: [payload for _, payload in items] for slot, items in cluster.expected()["out"].items()}
+        {
+            slot: [payload for _, payload in items]
+            for slot, items in cluster.expected()[SinkName("out")].items()
+        }
         for cluster in (fused, unfused)
     ]
     assert both[0] == both[1]
@@ -117,9 +122,12 @@ def test_those_schedules_do_send_tombstones_between_workers() -> None:
     """Otherwise the tests above would show nothing."""
     cluster = CoreCluster(_job(_scatter, _index(True), _rekey, _index(True)), 3, 7).recover()
     tombstones: list[bool] = []
-    cluster.spoil = lambda frame: (
-        tombstones.extend(t for m in frame.messages for t in getattr(m, "tombstones", [])) or [frame]
-    )
+
+    def noted(frame: Any) -> list[Any]:
+        tombstones.extend(t for m in frame.messages for t in getattr(m, "tombstones", []))
+        return [frame]
+
+    cluster.spoil = noted
     for number in range(40):
         cluster.feed(number % 2, (LETTERS[number % 5], str(number)))
         cluster.run(6)
@@ -136,7 +144,7 @@ def test_what_goes_round_a_loop_keeps_its_place(seed: int) -> None:
 
 @given(SEEDS)
 def test_a_loop_that_does_not_end_becomes_error_items(seed: int) -> None:
-    def endless(stream: Stream) -> Stream:
+    def endless(stream: Stream[Any]) -> Stream[Any]:
         head = stream.graph.loop("endless", max_iterations=2)
         turned = stream.merge(head).filter(lambda p: True)
         head.close(turned.balance(graphs.spread).map(graphs.same))
@@ -223,19 +231,25 @@ def _halfway(payload: Any) -> Any:
 def _faulty_job(seed: int) -> Graph:
     rng = Random(seed)
 
-    def reduced(stream: Stream) -> Stream:
+    def reduced(stream: Stream[Any]) -> Stream[Any]:
+        beginnings: list[Callable[[], Any]] = [
+            str,
+            str,
+            lambda: ["no payload"],
+            _faulty("initial", seed + 1, str),
+        ]
         return (
             stream.balance(_faulty("balance", seed, lambda key: crc32(repr(key).encode()) + INT32_MIN))
             .reduce(
                 key=_faulty("key", seed, lambda p: p[0]),
-                initial=rng.choice([str, str, lambda: ["no payload"], _faulty("initial", seed + 1, str)]),
+                initial=rng.choice(beginnings),
                 combine=_faulty("combine", seed, lambda a, p: "".join(a)[-6:] + p[1]),
                 emit=rng.choice([None, _faulty("emit", seed, lambda a, p: (p[0], a))]),
             )
             .map(lambda r: (r[:1], r) if isinstance(r, str) else r)
         )
 
-    def grouped(stream: Stream) -> Stream:
+    def grouped(stream: Stream[Any]) -> Stream[Any]:
         return stream.group(2, key=_faulty("group", seed, lambda p: p[0])).map(
             lambda w: (w[0][0], w[-1][1] + w[0][1][-2:])
         )

@@ -105,7 +105,8 @@ def test_an_accumulator_s_change_is_the_delta_that_the_reference_writes(
 ) -> None:
     """The kernel writes the delta of a Vector that only grew itself; of any other it asks the reference, so
     both must restore."""
-    old = new = Vector(range(before))
+    old: Vector[Any] = Vector(range(before))
+    new = old
     for step in steps:
         if step == "pop":
             new = new.pop() if len(new) else new
@@ -144,7 +145,7 @@ def test_a_stored_chain_is_restored_as_the_reference_does(
     """Of deltas that append the kernel makes the Vector itself; any other chain it leaves to the
     reference."""
     assert kernel is not None
-    vector = Vector(range(before))
+    vector: Vector[Any] = Vector(range(before))
     stored = [codec.encode(vector)]
     for step in steps:
         newer = vector

@@ -37,7 +37,7 @@ class Apicurio:
         """Back when it answers."""
         options = ["-Xmx256m", "-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={self._port}"]
         with open(self._folder / "log", "ab") as log:
-            command = [find_java().launcher, *QUICK, *options, "-jar", _program()]
+            command: list[str] = [str(find_java().launcher), *QUICK, *options, "-jar", str(_program())]
             self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
         eventually(self._answers, "the registry answers", within=60)
 

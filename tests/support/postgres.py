@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -132,7 +133,7 @@ class PostgresServer:
         """A session of the test's."""
         return psycopg.connect(self.dsn, autocommit=True)
 
-    def execute(self, *statements: str) -> list[tuple[object, ...]]:
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run these; the rows of the last one."""
         with self.connect() as connection:
             for statement in statements:
@@ -142,7 +143,7 @@ class PostgresServer:
     def backends(self, like: str = "flamestream%") -> list[int]:
         """Server processes of sessions with such a name."""
         named = f"SELECT pid FROM pg_stat_activity WHERE application_name LIKE '{like}'"
-        return [pid for (pid,) in self.execute(named)]  # type: ignore[misc]
+        return [pid for (pid,) in self.execute(named)]
 
     def _answers(self) -> bool:
         assert self._process is not None

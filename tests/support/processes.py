@@ -11,6 +11,10 @@ LISTENS = "0A"
 """A state in /proc/net/tcp."""
 
 
+def dead(pid: int) -> bool:
+    return not alive(pid)
+
+
 def alive(pid: int) -> bool:
     """True while any of its threads runs; a zombie that nobody waited for is dead."""
     try:

@@ -56,7 +56,8 @@ def of_pyright(tmp_path: Path) -> Errors:
 
 @pytest.fixture(params=[of_mypy, of_pyright], ids=["mypy", "pyright"], scope="module")
 def errors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Errors:
-    return request.param(tmp_path_factory.mktemp("types"))
+    found: Errors = request.param(tmp_path_factory.mktemp("types"))
+    return found
 
 
 def wrong(file: Path) -> Iterator[int]:

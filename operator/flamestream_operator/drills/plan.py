@@ -7,7 +7,7 @@ Keeps: what is offered by the CRD is what is carried out. Does not: go through t
 from typing import Final
 
 from flamestream.connectors import sinks
-from flamestream.job.drill import DrillPlan
+from flamestream.job.drill_observed import DrillPlan
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.site import Allowed

@@ -11,7 +11,8 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.job.drill import DrillObserved, step
+from flamestream.job.drill import step
+from flamestream.job.drill_observed import DrillObserved
 from flamestream.job.drill_status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written

@@ -30,7 +30,7 @@ from flamestream.cli.output import errors, say, say_error
 from flamestream.cli.progress import status_of
 from flamestream.cli.run import run
 from flamestream.connectors import sinks
-from flamestream.job.drill import DrillObserved, DrillPlan
+from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION

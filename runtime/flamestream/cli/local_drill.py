@@ -25,7 +25,8 @@ from msgspec.structs import replace
 from flamestream.cli.audit import audited_here, result_of
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
-from flamestream.job.drill import DrillObserved, DrillPlan, step
+from flamestream.job.drill import step
+from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import OVER, AuditResult, DrillStatus, FaultResult
 from flamestream.job.settings import fronts_of
 from flamestream.job.status import JobStatus

@@ -23,12 +23,12 @@ an audit of nothing is no audit. Does not: look, strike or audit.
 
 import dataclasses
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from flamestream.job.drill_observed import DrillObserved
 from flamestream.job.drill_status import (
     BROKEN,
     MOST_FAULTS,
@@ -38,7 +38,6 @@ from flamestream.job.drill_status import (
     FaultResult,
     Phase,
     Reason,
-    Sight,
 )
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
 from flamestream.job.status import JobStatus
@@ -54,70 +53,6 @@ NOTICED: Final = 5.0
 AUDIT_WITHIN: Final = 600.0
 LONGEST_MESSAGE: Final = 1000
 _RUNS: Final = "a drill needs a job that runs"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrillPlan:
-    """A drill as it was asked for. Times are seconds."""
-
-    job: str
-    target: str
-    times: int = 1
-    hits: bool = True
-    """Whether the fault takes slots from somebody, so that a new attempt must follow."""
-    lasting: float = 0.0
-    """So long it goes on: a pause or a cut."""
-    after: float | None = None
-    """Between the job being whole and the next fault; None: by chance, from 0.2 to 3."""
-    seed: int = 0
-    timeout: float = 300.0
-    """The job must be whole again so long after a fault."""
-    audit: bool = True
-    saves: bool = True
-    """Whether the job takes epochs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrillObserved:
-    """Everything that a look at the job, at the victims and at the drill's own status has shown."""
-
-    now: float
-    """Seconds since 1970."""
-    plan: DrillPlan
-    status: DrillStatus
-    job_phase: str
-    """As a FlameStreamJob's status has it; "": it is not there."""
-    job_uid: str = ""
-    job_message: str = ""
-    """Why it failed."""
-    workers: int
-    """As the job asks for."""
-    attempt: int = 0
-    """The job's, also when its coordinator is gone."""
-    told: JobStatus | None
-    """The coordinator's word."""
-    age: float = 0.0
-    """Seconds since the drill was asked for."""
-    victims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Who could be struck, by name: their lives, each of which is over for good once it is gone."""
-    hold: bool = False
-    """No fault yet: whoever drills says when."""
-    out_of_reach: str = ""
-    """Why the target cannot be looked at, or struck."""
-    gap_resolution_ms: float = 100.0
-    """So much an output gap may be too long: workers report what they gave so often, and a killed one cannot
-    any more."""
-    cannot_audit: str = ""
-    """Why this job's output can never be audited, as far as that is known without reading it."""
-    refused: str = ""
-    """Why the fault that was announced was not made."""
-    sight: Sight = ""
-    """The fault as it is seen now."""
-    replaced: bool = True
-    """Whether the victim's place is taken again."""
-    audit: AuditResult | None = None
-    audit_problem: str = ""
-    """Why there will be no verdict of the audit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +136,7 @@ def _between(seen: DrillObserved) -> Step:
         return _saved(seen)
     if seen.out_of_reach:
         return _over(seen, "Refused", seen.out_of_reach)
-    if not is_whole(seen):
+    if not seen.whole:
         if status.next_at:  # it was
             return Step(replace(status, next_at="", since=precise(seen.now)))
         return _in_time(seen, status.since, plan.timeout, "before the next fault")
@@ -213,9 +148,9 @@ def _between(seen: DrillObserved) -> Step:
 def _flows(seen: DrillObserved) -> Step | None:
     """None: the job has given results while it was watched. Who breaks an idle job learns nothing."""
     status = seen.status
-    if _attempt(seen) != status.whole_attempt:
+    if seen.told_attempt != status.whole_attempt:
         return _again(seen, status.since, _watched(seen), "before the first fault")
-    if _bundles(seen) > status.bundles:
+    if seen.bundles > status.bundles:
         return None
     if not passed(seen.now, status.whole_at, RESULTS_WITHIN):
         return Step(status, look_again=0.2)
@@ -244,7 +179,7 @@ def _due(seen: DrillObserved) -> Step:
         lives=list(seen.victims[victim]),
         peers=len(seen.victims),
         seen="",
-        attempt=_attempt(seen),
+        attempt=seen.told_attempt,
         next_at="",
         whole_at="",
         message="",
@@ -279,10 +214,10 @@ def _struck(seen: DrillObserved) -> Step:
             replace(_watched(seen), epoch=told.epoch, mark=max(worker.minimal for worker in told.workers)),
             look_again=0.2,
         )
-    if _attempt(seen) != status.whole_attempt:  # somebody else's recovery: counters began anew
+    if seen.told_attempt != status.whole_attempt:  # somebody else's recovery: counters began anew
         counted_anew = replace(_watched(seen), whole_at=status.whole_at)
         return _again(seen, status.struck_at, counted_anew, f"after the fault at {status.victim}")
-    if _bundles(seen) > status.bundles:
+    if seen.bundles > status.bundles:
         return Step(_with_fault(seen, gap_since(told, moment(status.struck_at)), "output"))
     return _silent(seen, sum(worker.in_flight for worker in told.workers))
 
@@ -302,10 +237,16 @@ def _sighted(seen: DrillObserved) -> Step:
     return Step(status, look_again=0.2)
 
 
+def _watched(seen: DrillObserved) -> DrillStatus:
+    """Results are waited for from now on."""
+    counts = {"whole_attempt": seen.told_attempt, "bundles": seen.bundles, "entered": seen.entered}
+    return replace(seen.status, whole_at=precise(seen.now), **counts)
+
+
 def _recovered(seen: DrillObserved) -> bool:
     plan = seen.plan
     noticed = plan.hits and (not plan.lasting or plan.lasting >= NOTICED)
-    return is_whole(seen) and seen.replaced and (_attempt(seen) > seen.status.attempt or not noticed)
+    return seen.whole and seen.replaced and (seen.told_attempt > seen.status.attempt or not noticed)
 
 
 def _silent(seen: DrillObserved, waiting: int) -> Step:
@@ -421,7 +362,7 @@ def _ended(seen: DrillObserved) -> str:
 
 
 def _idle(seen: DrillObserved, before: str) -> Step:
-    entered = _entered(seen) - seen.status.entered if seen.told is not None else 0
+    entered = seen.entered - seen.status.entered if seen.told is not None else 0
     what = f"{entered:,} items entered and gave no result" if entered > 0 else "nothing entered"
     return _over(
         seen,
@@ -460,32 +401,3 @@ def _over(seen: DrillObserved, reason: Reason, message: str) -> Step:
             finished_at=written(seen.now),
         )
     )
-
-
-# --- the coordinator's word ---------------------------------------------------------------------------------
-
-
-def is_whole(seen: DrillObserved) -> bool:
-    """Results flow, and every worker is there and has reported."""
-    if seen.told is None or seen.told.phase != "running" or not len(seen.told.workers) >= seen.workers > 0:
-        return False
-    return all(worker.memory for worker in seen.told.workers)
-
-
-def _watched(seen: DrillObserved) -> DrillStatus:
-    """Results are waited for from now on."""
-    counts = {"whole_attempt": _attempt(seen), "bundles": _bundles(seen), "entered": _entered(seen)}
-    return replace(seen.status, whole_at=precise(seen.now), **counts)
-
-
-def _attempt(seen: DrillObserved) -> int:
-    return seen.told.attempt if seen.told is not None else 0
-
-
-def _bundles(seen: DrillObserved) -> int:
-    """Bundles that consumers have acknowledged: a count, which no clock can change."""
-    return sum(worker.bundles for worker in seen.told.workers) if seen.told is not None else 0
-
-
-def _entered(seen: DrillObserved) -> int:
-    return sum(worker.items_in for worker in seen.told.workers) if seen.told is not None else 0

@@ -42,12 +42,16 @@ from flamestream.testing.port_driver import PortDriver, checks_in
 SINK: Final = SinkName("out")
 
 
-class Outside(Protocol):
-    """The consumer itself, which outlives every worker."""
+class Reachable(Protocol):
+    """What a worker can be connected to."""
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         """The adapter of a new worker, for sink `out`."""
         ...
+
+
+class Outside(Reachable, Protocol):
+    """The consumer itself, which outlives every worker."""
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
         """(slot, sequence, items) of everything it has taken, in order per slot."""
@@ -78,7 +82,7 @@ def bundle(slot: int, sequence: int, text: str = "") -> Bundle:
 class Worker:
     """The side of one worker of a sink, driven by hand."""
 
-    def __init__(self, outside: Outside, writer: str, driver: PortDriver) -> None:
+    def __init__(self, outside: Reachable, writer: str, driver: PortDriver) -> None:
         self.driver = driver
         self.consumer = outside.connect(writer, driver.post, driver.reactor)
         driver.at_exit.append(self.consumer.close)

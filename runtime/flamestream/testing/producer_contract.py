@@ -42,8 +42,11 @@ PLENTY: Final = 1 << 20
 class Outside(Protocol):
     """Ten records."""
 
-    partition: Partition
-    payloads: Sequence[object]
+    @property
+    def partition(self) -> Partition: ...
+
+    @property
+    def payloads(self) -> Sequence[object]: ...
 
     def connect(self, post: Post, reactor: Reactor) -> Producer:
         """A new worker's producer for front 3."""

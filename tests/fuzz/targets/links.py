@@ -26,6 +26,7 @@ from flamestream.model.ids import (
     Slot,
     WorkerId,
 )
+from flamestream.model.layout import Assignment
 from flamestream.model.time import FrontId, Time
 from flamestream.net.framing import FrameConnection
 from flamestream.net.handshake import Accepted, Greeting, Limits, Purpose, Welcome
@@ -83,8 +84,12 @@ def handshake(data: bytes) -> None:
         raise AssertionError("established without the key")
 
     Accepted(
-        loop, sock, lambda half: half.welcome(KEY, established), refusals.append, Limits(1 << 20, 1 << 20)
-    )  # type: ignore[arg-type]
+        loop,
+        sock,  # type: ignore[arg-type]  # it has what is called
+        lambda half: half.welcome(KEY, established),
+        refusals.append,
+        Limits(1 << 20, 1 << 20),
+    )
     loop.run(sock)
     assert len(refusals) == 1 and not sock.open, "a stranger is refused, once"
 
@@ -115,7 +120,7 @@ REPORTS: tuple[msg.ToCoordinator, ...] = (
     msg.Progress(FENCE, Time(1), Time(1), Time(2), 5, 6), msg.Failed(FENCE, "user", "why"),
 )  # fmt: skip
 ORDERS: tuple[msg.ToWorker, ...] = (
-    msg.Recover(msg.Assignment(FENCE, LAYOUT), {A: "127.0.0.1:1"}, "key", Time(9), Epoch(2), MANIFEST),
+    msg.Recover(Assignment(FENCE, LAYOUT), {A: "127.0.0.1:1"}, "key", Time(9), Epoch(2), MANIFEST),
     msg.Seal(FENCE), msg.Replay(FENCE, Time(9)), msg.Announce(FENCE, Epoch(3), []),
     msg.Committed(FENCE, Epoch(3), Time(10)), msg.Warm([]), msg.Abort(FENCE, Epoch(3)), msg.Drain(FENCE),
     msg.Stop("why"),

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,10 @@ def test_a_stream_goes_on_from_the_state_of_micro_batches(tmp_path: Path) -> Non
     assert audit["clean"] and audit["verdict"]["delivered"] == 6000
 
 
+def newer_than(folder: Path, before: set[str]) -> set[str]:
+    return {path.name for path in folder.glob("*")} - before
+
+
 @pytest.mark.slow
 def test_micro_batches_survive_kills_of_everything(tmp_path: Path) -> None:
     write(tmp_path, "micro-batch", "{count: 6000, rate: 1500}")
@@ -96,7 +101,7 @@ def test_micro_batches_survive_kills_of_everything(tmp_path: Path) -> None:
         before = {path.name for path in manifests.glob("*")}
         run = started(tmp_path, "run", "job.yaml")
         eventually(
-            lambda seen=before: {path.name for path in manifests.glob("*")} - seen or None,
+            partial(newer_than, manifests, before),
             "an epoch is committed",
             within=120,
         )

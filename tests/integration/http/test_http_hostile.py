@@ -95,7 +95,12 @@ class Events:
         """A stream begins with what there is."""
         client = RawClient(self.driver, self.port, b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
         assert client.status() == 200
-        self.driver.until(lambda: (client.read(), b'data: "0/1"' in client.got)[1], "the first event")
+
+        def begun() -> bool:
+            client.read()
+            return b'data: "0/1"' in client.got
+
+        self.driver.until(begun, "the first event")
         client.socket.close()
 
 

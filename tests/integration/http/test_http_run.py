@@ -45,9 +45,14 @@ class Poster:
     def _run(self) -> None:
         for number, line in enumerate(self._lines):
             for _ in range(2 if number % 7 == 0 else 1):
-                while (answer := self._post(f"key {number}", line)) is None:
-                    pass
+                answer = self._posted(f"key {number}", line)
             self.answered.append(json.loads(answer))
+
+    def _posted(self, key: str, line: str) -> bytes:
+        """Until somebody answers."""
+        while (answer := self._post(key, line)) is None:
+            pass
+        return answer
 
     def _post(self, key: str, line: str) -> bytes | None:
         self.tries += 1

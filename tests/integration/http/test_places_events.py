@@ -7,7 +7,6 @@ damaged.
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from flamestream.connectors.http import events as events_sink
 from flamestream.connectors.http.events_place import Event, parsed, received
 from flamestream.connectors.kit.standing import Findings
 from flamestream.fenced.tail import Cursor
+from flamestream.model.payloads.plain import plain
 from flamestream.testing.port_driver import PortDriver
 from support.http.events import EventSource
 from support.places.standing import Outside, differs, results
@@ -126,7 +126,7 @@ def test_a_mistake_in_the_text_of_events_is_seen(
 ) -> None:
     place = Counts(tmp_path)
     place.deliver(driver)
-    right: Any = events_sink.plain
+    right = plain
     monkeypatch.setattr(events_sink, "plain", lambda payload: {**right(payload), "count": 0})
     assert not place.compared().clean
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,13 @@ class Feeder(threading.Thread):
         )
         for place, (number, line) in enumerate(self._lines.items()):
             with self._changed:
-                self._changed.wait_for(lambda place=place: place < self._wanted)
+                self._changed.wait_for(partial(self._wants, place))
             producer.produce(self._job.docs, line.encode(), partition=number % PARTITIONS)
             producer.flush(60)
             time.sleep(PACE)
+
+    def _wants(self, place: int) -> bool:
+        return place < self._wanted
 
 
 def survive(
@@ -165,13 +169,17 @@ def survive(
             job.broker.kill()
             job.broker.start()
 
+    def outlived() -> bool:
+        meanwhile(1.0)
+        return not deaths
+
     killer = Killer(job, drawn(seed, roles), total, seed, meanwhile=meanwhile)
     with explained(job, killer):
         job.start()
         job.running()
         feeder.start()
         killer.run()
-        eventually(lambda: meanwhile(1.0) or not deaths, "the broker's last death", within=120)
+        eventually(outlived, "the broker's last death", within=120)
         feeder.join()
         eventually(lambda: len(delivered(job, committed)) >= total, "all documents are through", within=120)
         job.running()

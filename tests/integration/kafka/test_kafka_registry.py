@@ -21,8 +21,9 @@ from support.places.kafka_places import Following, ReadTopic, WrittenTopic
 
 pytest.importorskip("fastavro")
 
-FIRST = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
-SECOND = {"type": "record", "name": "Order", "fields": [*FIRST["fields"], {"name": "note", "type": "string"}]}  # type: ignore[misc]
+ID = {"name": "id", "type": "long"}
+FIRST = {"type": "record", "name": "Order", "fields": [ID]}
+SECOND = {"type": "record", "name": "Order", "fields": [ID, {"name": "note", "type": "string"}]}
 
 
 @pytest.fixture(scope="module")

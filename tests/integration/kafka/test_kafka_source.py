@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer as Client
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # offered without saying so
 
 import flamestream as fs
 from flamestream.connectors import sources

@@ -5,6 +5,7 @@ A cluster of two goes on, and so must we; with one alone nothing is acknowledged
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -138,6 +139,10 @@ def test_each_item_is_there_once_though_a_broker_dies_in_the_middle(
 # --- one of three -------------------------------------------------------------------------------------------
 
 
+def has_a_problem(consumer: object) -> bool:
+    return bool(getattr(consumer, "problem", ""))
+
+
 def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
     cluster: Cluster, driver: PortDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,9 +165,7 @@ def test_with_one_broker_of_three_nothing_counts_and_everyone_says_so(
         stream.send(1)
     assert isinstance(writer.append(20), JournalFailed)
     for stream in streams:
-        driver.until(
-            lambda stream=stream: bool(getattr(stream.worker.consumer, "problem", "")), "a `problem`"
-        )  # type: ignore[misc]
+        driver.until(partial(has_a_problem, stream.worker.consumer), "a `problem`")
     assert (driver.events, writer.events) == ([], [])
     cluster.launch()
     assert failures(writer.reported(20)) == [], "it is said once"

@@ -54,7 +54,9 @@ class Counts(Outside):
         )
         producer = Producer({"bootstrap.servers": self.broker.address, "enable.idempotence": True, **QUIET})
         for record in records:
-            producer.produce(made.name, record.value, record.key, record.partition, headers=record.headers)
+            producer.produce(
+                made.name, record.value, record.key, record.partition, headers=list(record.headers)
+            )
         assert producer.flush(30) == 0
         return made
 

@@ -267,8 +267,8 @@ def test_what_is_changed_on_a_control_link_is_not_heard_and_the_worker_dials_aga
     loops.turn_until(loop, spoke, "the last word, on whatever connection")
     for heard in (link.lost(), link.stops()):
         assert heard == sorted(set(heard)), "in order, none twice"
-    for heard in link.middle.heard.values():
-        assert b"the job's token" not in heard and b"127.0.0.1:1" not in heard
+    for seen in link.middle.heard.values():
+        assert b"the job's token" not in seen and b"127.0.0.1:1" not in seen
 
 
 # --- a whole job --------------------------------------------------------------------------------------------

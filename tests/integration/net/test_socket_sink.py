@@ -272,9 +272,13 @@ def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(
         worker.open(fence(1), 0)
         dialer = worker.consumer._dialer  # type: ignore[attr-defined]
         said: list[str] = []
-        monkeypatch.setattr(
-            dialer, "broken", lambda reason, broken=dialer.broken: (said.append(reason), broken(reason))
-        )
+        broken = dialer.broken
+
+        def noted(reason: str) -> None:
+            said.append(reason)
+            broken(reason)
+
+        monkeypatch.setattr(dialer, "broken", noted)
         worker.deliver(fence(1), bundle(0, 1))
         assert [one.sequence for one in had] == [1]
     assert "the consumer is corrupt: it sent what is no answer" in said[0]

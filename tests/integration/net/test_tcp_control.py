@@ -186,11 +186,11 @@ def test_a_worker_that_is_put_out_whenever_it_comes_keeps_its_distance(
 
 
 def test_a_worker_whose_old_link_lingers_replaces_it(
-    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator
+    loop: EpollReactor, listener: socket.socket, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = Client(loop, listener), Client(loop, listener)
     old_lost: list[str] = []
-    old.control._lost = old_lost.append  # type: ignore[method-assign]
+    monkeypatch.setattr(old.control, "_lost", old_lost.append)
     loops.turn_until(loop, lambda: len(coordinator.heard) == 2 and old_lost, "two Hellos of one worker")
     coordinator.server.tell(ME, Drain(NO_FENCE))
     loops.turn_until(loop, lambda: old.events or new.events, "the message")

@@ -256,7 +256,7 @@ class Local:
                 return job or {}
             await self.jobs.reconcile((self.place, name))
             await asyncio.sleep(0.1)
-        raise AssertionError(f"never as wanted: {job.get('status')}")
+        raise AssertionError(f"never as wanted: {self.cluster.jobs.get((self.place, name))}")
 
 
 def test_an_applied_job_has_its_driver_pod_admitted_as_restricted_and_leaves_nothing(place: str) -> None:
@@ -325,7 +325,10 @@ async def _small_quota(place: str) -> None:
     client = AsyncClient(config=config(), trust_env=False)
     try:
         hard = {"limits.memory": "1Gi"}
-        await client.create(kind({"metadata": {"name": "small"}, "spec": {"hard": hard}}), namespace=place)
+        quota: Any = {"metadata": {"name": "small"}, "spec": {"hard": hard}}
+        made = kind(quota)
+        # its class is made above, so no overload knows it
+        await client.create(made, namespace=place)  # type: ignore[call-overload]
         # what a controller finds out, where there is one
         status = {"status": {"hard": hard, "used": {"limits.memory": "0"}}}
         await client.patch(kind.Status, "small", status, namespace=place, patch_type=PatchType.MERGE)

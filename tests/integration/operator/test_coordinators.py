@@ -136,7 +136,10 @@ def test_a_worker_that_fell_silent_is_no_member_and_a_standby_says_when_it_has_t
     job.start_worker()
     leader.wait(job.name, lambda status: runs(status) and len(status.workers) == 2 and status.epoch > 0)
     job.start_worker()
-    members = lambda: {member.worker: member.warm for member in leader.coordinators.members(job.name)}  # noqa: E731
+
+    def members() -> dict[str, bool]:
+        return {member.worker: member.warm for member in leader.coordinators.members(job.name)}
+
     eventually(lambda: members() == {"w0": True, "w1": True, "w2": True}, "the standby is warm")
     silent.send_signal(signal.SIGSTOP)
     eventually(lambda: set(members()) == {"w1", "w2"}, "the silent one is no member")

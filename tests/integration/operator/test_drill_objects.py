@@ -172,7 +172,7 @@ class Stage:
             fresh = await self.api.get("FlameStreamDrill", self.place, "d") or {}
             self.hosting.attempt += bool(not before and fresh.get("status", {}).get("struckAt"))
             await asyncio.sleep(min(0.02, pause or 0))
-        raise AssertionError(f"never over: {drill.get('status')}")
+        raise AssertionError(f"never over: {await self.api.get('FlameStreamDrill', self.place, 'd')}")
 
 
 def drilled(**fault: Any) -> tuple[Object, list[str]]:

@@ -400,7 +400,9 @@ def test_a_finite_job_to_its_end(places: Places) -> None:
 
 
 def test_the_operator_s_own(places: Places) -> None:
-    value = lambda name, **labels: REGISTRY.get_sample_value(f"flamestream_operator_{name}", labels) or 0.0  # noqa: E731
+    def value(name: str, **labels: str) -> float:
+        return REGISTRY.get_sample_value(f"flamestream_operator_{name}", labels) or 0.0
+
     before = {
         "conflicts": value("api_conflicts_total"),
         "asked": value("api_requests_total", verb="get", kind="Lease"),

@@ -325,7 +325,8 @@ async def _cut_in_vain(cluster: Cluster, drill: str) -> None:
     )
     space, victim = cluster.places.namespace, struck["status"]["victim"]
     pod = await cluster.until("Pod", victim, lambda thing: bool(thing["spec"].get("ephemeralContainers")))
-    for state in ({"running": {}}, {"terminated": {"exitCode": 1}}):
+    states: list[dict[str, dict[str, int]]] = [{"running": {}}, {"terminated": {"exitCode": 1}}]
+    for state in states:
         said = {
             "name": pod["spec"]["ephemeralContainers"][0]["name"],
             "image": "",

@@ -107,10 +107,10 @@ def test_a_sequence_that_is_made_to_hand_out_keys_ahead_ends_the_job_before_a_ke
     log = Log(server, driver)
     log.alter("ALTER SEQUENCE {}_id_seq CACHE 10")
     with server.connect() as one, server.connect() as two:
-        one.execute(f"INSERT INTO {log.name} (word) VALUES ('4, with 5 to 13 in its hand')")  # type: ignore[call-overload]
-        two.execute(f"INSERT INTO {log.name} (word) VALUES ('14')")  # type: ignore[call-overload]
+        one.execute(f"INSERT INTO {log.name} (word) VALUES ('4, with 5 to 13 in its hand')")
+        two.execute(f"INSERT INTO {log.name} (word) VALUES ('14')")
         failed = driver.take(SourceFailed)
-        one.execute(f"INSERT INTO {log.name} (word) VALUES ('5')")  # type: ignore[call-overload]
+        one.execute(f"INSERT INTO {log.name} (word) VALUES ('5')")
     assert "14" not in log.given()
     assert failed.category == "user"
     assert f"ALTER SEQUENCE {log.name}_id_seq CACHE 1" in failed.message

@@ -68,13 +68,13 @@ class PostgresJob(CliJob):
     def output_bytes(self) -> int:
         """Rows that were delivered so far; while the server is away, those that were there before."""
         with contextlib.suppress(psycopg.OperationalError):
-            ((self.seen,),) = self.server.execute("SELECT count(*)::int FROM postings")  # type: ignore[misc]
+            ((self.seen,),) = self.server.execute("SELECT count(*)::int FROM postings")
         return self.seen
 
     def rows(self) -> list[tuple[Any, ...]]:
         return sorted(
             self.server.execute(f"SELECT {', '.join(COLUMNS)} FROM postings"), key=lambda row: row[:2]
-        )  # type: ignore[arg-type, return-value]
+        )
 
 
 def expected(lines: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -156,4 +156,10 @@ def test_from_a_socket_on_spark_with_more_kills(tmp_path: Path, server: Postgres
                 SERVER,
                 Role.DAEMON,
             ]
-            survive(job, server, lines, [((i + 1) / 12, victim) for i, victim in enumerate(kills)], producer)
+            survive(
+                job,
+                server,
+                lines,
+                [((i + 1) / 12, victim) for i, victim in enumerate(kills)],
+                producer.grow_to,
+            )

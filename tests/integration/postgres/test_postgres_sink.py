@@ -362,7 +362,7 @@ def test_an_older_sessions_lock_does_not_keep_the_next_attempt_out(
     with closing(server.connect()) as held:
         held.execute("SELECT set_config('application_name', %s, false)", (name,))
         held.execute("BEGIN")
-        held.execute(f"UPDATE {table.name}_slots SET items = items")  # type: ignore[call-overload]
+        held.execute(f"UPDATE {table.name}_slots SET items = items")
         heir = Worker(table, "w2", driver)
         heir.open(fence(2), 0)
         heir.deliver(fence(2), things(0, 1, Thing("a", 1)))
@@ -435,7 +435,7 @@ def test_a_lock_of_somebody_else_is_waited_for_and_told(server: PostgresServer, 
     worker = opened(table, driver, 0)
     with server.connect() as other:
         other.execute("BEGIN")
-        other.execute(f"LOCK TABLE {table.name}")  # type: ignore[call-overload]
+        other.execute(f"LOCK TABLE {table.name}")
         worker.send(fence(1), things(0, 1, Thing("a", 1)))
         driver.until(
             lambda: "lock timeout" in getattr(worker.consumer, "problem", ""),

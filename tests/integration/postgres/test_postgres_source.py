@@ -66,7 +66,7 @@ class Log:
 
     def add(self, *rows: tuple[int, str]) -> None:
         with self.server.connect() as connection:
-            connection.cursor().executemany(f"INSERT INTO {self.name} VALUES (%s, %s)", rows)  # type: ignore[arg-type]  # a test's SQL
+            connection.cursor().executemany(f"INSERT INTO {self.name} VALUES (%s, %s)", rows)  # a test's SQL
 
     def stop(self) -> None:
         self.server.kill()
@@ -127,8 +127,8 @@ def test_a_lower_key_that_commits_later_is_not_lost(server: PostgresServer, driv
     insert = f"INSERT INTO {log.name} (word) VALUES (%s)"
     with server.connect() as slow, server.connect() as quick:
         slow.execute("BEGIN")
-        slow.execute(insert, ("slow",))  # type: ignore[call-overload]
-        quick.execute(insert, ("quick",))  # type: ignore[call-overload]
+        slow.execute(insert, ("slow",))
+        quick.execute(insert, ("quick",))
         front = following(log, driver)
         driver.until(
             lambda: "wait for transactions" in getattr(front.producer, "problem", ""),
@@ -147,13 +147,13 @@ def test_a_key_that_is_rolled_back_holds_up_nobody(server: PostgresServer, drive
     front = following(log, driver)
     with server.connect() as one, server.connect() as two:
         one.execute("BEGIN")
-        one.execute(insert, ("never",))  # type: ignore[call-overload]
-        two.execute(insert, ("first",))  # type: ignore[call-overload]
+        one.execute(insert, ("never",))
+        two.execute(insert, ("first",))
         one.execute("ROLLBACK")
         seen(front, "first")
         two.execute("BEGIN")
-        two.execute(insert, ("a writer that came after the gap",))  # type: ignore[call-overload]
-        one.execute(insert, ("second",))  # type: ignore[call-overload]
+        two.execute(insert, ("a writer that came after the gap",))
+        one.execute(insert, ("second",))
         two.execute("ROLLBACK")
         seen(front, "first", "second")
 
@@ -189,7 +189,7 @@ def test_nothing_is_lost_whoever_commits_when(server: PostgresServer, driver: Po
         if rng.random() < 0.6:
             words = [f"{number}.{part}" for part in range(rng.randrange(1, 4))]
             for word in words:
-                writers[which].execute(f"INSERT INTO {log.name} (word) VALUES (%s)", (word,))  # type: ignore[call-overload]
+                writers[which].execute(f"INSERT INTO {log.name} (word) VALUES (%s)", (word,))
             under_way[which] += words
         else:
             kept = rng.random() < 0.8

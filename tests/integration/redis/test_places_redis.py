@@ -52,7 +52,7 @@ def stream_of(server: RedisServer, **settings: Any) -> Counts:
 
 
 BE = '{"word":"be","count":%d,"lines":[0,0,1,2],"share":0.5}'
-ENTRIES = {
+ENTRIES: dict[str, tuple[tuple[str, ...], *tuple[str, ...]]] = {
     "deleted": (("HDEL", "KEY", "be"), "lost", "entry 'be'"),
     "changed": (("HSET", "KEY", "be", BE % 7), "changed", "entry 'be'", '"count":7'),
     "of another type": (("HSET", "KEY", "be", BE.replace("%d", '"4"')), "changed", "entry 'be'"),

@@ -169,8 +169,12 @@ def test_over_tls(driver: PortDriver, tmp_path: Any) -> None:
         make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
         subprocess.run(make, check=True, capture_output=True, timeout=60)
     its, port = f"{tmp_path / 'its'}", free_port()
-    files = {"tls_cert_file": f"{its}.crt", "tls_key_file": f"{its}.key", "tls_ca_cert_file": f"{its}.crt"}
-    with redis_server(tls_port=str(port), tls_auth_clients="no", **files) as server:
+    its_files = {
+        "tls_cert_file": f"{its}.crt",
+        "tls_key_file": f"{its}.key",
+        "tls_ca_cert_file": f"{its}.crt",
+    }
+    with redis_server(tls_port=str(port), tls_auth_clients="no", **its_files) as server:
         place = Key(server, form="stream", url=f"rediss://127.0.0.1:{port}?ssl_ca_certs={its}.crt")
         opened(place, driver, 0).deliver(fence(1), things(0, 1, "a"))
         assert len(place.stream()) == 1

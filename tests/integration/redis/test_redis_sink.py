@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -276,6 +277,10 @@ def test_a_zombie_behind_a_restart_of_the_server_is_fenced(server: RedisServer, 
     assert [entry["payload"] for entry in place.stream()] == ["a"]
 
 
+def says(node: RedisServer, word: str) -> bool:
+    return word in node.call("CLUSTER", "INFO")
+
+
 @pytest.mark.parametrize("key", ["postings", "{shop}:postings"])
 def test_in_a_cluster_the_node_that_has_the_keys_is_found(driver: PortDriver, key: str) -> None:
     """All keys of the sink are in one hash slot, so no call is refused with CROSSSLOT; a delivery follows
@@ -285,15 +290,13 @@ def test_in_a_cluster_the_node_that_has_the_keys_is_found(driver: PortDriver, ke
         first.call("CLUSTER", "MEET", "127.0.0.1", second.port)
         for node in (first, second):
             eventually(
-                lambda node=node: "cluster_known_nodes:2" in node.call("CLUSTER", "INFO"),
+                partial(says, node, "cluster_known_nodes:2"),
                 "they know each other",
-            )  # type: ignore[misc]
+            )
         first.call("CLUSTER", "ADDSLOTS", *(slot for slot in range(16384) if slot != home))
         second.call("CLUSTER", "ADDSLOTS", home)
         for node in (first, second):
-            eventually(
-                lambda node=node: "cluster_state:ok" in node.call("CLUSTER", "INFO"), "the cluster is up"
-            )  # type: ignore[misc]
+            eventually(partial(says, node, "cluster_state:ok"), "the cluster is up")
         place = Key(first, form="stream", key=key, history="h")
         opened(place, driver, 0, 1).deliver(fence(1), things(0, 1, "a"), things(1, 1, "b"))
         assert second.call("XLEN", key) == 2

@@ -39,7 +39,7 @@ def test_windows_of_a_followed_folder_are_those_of_the_journal_through_a_kill(tm
     killer = Killer(job, [(0.0, Role.WORKER)], 1, 1)
 
     def counted(documents: int) -> bool:
-        return sum(job.delivered("counts")) == documents
+        return bool(sum(job.delivered("counts")) == documents)
 
     try:
         with explained(job, killer):

@@ -16,6 +16,7 @@ from flamestream.store.folder import LocalStore
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from flamestream_operator.coordination import savepoints
+from flamestream_operator.coordination.hosting import Savepoint
 from support.eventually import eventually
 from support.runs.cli_job import NAME, CliJob
 from support.runs.past_run import own_modules
@@ -69,7 +70,7 @@ def committed(job: CliJob) -> LastCommit:
         return committed_here(job.run_folder, zookeeper, found.name, found.store)
 
 
-def restored(job: CliJob, savepoint: savepoints.Savepoint, source: LocalStore) -> None:
+def restored(job: CliJob, savepoint: Savepoint, source: LocalStore) -> None:
     """As the operator does it: the first record of a job that has never run."""
     target = LocalStore(job.path / "snapshots", create=True)
     record = savepoints.restore(source, savepoint, target, job.path.name, fronts=1)

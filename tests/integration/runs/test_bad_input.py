@@ -17,8 +17,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -436,7 +437,12 @@ def test_a_damaged_missing_or_foreign_snapshot_is_named_and_never_taken_for_an_e
     store, whole = tmp_path / "snapshots", tmp_path / "whole"
     manifests, segments = newest_parts(job)
     shutil.copytree(store, whole)
-    for names, damage in [(manifests, foreign), (segments, flip), (segments, Path.unlink)]:
+    damages: list[tuple[Iterable[str], Callable[[Path], None]]] = [
+        (manifests, foreign),
+        (segments, flip),
+        (segments, Path.unlink),
+    ]
+    for names, damage in damages:
         for name in names:
             (store / name).chmod(0o600)
             damage(store / name)
@@ -505,6 +511,10 @@ def test_a_second_instance_with_another_run_folder_changes_no_byte(make: Make, t
     assert canonical(job.delivered("out")) == reference(application, range(12_000))["out"]
 
 
+def has_counted(log: Path) -> bool:
+    return counted(log) >= 16
+
+
 def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(
     make: Make, tmp_path: Path
 ) -> None:
@@ -526,7 +536,7 @@ def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(
         )
         for index in range(2):
             log = job.run_folder.logs / f"worker-{index}.log"
-            eventually(lambda log=log: counted(log) >= 16, "the worker counts what it dropped")
+            eventually(partial(has_counted, log), "the worker counts what it dropped")
         check(job)
         after = job.status()
         assert after is not None

@@ -76,7 +76,7 @@ def of_places(says: Says, *unseen: str) -> Says:
     return {kind: count for kind, count in says.items() if kind not in ("missing", "unexpected", *unseen)}
 
 
-def named(*damages: Damage) -> Any:
+def named(*damages: Damage) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "damage", damages, ids=[damage.name.replace(" ", "-") for damage in damages]
     )

@@ -228,7 +228,7 @@ def test_a_store_that_is_away_stops_epochs_and_not_the_stream(make: Make) -> Non
     job.start()
     job.until_delivered(8_000)
     status = eventually(
-        lambda: (found := job.status()) and "store" in " ".join(found.problems) and found,
+        lambda: found if (found := job.status()) and "store" in " ".join(found.problems) else None,
         "the problem is shown",
     )
     assert status.epoch == 0

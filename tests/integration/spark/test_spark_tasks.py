@@ -11,7 +11,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.spark.streaming.session import INTERPRETER, SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
 from support.eventually import eventually
-from support.processes import alive, kill
+from support.processes import alive, dead, kill
 from support.runs.lives import live, lives, newest
 from support.runs.spark_job import Start, settings_in, started_in
 
@@ -52,7 +52,7 @@ def test_workers_of_a_killed_daemon_end_and_are_started_again(local: SparkDriver
     assert before[0].daemon == before[1].daemon
     kill(before[0].daemon)
     for index, trace in before.items():
-        eventually(lambda pid=trace.pid: not alive(pid), f"the orphan {trace.name} ends")
+        eventually(partial(dead, trace.pid), f"the orphan {trace.name} ends")
         again = job.again(index, trace)
         assert again.daemon != trace.daemon
 

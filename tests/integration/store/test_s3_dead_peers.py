@@ -94,7 +94,7 @@ def test_a_dead_connection_costs_a_first_try_and_not_the_patience_for_a_slow_ser
     """The patience here is an hour, which nobody waits."""
     monkeypatch.setattr(s3_store, "FIRST_SECONDS", 0.3)
     where = {"endpoint": proxy.endpoint, "region": "us-east-1", "access_key": KEY, "secret_key": SECRET}
-    store = S3Store("bucket", f"{call}-{tmp_path.name}", **where, read_seconds=3600.0, pause=lambda _: None)  # type: ignore[arg-type]
+    store = S3Store("bucket", f"{call}-{tmp_path.name}", **where, read_seconds=3600.0, pause=lambda _: None)
     with ThreadPoolExecutor(4) as threads:  # so that several connections are kept
         assert all(threads.map(lambda number: store.put_new(f"kept{number or ''}", b"x"), range(4)))
     before = proxy.connections

@@ -274,7 +274,8 @@ def test_an_object_that_is_replaced_or_deleted_while_it_is_read_is_an_error_that
     bucket: Bucket,
 ) -> None:
     data = b"".join(b"line %d of some length\n" % n for n in range(200_000))
-    for change in (lambda: bucket.put("a", b"other"), lambda: bucket.delete("a")):
+    changes: list[Callable[[], object]] = [lambda: bucket.put("a", b"other"), lambda: bucket.delete("a")]
+    for change in changes:
         bucket.put("a", data)
         source = reader(FilesSpec(path=bucket.url, records="lines"), "docs", "spec.sources.docs")
         source.seek({})
@@ -336,7 +337,7 @@ def test_a_server_that_stands_still_is_told_by_source_and_sink_and_nothing_is_lo
     try:
         worker.send(fence(1), bundle(0, 1))
         for port in (worker.consumer, front.producer):
-            driver.until(lambda port=port: "has not answered" in port.problem, "a `problem`")  # type: ignore[misc, attr-defined]
+            driver.until(lambda port=port: "has not answered" in port.problem, "a `problem`")  # type: ignore[misc]
     finally:
         bucket.server.resume()
     driver.take(BundlesAcknowledged)

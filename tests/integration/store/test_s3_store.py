@@ -261,7 +261,12 @@ def test_a_lost_answer_does_not_make_anothers_object_ours(
     proxy: Cutting, store: S3Store, bucket: str
 ) -> None:
     other = store_at(proxy.endpoint, bucket)
-    proxy._before_cut = lambda: (store.delete("a"), store.put_new("a", b"another's"), None)[2]
+
+    def taken() -> None:
+        store.delete("a")
+        store.put_new("a", b"another's")
+
+    proxy._before_cut = taken
     proxy.cut = 1
     assert not other.put_new("a", b"mine")
     assert store.get("a") == b"another's"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flamestream.core.coordinator import compaction
-from flamestream.core.dataflow import grouping, placing, reduce
+from flamestream.core.dataflow import grouping, reduce
 from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.operations import Operations
@@ -19,7 +19,7 @@ from flamestream.store.prefetch import Prefetched
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources, together
 
 
-def _first_with_meta(metas: list[Any], payloads: list[Any], meta: Any, payload: Any) -> int | None:
+def _first_with_meta(metas: list[Any], payloads: list[Any] | None, meta: Any, payload: Any) -> int | None:
     return metas.index(meta) if meta in metas else None
 
 
@@ -69,7 +69,7 @@ def _place_by_equality(self: Operations, vertex: Any) -> Any:
 
     if vertex.key is None:
         return _place(self, vertex)
-    with patched(placing.codec, encode=encode):
+    with patched(codec, encode=encode):
         return _place(self, vertex)
 
 

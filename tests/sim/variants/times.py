@@ -58,7 +58,7 @@ def _late_acks(self: Outbox) -> Acks | None:
     """What this pass should say is said in the next."""
     now, before = _acks(self), getattr(self, "_kept", None)
     self._kept = now  # type: ignore[attr-defined]
-    return before  # type: ignore[no-any-return]
+    return before
 
 
 _asked = Fronts.asked

@@ -11,6 +11,7 @@ Far smaller than the simulator: no faults of its own, no virtual time; a test sa
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -185,7 +186,7 @@ class CoreCluster(Outcome):
 
     def commit(self, say: bool = True) -> bool:
         """Commit the newest epoch if all have accepted it."""
-        pending = PendingEpoch(self.epoch, self.fence, self.layout.workers, self.now)
+        pending = PendingEpoch(self.epoch, self.fence, self.layout.workers, Instant(self.now))
         pending.cut = next(
             (taken.time for taken in self.heard(msg.CutTaken) if taken.epoch == self.epoch), None
         )
@@ -235,20 +236,18 @@ class CoreCluster(Outcome):
 
     def _ready(self) -> list[Callable[[], object]]:
         ready: list[Callable[[], object]] = [
-            lambda n=n: self._pass(n, self._answers[n]) for n in self.workers if self._answers[n]
-        ]  # type: ignore[misc]
+            partial(self._pass, n, self._answers[n]) for n in self.workers if self._answers[n]
+        ]
         ready += [
-            lambda n=n: self._pass(n, self._words[n])
+            partial(self._pass, n, self._words[n])
             for n in self.workers
             if self._words[n] and n not in self.silent
-        ]  # type: ignore[misc]
+        ]
         if self.rng.random() < 0.05:
             self._slow = {way for way in self._links if self.rng.random() < 0.4}
         ways = [way for way, frames in self._links.items() if frames]
-        ready += [lambda w=w: self._frame(w) for w in ways if w not in self._slow]  # type: ignore[misc]
-        ready += [
-            lambda f=f: self._records(f) for f, source in self.sources.items() if self._has_news(source)
-        ]  # type: ignore[misc]
+        ready += [partial(self._frame, w) for w in ways if w not in self._slow]
+        ready += [partial(self._records, f) for f, source in self.sources.items() if self._has_news(source)]
         first: dict[tuple[object, ...], int] = {}
         for index, (name, action) in enumerate(self._waiting):
             if type(action) not in self.held:
@@ -256,7 +255,7 @@ class CoreCluster(Outcome):
                     (name, type(action), getattr(action, "front", None), getattr(action, "sink", None)), index
                 )
         ready += [lambda i=i: self._release(i) for i in first.values()]  # type: ignore[misc]
-        return ready or [lambda w=w: self._frame(w) for w in ways]  # type: ignore[misc]
+        return ready or [partial(self._frame, w) for w in ways]
 
     def _pass(self, name: WorkerId, queue: deque[ev.Event]) -> None:
         count = self.rng.randint(1, len(queue))

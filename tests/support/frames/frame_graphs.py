@@ -49,7 +49,8 @@ def runs_of(example: str) -> list[tuple[Time, list[Any]]]:
 def drawn(seed: int, records: int = 40) -> tuple[Graph, list[tuple[Time, list[Any]]]]:
     rng = Random(seed)
     job = graphs.drawn_job(rng)
-    runs, timestamp = [], 0
+    runs: list[tuple[Time, list[Any]]] = []
+    timestamp = 0
     while records > 0:
         timestamp += rng.choice([0, 1, 50])
         front = rng.randrange(job.sources)

@@ -39,7 +39,7 @@ def pair(line: str) -> tuple[str, str]:
     return key, value
 
 
-def graph_of(*stages: Callable[[Stream], Stream], sources: int = 2) -> Graph:
+def graph_of(*stages: Callable[[Stream[Any]], Stream[Any]], sources: int = 2) -> Graph:
     graph = Graph("frames")
     streams = [graph.source(f"s{number}").map(pair) for number in range(sources)]
     stream = streams[0].merge(*streams[1:]) if sources > 1 else streams[0]
@@ -119,7 +119,7 @@ class Site:
         found = records.read()
         layout = Layout(LayoutVersion(1), (WorkerId("b"),) * SLOTS, (WorkerId("b"),), WorkerId("b"))
         if found is None:
-            empty = {
+            empty: dict[str, Any] = {
                 "announced": Epoch(0),
                 "committed": Epoch(0),
                 "cut": START,

@@ -24,7 +24,9 @@ class Example:
 
     def __init__(self, folder: Path) -> None:
         self.port, self.database = free_port(), folder / "results.db"
-        self.spec = {"http": {"url": f"http://127.0.0.1:{self.port}/", "contract": "fenced"}}
+        self.spec: dict[str, dict[str, object]] = {
+            "http": {"url": f"http://127.0.0.1:{self.port}/", "contract": "fenced"}
+        }
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

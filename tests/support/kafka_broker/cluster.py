@@ -79,7 +79,8 @@ class Cluster(Kafka):
     def leader(self, topic: str, partition: int = 0) -> int:
         """The number of the broker that leads it."""
         return eventually(
-            lambda: max(0, self._partitions(topic)[partition].leader), f"{topic}/{partition} has a leader"
+            lambda: max(0, int(self._partitions(topic)[partition].leader)),
+            f"{topic}/{partition} has a leader",
         )
 
     @property

@@ -59,11 +59,14 @@ class Fleet:
             phase = (pod.get("status") or {}).get("phase", "Pending")
             if key in self.kubernetes.things and phase == "Pending":
                 self.ips += 1
-                status = {"phase": "Running", "podIP": f"10.0.{self.ips // 250}.{self.ips % 250}"}
+                status: dict[str, object] = {
+                    "phase": "Running",
+                    "podIP": f"10.0.{self.ips // 250}.{self.ips % 250}",
+                }
                 if pod["metadata"]["labels"].get(ROLE) == "preflight":
                     status = self._tried(pod)
                 if pod["metadata"]["labels"].get(ROLE) == "driver" and self._is_broken(pod):
-                    ended = {
+                    ended: dict[str, object] = {
                         "exitCode": 1,
                         "message": '{"category": "user", "reason": "ImportError", "message": "no such '
                         'module"}',
@@ -177,6 +180,9 @@ class FakeHosting:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.jobs: dict[str, _Hosted] = {}
+
+    def close(self) -> None:
+        """It has no threads."""
 
     def start(self, job: JobToCoordinate) -> None:
         known = self.jobs.get(job.job)

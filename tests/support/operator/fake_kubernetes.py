@@ -10,12 +10,15 @@ Held to the real thing by tests/integration/operator, which runs the same adapte
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.objects.meta import Object
 
 Id = tuple[str, str, str]
+
+
+T = TypeVar("T")
 
 
 class FakeKubernetes:
@@ -77,7 +80,7 @@ class FakeKubernetes:
             self.merge(key, {"metadata": {"deletionGracePeriodSeconds": grace}})  # it may be shortened
         self._write("delete", kind, lambda: self.remove(key) if key in self.things else None)
 
-    def _write(self, verb: str, kind: str, work: Callable[[], Any]) -> Any:
+    def _write(self, verb: str, kind: str, work: Callable[[], T]) -> T:
         self.requests += 1
         self.before(verb, kind)
         result = work()
@@ -136,7 +139,7 @@ class FakeKubernetes:
         given = (patch.get("metadata") or {}).get("resourceVersion")
         if given and given != now["metadata"]["resourceVersion"]:
             raise ApiProblem(409, "Conflict", "the object has been modified")
-        fresh = _merged(now, patch)
+        fresh: Object = _merged(now, patch)
         if fresh.get("spec") != now.get("spec"):
             fresh["metadata"]["generation"] = int(now["metadata"]["generation"]) + 1
         if fresh["metadata"].get("deletionTimestamp") and not fresh["metadata"].get("finalizers"):

@@ -35,8 +35,10 @@ def preflight(folder: Path) -> int:
     """The verdict goes to stdout, which the kubelet gives on as the termination message."""
     from flamestream_operator.tools import preflight_main
 
-    preflight_main.read_job = partial(driver_config.read_job, base=folder / "application")  # the pod's mounts
-    preflight_main.read_zookeeper = partial(driver_config.read_zookeeper, folder / "zookeeper")
+    vars(preflight_main)["read_job"] = partial(
+        driver_config.read_job, base=folder / "application"
+    )  # the pod's mounts
+    vars(preflight_main)["read_zookeeper"] = partial(driver_config.read_zookeeper, folder / "zookeeper")
     said = preflight_main.verdict(folder / "config")
     sys.stdout.write(json.dumps(said))
     return 0 if said["ok"] else 1

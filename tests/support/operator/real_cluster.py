@@ -63,7 +63,7 @@ def namespace(labels: dict[str, str] | None = None) -> Iterator[str]:
         yield name
     finally:
         client.delete(namespaces, name)
-        client._client.close()
+        client._client.close()  # type: ignore[no-untyped-call]
 
 
 def _are_served(client: Client) -> bool:

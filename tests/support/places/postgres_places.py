@@ -42,7 +42,7 @@ class Place:
 
     def taken(self) -> Sequence[tuple[int, int, bytes]]:
         rows = self.server.execute(f"SELECT slot, bundle, meta, value FROM {self.name} ORDER BY n")
-        return [(slot, bundle, encode_items([(meta, value)])) for slot, bundle, meta, value in rows]  # type: ignore[misc]
+        return [(slot, bundle, encode_items([(meta, value)])) for slot, bundle, meta, value in rows]
 
 
 class Table:

@@ -46,6 +46,11 @@ def counted(change: Change | None, word: Any) -> Change:
     return Change(word[1], before.count + 1, (*before.lines, word[0]), (before.count + 1) / 8)
 
 
+def word_of(change: Change | None) -> str:
+    assert change is not None
+    return change.word
+
+
 def graph() -> Graph:
     made = fs.Graph("counts")
     changes = (
@@ -55,7 +60,7 @@ def graph() -> Graph:
             key=lambda word: word[1], initial=lambda: None, combine=counted, emit=lambda change, word: change
         )
     )
-    changes.sink(SINK, key=lambda change: change.word)
+    changes.sink(SINK, key=word_of)
     return made
 
 

@@ -219,7 +219,10 @@ def without_lines(past: PastRun) -> None:
 
 def no_input(past: PastRun) -> None:
     """Nothing has ever entered."""
-    past.lines.clear(), past.entries.clear(), past.given.clear(), past.positions.clear()
+    past.lines.clear()
+    past.entries.clear()
+    past.given.clear()
+    past.positions.clear()
     past.last_stamp = START
 
 

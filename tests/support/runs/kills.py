@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from support.eventually import eventually
-from support.processes import alive, descendants, kill, parent, suspend
+from support.processes import alive, dead, descendants, kill, parent, suspend
 from support.runs.cli_job import CliJob
 
 
@@ -152,7 +152,7 @@ class Killer:
         self._lives = {name: pid for name, pid in self._lives.items() if pid not in dying}
         kill(victim)
         for pid in dying:
-            eventually(lambda pid=pid: not alive(pid), f"{pid} ends with {role} {victim}")
+            eventually(partial(dead, pid), f"{pid} ends with {role} {victim}")
 
     def _victim(self, role: Role, rng: random.Random) -> int:
         """Its pid; 0 if there is none now. Only a descendant of the launcher."""
@@ -180,7 +180,7 @@ class Killer:
         launcher.kill()
         launcher.wait()
         for pid in below:
-            eventually(lambda pid=pid: not alive(pid), f"{pid} ends with its launcher", within=60)
+            eventually(partial(dead, pid), f"{pid} ends with its launcher", within=60)
         self.job.start()
 
     def _let_stand(self, rng: random.Random) -> None:

@@ -74,7 +74,7 @@ class LocalJob:
         (folder / "store").mkdir()
         self.listener: socket.socket = listen("127.0.0.1")
         self.sources = {vertex.name: source for vertex in self.graph.sources}
-        self.sinks = {
+        self.sinks: dict[str, dict[str, object]] = {
             vertex.name: {"files": {"path": str(folder / f"sink-{vertex.name}")}}
             for vertex in self.graph.sinks
         }

@@ -31,7 +31,7 @@ from flamestream.model.time import FrontId, Instant, Timestamp
 from flamestream.net.kafka.clients import Clients
 from flamestream.testing.consumer_contract import bundle, fence
 
-SPECS = (*source_kinds().values(), *sink_kinds().values(), Avro, AvroFormat)
+SPECS: tuple[type, ...] = (*source_kinds().values(), *sink_kinds().values(), Avro, AvroFormat)
 """What a manifest says: as long as an adapter only holds it, nothing follows from it."""
 Spec = dict[str, Any]
 View = Callable[[Spec], Any]
@@ -92,7 +92,9 @@ def traits(spec: Spec) -> Any:
 def source(spec: Spec) -> Any:
     """What its producer is made of."""
     front = FrontSettings(FrontId(0), SourceName("in"), False, 0, True)
-    return made_of(sources.build(spec, front.front, lambda event: None, Now(), name="in", job="job"))  # type: ignore[arg-type]  # a reactor
+    return made_of(
+        sources.build(spec, front.front, lambda event: None, Now(), name="in", job="job")
+    )  # a reactor
 
 
 def channel(spec: Spec) -> Any:
@@ -177,7 +179,7 @@ def looked_up(spec: Spec) -> Any:
         asked.append((registry._url, registry._user, path))
         return msgspec.convert({"id": 1, "schema": '"string"'}, kind)
 
-    before, Registry._ask = Registry._ask, ask  # type: ignore[method-assign]
+    before, Registry._ask = Registry._ask, ask  # type: ignore[method-assign, assignment]
     try:
         encoder_of(convert(AvroFormat, spec, "w"))("text")
     finally:

@@ -1,8 +1,12 @@
 """The loop over columns does what the plain loop does, however its input is cut into batches."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from harness.corpus import documents
 
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks" / "peers"))
 pytest.importorskip("numpy")
 
 import columns

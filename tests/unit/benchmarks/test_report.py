@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.attacks_table import attacks_table
 from harness.report import (
     TABLES,
     Case,
     Row,
-    attacks_table,
     cases,
     failures_table,
     latency_table,

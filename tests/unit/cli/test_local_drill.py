@@ -15,7 +15,7 @@ import pytest
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
-from flamestream.job.drill import DrillObserved, DrillPlan
+from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import AuditResult, DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.status import JobStatus, WorkerFigures

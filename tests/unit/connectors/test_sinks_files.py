@@ -17,6 +17,7 @@ from flamestream.fenced.fences import FencedFolder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
+from flamestream.store.folder import write_all
 from flamestream.testing.consumer_contract import SINK, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 
@@ -178,7 +179,7 @@ def test_a_folder_that_is_no_sink_is_refused_by_readers(tmp_path: Path) -> None:
 def test_a_failed_write_is_tried_again_and_leaves_nothing_torn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, failures = files_sink.write_all, [errno.ENOSPC, errno.EIO]
+    real, failures = write_all, [errno.ENOSPC, errno.EIO]
 
     def failing(fd: int, data: bytes) -> None:
         if failures:

@@ -3,7 +3,7 @@ error names file and limit."""
 
 import gzip
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def in_a_row(values: Any) -> Any:
     return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
-ROWS = {
+ROWS: dict[str, tuple[Callable[[], Any], str]] = {
     "zeros in a row": (lambda: in_a_row(pa.repeat(pa.scalar(0, pa.int8()), 40 * MIB)), "unpacks from"),
     "fewer zeros in a row": (
         lambda: in_a_row(pa.repeat(pa.scalar(0, pa.int8()), 3 * MIB)),

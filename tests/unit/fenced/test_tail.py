@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,9 +137,12 @@ def test_the_end_is_found_without_reading_what_lies_before_it(
                 worker.deliver(fence(attempt), bundle(0, 3 * attempt - 3 + sequence, 2))
         at = Cursor()
         monkeypatch.setattr(tail_module, "scan", None)
-        monkeypatch.setattr(
-            tail_module, "end_of", lambda file, start: (starts.append(start), end_of(file, start))[1]
-        )
+
+        def noted(file: Any, start: int) -> Any:
+            starts.append(start)
+            return end_of(file, start)
+
+        monkeypatch.setattr(tail_module, "end_of", noted)
         Tail(root, at).to_the_end()
         Tail(root, at).to_the_end()
         monkeypatch.undo()

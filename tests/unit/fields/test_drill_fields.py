@@ -8,10 +8,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from flamestream.job.drill_status import DrillStatus
 from flamestream.job.manifest_parts import Seconds
 from flamestream.store.zookeeper_access import ZooKeeperAccess
-from flamestream_operator.api.drill import DrillSpec, Target
+from flamestream_operator.api.drill import DrillSpec, DrillStatus, Target
 from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import plan_of

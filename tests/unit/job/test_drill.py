@@ -13,11 +13,10 @@ from flamestream.job.drill import (
     RESULTS_WITHIN,
     SEEN_WITHIN,
     TAKEN_UP_WITHIN,
-    DrillObserved,
-    DrillPlan,
     Step,
     step,
 )
+from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import OVER, AuditResult, DrillStatus
 from flamestream.job.moments import moment
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
@@ -113,7 +112,7 @@ def test_faults_that_were_seen_results_after_each_and_a_clean_audit_pass() -> No
 
 # --- what must not pass -------------------------------------------------------------------------------------
 
-BEFORE = {
+BEFORE: dict[str, tuple[dict[str, Any], str, str]] = {
     "there is no such job": ({"job_phase": ""}, "Inconclusive", "JobNotFound"),
     "the job has completed": ({"job_phase": "Completed", "told": None}, "Inconclusive", "Completed"),
     "the job is suspended": ({"job_phase": "Suspended", "told": None}, "Inconclusive", "NotRunning"),
@@ -141,7 +140,7 @@ def test_nothing_is_broken_where_a_drill_would_prove_nothing(
 
 
 STILL = told(2, bundles=1, items_in=1)
-AFTER = {
+AFTER: dict[str, tuple[dict[str, Any], str, str]] = {
     "the fault was refused": ({"refused": "the strike at p1 failed: Forbidden"}, "Inconclusive", "Refused"),
     "nobody saw the fault": ({"sight": ""}, "Inconclusive", "NotStruck"),
     "a signal was sent, the job is the same": ({"told": told(1), "attempt": 1}, "Failed", "NotWhole"),

@@ -15,6 +15,7 @@ from flamestream.job.application import load
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.spark.streaming.driver_config import DriverConfig, read_job
 from flamestream.spark.streaming.driver_work import _told
+from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.tools.preflight_main import verdict
 from support.runs.job_folder import JobFolder
 
@@ -68,7 +69,8 @@ def test_a_worker_elsewhere_is_told_by_content_what_it_needs(
     pod: Path, tmp_path: Path, job: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = msgspec.json.decode(
-        _told(CONFIG, read_job(pod, tmp_path / "base"), "t", "n.j:x@z:1"), type=WorkerProcessConfig
+        _told(CONFIG, read_job(pod, tmp_path / "base"), "t", ZooKeeperAccess("z:1", "n.j:x")),
+        type=WorkerProcessConfig,
     )
     monkeypatch.setattr(unpacked, "ROOM", tmp_path / "another pod" / "py-files")
     (tmp_path / "another pod").mkdir(mode=0o700)

@@ -98,7 +98,7 @@ class Attempts:
     partitions: Partitions = field(default_factory=Partitions)
     writers: list["One"] = field(default_factory=list)
     reported: list[int] = field(default_factory=list)
-    counted: list[int] = field(default_factory=list)
+    counted: list[Time] = field(default_factory=list)
     """What the newest seal gave back."""
     newest: int = 0
     """The newest attempt that has sealed."""
@@ -245,8 +245,8 @@ def test_a_look_at_the_gap_alone_would_not_do(attempts: Attempts, monkeypatch: p
         partitions = attempts.partitions
         whole = partitions.read
 
-        def cut_off(partition: int, begin: int | None, beyond: int) -> tuple[list[Row], int]:
-            return [row for row in whole(partition, begin, beyond)[0] if row.offset <= at], at + 1
+        def cut_off(partition: int, start: int | None, beyond: int) -> tuple[list[Row], int]:
+            return [row for row in whole(partition, start, beyond)[0] if row.offset <= at], at + 1
 
         partitions.read = cut_off  # type: ignore[method-assign]
         try:
@@ -332,7 +332,14 @@ def test_an_answer_that_is_lost_counts_once(attempts: Attempts) -> None:
 def test_a_record_whose_offset_is_not_known_is_looked_for(attempts: Attempts) -> None:
     writer = attempts.seal()
     land = attempts.partitions.land
-    attempts.partitions.land = lambda key, value, told=lambda _: None: (land(key, value), told(-1))  # type: ignore[method-assign,assign,misc]
+
+    def landed(
+        key: bytes, value: bytes | None, told: Callable[[int | Exception], None] = lambda _: None
+    ) -> None:
+        land(key, value)
+        told(-1)
+
+    attempts.partitions.land = landed  # type: ignore[method-assign]
     assert writer.append(10) is None
     assert attempts.reported == [10]
 
@@ -342,7 +349,7 @@ def test_a_record_whose_offset_is_not_known_and_that_is_not_there_is_written_aga
 ) -> None:
     writer = attempts.seal()
     land = attempts.partitions.land
-    attempts.partitions.land = lambda key, value, told=lambda _: None: told(-1)  # type: ignore[method-assign,assign,misc]
+    attempts.partitions.land = lambda key, value, told=lambda _: None: told(-1)  # type: ignore[method-assign]
     assert isinstance(writer.append(10), OSError)
     attempts.partitions.land = land  # type: ignore[method-assign]
     writer.unanswered = Batch(1, START, Time(10), encoded([entry(10)]))

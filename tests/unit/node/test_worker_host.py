@@ -276,11 +276,13 @@ def test_lasting_troubles_of_the_ports_travel_with_the_heartbeat(loop: EpollReac
 def test_a_heartbeat_says_what_memory_the_process_takes(loop: EpollReactor) -> None:
     told = actions.ToldCoordinator(Progress(FENCE, Time(0), Time(0), Time(0), 0, 0))
     hosted = Hosted(loop, [told], [told])
-    said, ballast = [], b""
+    said: list[int] = []
+    ballast = b""
     for size in (0, 64 << 20):
         ballast = b"x" * size
         hosted.inbox.append(Woken())
         hosted.host.turn()
         _, sent = hosted.calls[-1]
+        assert isinstance(sent, actions.ToldCoordinator) and isinstance(sent.message, Progress)
         said.append(sent.message.memory)
     assert len(ballast) * 0.9 < said[1] - said[0] < len(ballast) * 1.5

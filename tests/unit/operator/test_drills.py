@@ -564,14 +564,16 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
 
     asyncio.run(play())
     operator = whole.operators[0]
-    status = operator.cluster.jobs.get(("default", "job"))["status"]  # type: ignore[index]
+    job = operator.cluster.jobs.get(("default", "job"))
+    assert job is not None
+    status = job["status"]
     assert (status["phase"], status.get("drivers", [])) == ("Completed", [])
     meta = {"name": "d", "namespace": "default", "creationTimestamp": "1970-01-12T13:46:40Z"}
     auditing = {
         "phase": "Auditing",
         "done": 1,
-        "jobUid": operator.cluster.jobs.get(("default", "job"))["metadata"]["uid"],
-    }  # type: ignore[index]
+        "jobUid": job["metadata"]["uid"],
+    }
     spec = {"job": "job", "fault": {"target": "worker"}}
     made = {
         "apiVersion": "flamestream.dev/v1alpha1",
@@ -586,10 +588,14 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
         clock=lambda: whole.now,
     )  # fmt: skip
     asyncio.run(
-        DrillReconciler(operator.jobs, SITE, tools, whole.kubernetes, ("system", "one")).reconcile(
-            ("default", "d")
-        )
-    )  # type: ignore[arg-type]
+        DrillReconciler(
+            operator.jobs,
+            SITE,
+            tools,
+            whole.kubernetes,  # type: ignore[arg-type]  # an audit strikes no pod
+            ("system", "one"),
+        ).reconcile(("default", "d"))
+    )
     pod, config = (whole.kubernetes.things[(kind, "default", "d-audit")] for kind in ("Pod", "ConfigMap"))
     assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
     assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}

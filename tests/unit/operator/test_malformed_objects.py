@@ -67,5 +67,6 @@ def test_an_event_of_a_snapshot_reaches_the_jobs_whatever_stands_beside_it(kind:
     if kind == "FlameStreamJob":
         cluster.jobs.put(named(kind, parts))
         parts = {"spec": {"job": KEY[1]}}
-    asyncio.run(watches._snapshot({"type": "ADDED", "object": named("FlameStreamSnapshot", parts)}))
+    event: Any = {"type": "ADDED", "object": named("FlameStreamSnapshot", parts)}
+    asyncio.run(watches._snapshot(event))
     assert ("jobs", (KEY[0], "waits")) in changed and ("snapshots", (KEY[0], "odd")) in changed

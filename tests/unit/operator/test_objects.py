@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -269,7 +270,7 @@ def test_planned_stops_take_one_worker_at_a_time() -> None:
     assert build_budget(JOB, 1)["spec"]["minAvailable"] == 0
 
 
-NAMES = [
+NAMES: list[Callable[[str], str]] = [
     lambda job: names.driver_pod(job, "a", 1),
     lambda job: names.driver_pod(job, "a", 12),
     lambda job: names.driver_pod(job, "b", 1),

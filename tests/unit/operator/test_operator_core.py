@@ -602,9 +602,9 @@ def test_survivors_of_a_lost_drivers_node_carry_the_stream_until_others_are_ther
         world.operators[0].cluster.nodes.put(node)
         for _ in range(60):
             await world.calm(1)
-            assert world.operators[0].hosting.status("default.job").phase == "running" or world.pods(
-                "driver"
-            ) == ["job-driver-a-2"]
+            status = world.operators[0].hosting.status("default.job")
+            assert status is not None
+            assert status.phase == "running" or world.pods("driver") == ["job-driver-a-2"]
             old = [name for name in world.pods("worker") if name.startswith("job-a-1-")]
             new = [name for name in world.pods("worker") if name.startswith("job-a-2-")]
             assert len(old) == 2 or len(new) == 2, "nobody carries the stream"

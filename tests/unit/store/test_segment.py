@@ -115,7 +115,7 @@ def test_the_same_rows_in_any_order_give_the_same_bytes(rows: list[Row], draw: r
 
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4))
 def test_merging_drops_what_a_newer_full_row_supersedes_and_nothing_else(rows: list[Row], parts: int) -> None:
-    found = decode_segment(written(merged([table_of(rows[i::parts]) for i in range(parts)])))
+    found = decode_segment(bytes(written(merged([table_of(rows[i::parts]) for i in range(parts)]))))
     newest_full = {(r.operation, r.key): r.epoch for r in sorted(rows, key=order) if r.full}
     assert found == sorted(
         (r for r in rows if r.epoch >= newest_full.get((r.operation, r.key), -1)), key=order
@@ -125,7 +125,7 @@ def test_merging_drops_what_a_newer_full_row_supersedes_and_nothing_else(rows: l
 @given(st.lists(ROWS, max_size=40).map(of_one_version), st.integers(1, 4))
 def test_what_was_kept_and_what_was_read_again_merge_to_the_same_bytes(rows: list[Row], parts: int) -> None:
     kept = [table_of(rows[i::parts]) for i in range(parts)]
-    assert written(merged(kept)) == written(merged([read_segment(written(table)) for table in kept]))
+    assert written(merged(kept)) == written(merged([read_segment(bytes(written(table))) for table in kept]))
 
 
 @settings(max_examples=300)

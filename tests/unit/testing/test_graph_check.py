@@ -187,13 +187,14 @@ def test_the_seed_finds_the_same_again() -> None:
 
 def test_what_cannot_be_checked_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = of_lines("map", len)
-    for wrong, message in [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({}, "give each its records, and 'lines'"),
         ({"lines": LINES, "words": LINES}, "give each its records, and 'words'"),
         ({"lines": LINES, "guarantees": ["twice"]}, "guarantee 'twice' is none of exactly-once,"),
         ({"lines": [["a list"]]}, "the records of source 'lines' are payloads, and .* is none: a list is not "
                                   "a payload: use a tuple"),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for wrong, message in refused:
         with pytest.raises(GraphError, match=message):
             check(graph, other_process=False, **wrong)
     lock = Lock()

@@ -34,17 +34,22 @@ class Seen:
     results: list[tuple[int, Slot, Meta, Any, bool]] = field(default_factory=list)
     errors: list[tuple[Meta, ErrorValue, bool]] = field(default_factory=list)
 
-    def send(self, *item: Any) -> None:
-        self.sent.append(item)
+    def send(
+        self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool
+    ) -> None:
+        self.sent.append((owner, cause, vertex, meta, payload, tombstone))
 
-    def send_gathered(self, *message: Any) -> None:
+    def send_gathered(self, owner: WorkerId, cause: Time, items: object) -> None:
         raise AssertionError("the reference sends item by item")
 
     def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
         return located(error, "in", None, vertex)
 
-    def error(self, *item: Any) -> None:
-        self.errors.append(item)
+    def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+        self.errors.append((meta, error, tombstone))
+
+    def late(self, meta: Meta, number: int, tombstone: bool) -> None:
+        raise AssertionError("no graph here has a program in event time")
 
 
 @dataclass

@@ -3,6 +3,7 @@ crash."""
 
 from typing import Any
 
+from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.held_outputs import HeldOutputs
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.core.protocol.actions import Deliver
@@ -20,11 +21,17 @@ def made(cut: int = 0, most_items: int = 10) -> HeldOutputs:
     return HeldOutputs(FENCE, {3: SINK}, Time(cut), most_items, REFERENCE)
 
 
+def barrier_of(outputs: HeldOutputs) -> Barrier:
+    barrier = outputs.barriers[3]
+    assert isinstance(barrier, Barrier)
+    return barrier
+
+
 def filled(*times: int, most_items: int = 10) -> HeldOutputs:
     outputs = made(most_items=most_items)
     outputs.resume([])
     for time in times:
-        outputs.barriers[3].hold(meta_of(Time(time), 0), Slot(time % 2), f"r{time}")
+        barrier_of(outputs).hold(meta_of(Time(time), 0), Slot(time % 2), f"r{time}")
     outputs.release(Time(max(times) + 1))
     return outputs
 
@@ -51,7 +58,7 @@ def test_nothing_leaves_before_the_commit() -> None:
 def test_an_aborted_epoch_leaves_its_output_to_the_next() -> None:
     outputs = filled(5)
     first = outputs.prepare(Epoch(1))
-    outputs.barriers[3].hold(meta_of(Time(8), 0), Slot(0), "r8")
+    barrier_of(outputs).hold(meta_of(Time(8), 0), Slot(0), "r8")
     outputs.release(Time(9))
     second = outputs.prepare(Epoch(2))
     assert [row.state for row in first] == [second[0].state] and len(second) == 2

@@ -215,7 +215,9 @@ def test_nothing_above_the_cut_survives(seed: int) -> None:
 
 def _state(cluster: CoreCluster) -> dict[bytes, Any]:
     cut = cluster.workers[WorkerId("w0")].cuts.committed
-    states = [state for worker in cluster.workers.values() for state in worker.flow.states.values()]
+    states: list[Any] = [
+        state for worker in cluster.workers.values() for state in worker.flow.states.values()
+    ]
     return {key: list(state.state_at(key, cut)) for state in states for key in state.buckets}
 
 
@@ -304,5 +306,6 @@ def test_a_slot_that_moved_away_leaves_nothing_behind() -> None:
     cluster.recover()
     cluster.run()
     for name, worker in cluster.workers.items():
-        slots = {bucket.slot for state in worker.flow.states.values() for bucket in state.buckets.values()}
+        states: list[Any] = list(worker.flow.states.values())
+        slots = {bucket.slot for state in states for bucket in state.buckets.values()}
         assert slots <= set(cluster.layout.slots_of(name))

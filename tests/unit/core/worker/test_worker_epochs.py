@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.outputs import Outputs
 from flamestream.core.dataflow.parts import REFERENCE
@@ -285,6 +286,7 @@ def test_what_is_below_the_committed_cut_is_let_go() -> None:
     cluster.feed(0, *(f"a{i}" for i in range(12)))
     cluster.run()
     state = cluster.workers[ONE].flow.states[1]
+    assert isinstance(state, KeyedState)
     assert max(len(bucket.entries) for bucket in state.buckets.values()) > 4
     assert _epoch(cluster)
     cluster.run()
@@ -418,7 +420,7 @@ def test_without_epochs_nothing_is_kept_that_minimal_time_has_passed() -> None:
             for _ in range(4):
                 cluster.step(name, ev.Woken())
         cluster.run()
-        states = [
+        states: list[Any] = [
             worker.flow.states[operation]
             for worker in cluster.workers.values()
             for operation in worker.flow.states

@@ -58,9 +58,9 @@ def test_a_day_begins_once_where_clocks_go_back_over_midnight() -> None:
     """From midnight on they show 23:00 of the day before again."""
     zone = Zone("odd", (0, 48 * HOUR), (0, -HOUR), 1_000 * HOUR)
     windows = {
-        fs.Windowed(None, *bound, None)
+        fs.Windowed(None, begin, end, None)
         for time in range(24 * HOUR, 80 * HOUR, HOUR // 2)
-        for bound in _days(zone, time)
+        for begin, end in _days(zone, time)
     }
     assert sorted((each.start // HOUR, each.end // HOUR) for each in windows) == [
         (24, 49),

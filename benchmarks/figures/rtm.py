@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--systems", default=",".join(SIDES))
     parser.add_argument("--rate", type=float, default=1000.0, help="records a second")
-    parser.add_argument("--warm-up", type=float, default=30.0, help="seconds behind the first result")
+    parser.add_argument("--warm-up", type=float, default=30.0, help="seconds that do not count")
     parser.add_argument("--seconds", type=float, default=60.0, help="that are measured")
     parser.add_argument("--brokers", default="", help="of a Kafka that is there")
     parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")

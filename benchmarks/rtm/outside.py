@@ -4,9 +4,9 @@ its own, on one machine's clock.
     python -m rtm.outside producer --brokers B --topic T --rate R --report FILE
     python -m rtm.outside consumer --brokers B --topic T --isolation LEVEL --report FILE
 
-Both run until SIGTERM, then write what they saw. The producer begins at the line `go`; a record's key is its
-user, so that a user's records keep their order. The consumer says `first` at the first result. It looks
-inside only at the end.
+Both run until SIGTERM, then write what they saw. The producer sends a pilot, whose result says that the
+system has started, and begins at the line `go`; a record's key is its user, so that a user's records keep
+their order. The consumer says `first` at the first result. It looks inside only at the end.
 """
 
 import argparse
@@ -20,12 +20,14 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from harness.kafka_outside import COMMON
 from harness.report import percentile
 
-from rtm.records import Schedule
+from rtm.records import PILOT, Schedule, pilot
 
 
 def produce(options: argparse.Namespace, stopped: threading.Event) -> None:
     """Records when they are due."""
     producer = Producer({"bootstrap.servers": options.brokers, "linger.ms": 0, "acks": "all", **COMMON})
+    producer.produce(options.topic, pilot(time.time()), PILOT)
+    assert producer.flush(60) == 0, "the broker did not take the pilot"
     print("ready", flush=True)
     input()
     schedule, number, late = Schedule(time.time() + 0.1, options.rate), 0, list[float]()

@@ -17,6 +17,8 @@ MINUTE: Final = 60_000
 REPEATED: Final = 5
 FURTHEST: Final = 2000
 """Numbers between a record and its repetition, at most."""
+PILOT: Final = "pilot"
+"""The id and the user of a record that comes before all others, and counts nowhere."""
 Group = tuple[Any, ...]
 """What results are told for: an id, a user, or a user and the start of a window."""
 
@@ -50,6 +52,15 @@ class Schedule:
 
     def value(self, number: int) -> bytes:
         return json.dumps(self.fields(number)).encode()
+
+
+def pilot(now: float) -> bytes:
+    """A record whose result says that a system has started."""
+    return json.dumps({"id": PILOT, "user": PILOT, "at": int(now * 1000)}).encode()
+
+
+def is_pilot(result: Mapping[str, Any]) -> bool:
+    return PILOT in (result.get("id"), result.get("user"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.again:
         set_aside(options.out)
-    load, sides, rows = Load(options.rate, options.warm_up, options.seconds), ready(options.systems.split(",")), []
+    load, sides, rows = (
+        Load(options.rate, options.warm_up, options.seconds),
+        ready(options.systems.split(",")),
+        [],
+    )
     with _broker(options.brokers) as brokers:
         for job in options.jobs.split(","):
             for side in sides:

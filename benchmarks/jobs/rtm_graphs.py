@@ -37,9 +37,9 @@ records(dedup, "1m").dedup("id", within="1m").map(fs.record(Id, "id")).sink("res
 
 window = fs.Graph("window")
 _counts = records(window, "10s").window(fs.tumbling("1m"), key="user").count(results="each")
-_counts.map(
-    fs.record(InWindow, user=fs.field("key"), start=fs.field("start"), count=fs.field("value"))
-).sink("results", key="user")
+_counts.map(fs.record(InWindow, user=fs.field("key"), start=fs.field("start"), count=fs.field("value"))).sink(
+    "results", key="user"
+)
 
 count = fs.Graph("count")
 count.source("records", Record).reduce(

@@ -36,10 +36,15 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 class Side(Protocol):
     """A system with the three jobs."""
 
-    name: str
-    guarantee: str
-    isolation: Isolation
-    """What a consumer of its results has to read with."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def guarantee(self) -> str: ...
+
+    @property
+    def isolation(self) -> Isolation:
+        """What a consumer of its results has to read with."""
 
     def prepare(self) -> None:
         """Fetch and build what it needs; quick when that is done. Raises NotHere."""
@@ -97,9 +102,7 @@ class Spark:
         ]  # fmt: skip
 
     def command(self, job: str, places: Places) -> Command:
-        opened = [
-            word for name in OPENED for word in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")
-        ]
+        opened = [word for name in OPENED for word in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
         given = [f"{each.name}={each.value}" for each in self.settings() if each.name.startswith("spark.")]
         java = ["java", "-Xmx2g", *opened, "-Djdk.reflect.useDirectMethodHandle=false", "-cp", _class_path()]
         checkpoint = str(places.folder / "checkpoint")

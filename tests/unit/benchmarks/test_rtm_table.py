@@ -13,7 +13,9 @@ def row(system, p99=100.0, job="count", **more):
 
 
 def test_a_p99_stands_beside_that_of_real_time_mode_for_the_same_job():
-    lines = rtm_table([row("spark real-time"), row("spark real-time", 7.0, "dedup"), row("flamestream", 25.0)])
+    lines = rtm_table(
+        [row("spark real-time"), row("spark real-time", 7.0, "dedup"), row("flamestream", 25.0)]
+    )
     assert lines.splitlines()[-1] == (
         "| count | flamestream | g | 25.0 / 25.0 | 25.0 / 25.0 | 0.25 | 0, 1, 2 | 1.0-2.0 |"
     )

@@ -1,7 +1,7 @@
 """Spark's three real-time jobs between Kafka topics: Spark in real-time mode and in micro-batches, and ours,
 exactly once.
 
-    python benchmarks rtm                                              # all of it: some 25 minutes
+    python benchmarks rtm                                              # all of it: some 30 minutes
     python benchmarks rtm --jobs count --systems "spark real-time,flamestream" --seconds 20 --warm-up 10
 
     dedup     each id once; one record in five is an older one again
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--systems", default=",".join(SIDES))
     parser.add_argument("--rate", type=float, default=1000.0, help="records a second")
-    parser.add_argument("--warm-up", type=float, default=30.0, help="seconds that do not count")
+    parser.add_argument("--warm-up", type=float, default=60.0, help="seconds that do not count")
     parser.add_argument("--seconds", type=float, default=60.0, help="that are measured")
     parser.add_argument("--brokers", default="", help="of a Kafka that is there")
     parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")

@@ -39,7 +39,7 @@ class Load:
     """How much, and for how long, in seconds."""
 
     rate: float = 1000.0
-    warm_up: float = 30.0
+    warm_up: float = 60.0
     seconds: float = 60.0
     grace: float = 10.0
     """For the last results."""

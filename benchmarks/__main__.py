@@ -1,5 +1,6 @@
 """`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/. `suite` (make bench) and `report` are
-those of harness/. `make bench BENCH_ARGS=nexmark` is a figure too, of another job than the suite's."""
+those of harness/. `make bench BENCH_ARGS=nexmark` and `BENCH_ARGS=rtm` are figures too, of other jobs than
+the suite's."""
 
 import runpy
 import sys
@@ -11,7 +12,7 @@ sys.path += [str(HERE / "jobs"), str(HERE.parent / "operator"), str(HERE.parent 
 
 
 def main() -> None:
-    if sys.argv[1:3] == ["suite", "nexmark"]:
+    if sys.argv[1:2] == ["suite"] and sys.argv[2:3] in (["nexmark"], ["rtm"]):
         del sys.argv[1]
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     module = "harness.suite"

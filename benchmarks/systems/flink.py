@@ -129,6 +129,11 @@ class FlinkTail(Flink):
 def build(source: Path, built: Path) -> None:
     """What the pom of `source` says, with the jars that it runs with, in `built`; quick when that is done.
     Raises NotHere."""
+    fetch(source, built, "package", "dependency:copy-dependencies")
+
+
+def fetch(source: Path, built: Path, *goals: str) -> None:
+    """What Maven's `goals` make of `source`, in `built`; quick when that is done. Raises NotHere."""
     stamp, wanted = built / ".made-from", _fingerprint(source)
     if stamp.exists() and stamp.read_text() == wanted:
         return
@@ -136,16 +141,10 @@ def build(source: Path, built: Path) -> None:
         raise NotHere(
             "it needs Maven and a Java development kit >= 17 (Debian: maven, openjdk-17-jdk-headless)"
         )
-    print(f"benchmarks: fetching and building Flink in {built}", file=sys.stderr)
-    goals = [
-        "package",
-        "dependency:copy-dependencies",
-        "-DincludeScope=runtime",
-        f"-DoutputDirectory={built}",
-        f"-Dout={built}",
-    ]
+    print(f"benchmarks: fetching and building {source.name} in {built}", file=sys.stderr)
+    places = ["-DincludeScope=runtime", f"-DoutputDirectory={built}", f"-Dout={built}"]
     done = subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *goals],
+        ["mvn", "-q", "-B", "-f", str(source / "pom.xml"), *goals, *places],
         capture_output=True,
         text=True,
         check=False,

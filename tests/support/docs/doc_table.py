@@ -47,6 +47,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "benchmarks.md: make bench BENCH_ARGS=workers make bench BENCH_ARGS=\"workers": (LINES, "minutes to hours"),
     "benchmarks.md: python benchmarks instructions # count, beside benchmarks/fi": (LINES, "minutes, and perf's counters"),
     "benchmarks.md: make bench BENCH_ARGS=nexmark # all of it: some 40 minutes m": (LINES, "minutes"),
+    "benchmarks.md: make bench BENCH_ARGS=rtm # all of it: some 30 minutes make ": (LINES, "minutes"),
     "changing-code.md: kubectl create configmap app --from-file=sums.py --dry-run=c": (LINES, "needs a cluster: e2e/test_upgrades.py"),
     "changing-code.md: kubectl flamestream savepoint sums --name before": (LINES, "needs a cluster: e2e/test_savepoints.py"),
     "changing-code.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),

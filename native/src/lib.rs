@@ -21,7 +21,7 @@ mod _kernel {
     /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses
     /// another.
     #[pymodule_export]
-    const API: u32 = 3;
+    const API: u32 = 4;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
@@ -36,7 +36,7 @@ mod _kernel {
         encode_many, height_of,
     };
     #[pymodule_export]
-    use crate::payload::event_time::event_times;
+    use crate::payload::event_time::{event_times, microseconds};
     #[pymodule_export]
     use crate::payload::plans::register;
     #[pymodule_export]

@@ -36,7 +36,7 @@ mod _kernel {
         encode_many, height_of,
     };
     #[pymodule_export]
-    use crate::payload::event_time::event_times;
+    use crate::payload::event_time::{event_times, microseconds};
     #[pymodule_export]
     use crate::payload::expression::evaluated;
     #[pymodule_export]

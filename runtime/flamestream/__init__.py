@@ -3,8 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from flamestream import reference as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
+from flamestream.model.event_time import Arrived
 from flamestream.model.expressions.conditional import when
 from flamestream.model.expressions.expression import field, item
 from flamestream.model.graph import Graph
@@ -12,14 +14,14 @@ from flamestream.model.payload import event, payload_type
 from flamestream.model.ready import append, count, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 from flamestream.model.stream import Loop, Stream
+from flamestream.model.windows import windows as _windows  # noqa: F401 (as above)
+from flamestream.model.windows.panes import Windowed
+from flamestream.model.windows.shapes import session, sliding
+from flamestream.model.windows.tables import Changed
+from flamestream.zones import tumbling
 
 if TYPE_CHECKING:
     from flamestream.columns import vectorized
-    from flamestream.model.event_time import Arrived
-    from flamestream.model.windows.panes import Windowed
-    from flamestream.model.windows.shapes import session, sliding
-    from flamestream.model.windows.tables import Changed
-    from flamestream.zones import tumbling
 
 __all__ = [
     "Arrived",
@@ -53,20 +55,8 @@ __all__ = [
 __version__ = "0.1.0"
 
 
-_LATER = {
-    "Arrived": "model.event_time",
-    "Changed": "model.windows.tables",
-    "Windowed": "model.windows.panes",
-    "session": "model.windows.shapes",
-    "sliding": "model.windows.shapes",
-    "tumbling": "zones",
-    "vectorized": "columns",
-}
-
-
 def __getattr__(name: str) -> Any:
-    """What not every job needs, when it is asked for: `vectorized` imports pyarrow, `tumbling` the rules of
-    zones."""
-    if name in _LATER:
-        return getattr(import_module(f"flamestream.{_LATER[name]}"), name)
+    """What not every job needs, when it is asked for: `vectorized` imports pyarrow."""
+    if name == "vectorized":
+        return import_module("flamestream.columns").vectorized
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,10 +7,9 @@ Does not: follow a change of the rules while a job runs. The files belong to the
 does.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
@@ -41,6 +40,8 @@ def tumbling(
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> Zone:
     """The table of a zone from 1900 to 2200. Raises GraphError if this machine knows none of this name."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # which few jobs need
+
     try:
         zone = ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -58,7 +59,7 @@ def zone_of(name: str) -> Zone:
     )
 
 
-def _changed(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
+def _changed(zone: tzinfo, before: datetime, after: datetime) -> datetime:
     """The first second with the offset of `after`."""
     while after - before > _SECOND:
         middle = before + (after - before) // _SECOND // 2 * _SECOND
@@ -68,7 +69,7 @@ def _changed(zone: ZoneInfo, before: datetime, after: datetime) -> datetime:
     return after
 
 
-def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
+def _offset(zone: tzinfo, at: datetime) -> timedelta:
     offset = at.astimezone(zone).utcoffset()
     assert offset is not None, "an aware time has an offset"
     return offset

@@ -46,3 +46,10 @@ pub fn event_times(events: &Bound<'_, PyList>, field: &str, unit: i64) -> PyResu
     let field = TimeField::new(events.py(), field, unit);
     events.iter().map(|event| field.of(&event)).collect()
 }
+
+/// The event time that a datetime in UTC says; None of all else.
+#[pyfunction]
+pub fn microseconds(value: &Bound<'_, PyAny>) -> Option<i64> {
+    // SAFETY: the value is alive and the GIL is held.
+    unsafe { moments::microseconds(value.as_ptr()) }
+}

@@ -71,6 +71,8 @@ class TimeOf:
             raise UserError(
                 f"{name_of(function)} gave the event time {value!r}: with unit= it must be an int"
             )
+        if kernel is not None and (known := kernel.microseconds(value)) is not None:
+            return known  # type: ignore[no-any-return]
         if not isinstance(value, datetime):
             raise UserError(
                 f'{name_of(function)} gave the event time {value!r}: it must be a datetime, or say unit="ms" '

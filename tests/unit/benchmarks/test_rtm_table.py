@@ -1,10 +1,12 @@
 """The table of the real-time jobs has the newest line of each job and system, beside Spark's real-time
 mode."""
 
+from typing import Any
+
 from harness.rtm_table import rtm_table
 
 
-def row(system, p99=100.0, job="count", **more):
+def row(system: str, p99: float = 100.0, job: str = "count", **more: Any) -> dict[str, Any]:
     result = {f"{name}_p{q}_ms": p99 for name in ("appended", "received") for q in (50, 99)}
     return {
         "measure": job, "system": system, "guarantee": "g", "noise": {"load": 1.0, "load_after": 2.0},
@@ -12,7 +14,7 @@ def row(system, p99=100.0, job="count", **more):
     }  # fmt: skip
 
 
-def test_a_p99_stands_beside_that_of_real_time_mode_for_the_same_job():
+def test_a_p99_stands_beside_that_of_real_time_mode_for_the_same_job() -> None:
     lines = rtm_table(
         [row("spark real-time"), row("spark real-time", 7.0, "dedup"), row("flamestream", 25.0)]
     )
@@ -21,10 +23,10 @@ def test_a_p99_stands_beside_that_of_real_time_mode_for_the_same_job():
     )
 
 
-def test_a_run_that_was_measured_again_has_its_newest_line():
+def test_a_run_that_was_measured_again_has_its_newest_line() -> None:
     lines = rtm_table([row("spark real-time", 50.0), row("flamestream", 25.0), row("spark real-time", 100.0)])
     assert len(lines.splitlines()) == 4 and "| 0.25 |" in lines
 
 
-def test_a_run_without_result_says_why():
+def test_a_run_without_result_says_why() -> None:
     assert "| no result came |" in rtm_table([row("flamestream", reason="no result came")])

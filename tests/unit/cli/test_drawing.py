@@ -95,8 +95,8 @@ def test_what_has_no_state_keeps_nothing() -> None:
 
 def test_a_plan_says_which_functions_run_in_the_kernel_and_why_others_do_not() -> None:
     graph = Graph("some")
-    records = graph.source("records", at="at", unit="s")
-    records.filter(lambda record: record.cents > 99).map(len).sink("kept", key=lambda record: record.shop)
+    records: fs.Stream[Any] = graph.source("records", at="at", unit="s")
+    records.filter(lambda record: record.cents > 99).map(len).sink("kept", key=lambda length: length.real)
     records.window(fs.tumbling("1m"), key="shop").count().sink("counts")
     graph = graph.validated()
     said = [line for line in text(graph).splitlines() if " runs in " in line]

@@ -56,7 +56,7 @@ class Then:
 
     cases: tuple[tuple[Expression, Expression], ...]
 
-    def when(self, case: Expression) -> When:
+    def when(self, case: Any) -> When:
         """Another case, asked if none before it is true."""
         return When(constant(case), self.cases)
 
@@ -65,6 +65,6 @@ class Then:
         return Conditional(self.cases, constant(value))
 
 
-def when(case: Expression) -> When:
+def when(case: Any) -> When:
     """Where a value depends on a case: `fs.when(fs.field("cents") > 99).then("much").otherwise("little")`."""
     return When(constant(case))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flamestream.job.application import load
 from flamestream.reference import ERRORS, interpret
-from support.examples import JOBS, example_file
+from support.docs.examples import JOBS, example_file
 from support.frames.frame_graphs import drawn, runs_of
 from support.frames.session import batch_results, encoded
 

@@ -22,9 +22,9 @@ from flamestream.model import payload as codec
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, FrontId
 from flamestream.reference import interpret
+from support.docs.examples import EXAMPLES
 from support.documents import texts
 from support.eventually import eventually
-from support.examples import EXAMPLES
 from support.processes import descendants
 from support.runs.cli_job import ENVIRONMENT
 

@@ -21,7 +21,7 @@ from flamestream.reference import ERRORS, Results, interpret
 from flamestream.simulation import graphs
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.rows import HALT
-from support.examples import JOBS, example_file
+from support.docs.examples import JOBS, example_file
 from support.frames.frame_graphs import drawn, runs_of
 from support.frames.frame_jobs import graph_of
 from support.frames.session import Runs, encoded, pieces, sorted_results, spark_session

@@ -15,7 +15,7 @@ from flamestream.job.application import load
 from flamestream.model.errors import ClusterStateUnavailable, GraphError, UserError
 from flamestream.simulation import graphs
 from flamestream.spark.frames.raised import raised_in_tasks
-from support.examples import EXAMPLES, example_file
+from support.docs.examples import EXAMPLES, example_file
 from support.frames.frame_jobs import Site, graph_of, lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]

@@ -10,7 +10,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.simulation import graphs
-from support.examples import example_file
+from support.docs.examples import example_file
 
 
 def at(timestamp: int, front: int = 0) -> Time:

@@ -20,7 +20,7 @@ from flamestream.spark.frames.pipeline import results_of
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.frames.tasks import Meaning
 from flamestream.spark.streaming.session import SparkDriver
-from support.examples import EXAMPLES
+from support.docs.examples import EXAMPLES
 
 TESTS = Path(__file__).parents[2]
 Runs = Sequence[tuple[Time, Sequence[Any]]]

@@ -15,7 +15,7 @@ from flamestream.model.event_time import ENDED
 from flamestream.model.records import Document
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.reference import ERRORS, interpret
-from support.examples import EXAMPLES, example_file
+from support.docs.examples import EXAMPLES, example_file
 
 EVENT_TIME = EXAMPLES / "event_time"
 

@@ -38,6 +38,7 @@ class Stuck:
                 self._oldest = (report.oldest, now)
         elif report.minimal >= self._acker:  # it hears the acker
             self._behind.pop(worker, None)
+        # one that is behind and moves is slow, not deaf: it is counted from here again
         elif self._behind.get(worker, (None, now))[0] != report.minimal:
             self._behind[worker] = (report.minimal, now)
 

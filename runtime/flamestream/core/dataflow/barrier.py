@@ -33,6 +33,7 @@ class Barrier:
 
     def hold(self, meta: Meta, slot: Slot, payload: Any) -> None:
         """A result."""
+        # a meta begins with its run's time, big-endian: it compares as a number does, and nothing is decoded
         time = meta[:8]
         held = self._held.get(time)
         if held is None:

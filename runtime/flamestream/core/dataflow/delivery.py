@@ -84,6 +84,7 @@ class Delivery:
             if meta <= state.delivered:
                 self._compare(slot, state, meta, payload)
                 continue
+            # past all that was delivered, and not all of it has come again (!)
             if state.expected:
                 self._differs(slot, Meta(state.expected[0][0]), NOT_AGAIN)
             assert meta > state.t_last, (
@@ -102,6 +103,7 @@ class Delivery:
 
     def acknowledged(self, number: int) -> None:
         """The call numbered `number` is durable at the consumer."""
+        # a late answer to an earlier call says nothing of this one
         if number == self.number:
             self._in_flight = None
 
@@ -139,6 +141,8 @@ class Delivery:
         return Bundle(slot, state.sequence, items[-1][0], codec.encode_items(items))
 
     def _compare(self, slot: Slot, state: _SlotState, meta: Meta, payload: Any) -> None:
+        # Only the last bundle of a slot is remembered: what comes before its first item was delivered in older
+        # ones, and cannot be compared.
         if not state.expected or (meta < state.expected[0][0] and not state.comparing):
             return
         expected_meta, expected = state.expected.popleft()

@@ -40,6 +40,7 @@ class LiveCuts:
 
     def abort(self, epoch: Epoch) -> None:
         """The pending epoch will never be committed."""
+        # a late abort of an older epoch says nothing of the one announced since
         if self.announced is not None and self.announced[0] == epoch:
             self.announced = None
             self._refresh()
@@ -48,6 +49,7 @@ class LiveCuts:
         """`cut` is the committed one now."""
         assert cut >= self.committed, f"the committed cut went back from {self.committed} to {cut}"
         self.committed = cut
+        # Above the cut it is a later epoch, which may still be committed: its state stays at hand (!).
         if self.announced is not None and self.announced[1] <= cut:
             self.announced = None
         self._refresh()

@@ -99,6 +99,7 @@ class Outbox:
     def acks(self) -> Acks | None:
         """Close the data messages; what the acker must hear of them and of those received."""
         self.close()
+        # zero: what was received and sent cancels out, and tells the acker nothing
         acks, self._acks = {cause: ids for cause, ids in self._acks.items() if ids}, {}
         return Acks(list(acks), list(acks.values())) if acks else None
 
@@ -129,6 +130,8 @@ class Inbox:
     def admits(self, peer: WorkerId, sequence: int) -> bool:
         """Is this frame to be processed? After a gap nothing of the peer is, and the attempt has to end."""
         expected = self._sequences.get(peer, 0) + 1
+        # For good: a promise behind a gap would count without the acks that are missing, and minimal time
+        # would pass what is in flight (!).
         if sequence > expected:
             self.lost.add(peer)
         if sequence != expected or peer in self.lost:

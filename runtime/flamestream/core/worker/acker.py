@@ -40,6 +40,7 @@ class AckTable:
     @property
     def oldest(self) -> Time:
         """The oldest cause in flight; END if there is none."""
+        # taken out when it comes to the top: anywhere else it would have to be looked for
         while self._causes and self._causes[0] not in self._in_flight:
             heappop(self._causes)
         return self._causes[0] if self._causes else END
@@ -54,6 +55,7 @@ class AckTable:
 
     def ack(self, cause: Time, ids: MessageId) -> None:
         """Fold in what a front sent, or what a worker received and sent on."""
+        # Two links have no order: a receiver's ack may come before the sender's, and waits for it as an entry.
         before = self._in_flight.pop(cause, None)
         # zero: all that was sent under it has been processed, and it is gone
         left = ids if before is None else before ^ ids

@@ -39,11 +39,13 @@ class Credit:
     def take(self, time: Time, size: int, items: int = 0) -> None:
         """The run at `time` enters, with so many bytes and items."""
         self._taken.append((time, size, items))
+        # may pass the limit: a run larger than all credit would otherwise never enter
         self._taken_size += size
         self.items += items
 
     def settled(self, time: Time) -> None:
         """Every run below `time` is out of the system."""
+        # settled time, not minimal time: its bundles are acknowledged too (!)
         while self._taken and self._taken[0][0] < time:
             _, size, items = self._taken.popleft()
             self._taken_size -= size

@@ -36,6 +36,7 @@ class Silence:
         return found
 
     def _is_idle(self, partition: Partition, now: Timestamp) -> bool:
+        # one that has brought nothing yet is silent from the first look on
         return partition not in self._told and now >= self._since.setdefault(partition, now) + self._after
 
 
@@ -47,6 +48,7 @@ class Passing:
 
     def told(self, run: Time) -> None:
         """A run has entered: it tells the step that it is in."""
+        # by the run's own time and not the clock's: a replay tells the same steps (!)
         self._told = timestamp_of(run) // self._step
 
     def due(self, now: Timestamp) -> bool:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 JOBS = sorted({path.stem for path in EXAMPLES.rglob("*.yaml")})
 
 

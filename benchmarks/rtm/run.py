@@ -1,8 +1,8 @@
 """One run of one job by one system between two new topics of a broker.
 
 A pilot is there before the system starts, and its result says that it runs. Then records come at their rate:
-for a warm-up, and for the seconds that are measured. At the end the producer stops, and what is not there
-some seconds later is lost.
+for a warm-up, and for the seconds that are measured. Then the producer stops, and what is not there when the
+sink's topic has stood still for some seconds, or after two minutes, is lost.
 """
 
 import json
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from harness.drive import hang_up
@@ -32,6 +33,8 @@ from rtm.sides import Side
 STARTED_WITHIN = 300.0
 """Seconds from a system's start to the pilot's result."""
 REPORTED_WITHIN = 120.0
+ENDED_WITHIN = 120.0
+"""Seconds from the last record to the last result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class Load:
     rate: float = 1000.0
     warm_up: float = 60.0
     seconds: float = 60.0
-    grace: float = 10.0
-    """For the last results."""
+    still: float = 10.0
+    """Without a result, behind the last record: then no more will come."""
 
 
 def topic(brokers: str) -> str:
@@ -72,7 +75,7 @@ def run(side: Side, job: str, brokers: str, load: Load) -> dict[str, Any]:
         stack.callback(stop, running)
         took, begin, end = _measured(running, producer, consumer, load)
         _reported(producer)
-        time.sleep(load.grace)
+        _await_end(places, load.still)
         stop(running)
         _reported(consumer)
         found = _found(job, load, json.loads(sent.read_text()), json.loads(received.read_text()), begin, end)
@@ -106,6 +109,18 @@ def _said(process: "subprocess.Popen[bytes]") -> Iterator[bool]:
     assert process.stdout is not None
     while True:
         yield bool(select.select([process.stdout], [], [], 0.2)[0])
+
+
+def _await_end(places: Places, still: float) -> None:
+    """Until the sink's topic has stood still, or has had its time."""
+    consumer = Consumer({"bootstrap.servers": places.brokers, "group.id": "rtm-end", **COMMON})
+    sink, size, since, deadline = TopicPartition(places.sink, 0), 0, time.time(), time.time() + ENDED_WITHIN
+    while time.time() < min(since + still, deadline):
+        time.sleep(0.5)
+        _, end = consumer.get_watermark_offsets(sink, timeout=10)
+        if end != size:
+            size, since = end, time.time()
+    consumer.close()
 
 
 def _look(running: Running) -> None:

@@ -85,8 +85,8 @@ impl<'a> At<'a> {
         let now = |number: i64| self.story.shard.due.get(&number).map_or(0, |places| places.len());
         for (place, other) in &self.others {
             let (old, new) = (
-                other.and_then(|held| held.due),
-                self.story.shard.held.get(*place).and_then(|held| held.due),
+                other.and_then(|held| held.due()),
+                self.story.shard.held.get(*place).and_then(|held| held.due()),
             );
             if old != new {
                 old.into_iter().for_each(|number| *due.entry(number).or_insert_with(|| now(number)) += 1);
@@ -201,7 +201,7 @@ impl Writer<'_, '_> {
         for (place, held) in places {
             out.extend_from_slice(place);
             self.state(&mut out, &held.state)?;
-            held.due.into_iter().for_each(|number| due.entry(number).or_default().push(place));
+            held.due().into_iter().for_each(|number| due.entry(number).or_default().push(place));
         }
         put_array(&mut out, 1 + 2 * due.len());
         put_unsigned(&mut out, MAP_TAG);
@@ -284,7 +284,7 @@ fn due(out: &mut Vec<u8>, old: &At<'_>, new: &At<'_>, places: &[&Place]) {
     let mut changed: BTreeMap<i64, (Vec<&Place>, Vec<&Place>)> = BTreeMap::new();
     for place in places {
         let (before, after) =
-            (old.held(place).and_then(|held| held.due), new.held(place).and_then(|held| held.due));
+            (old.held(place).and_then(|held| held.due()), new.held(place).and_then(|held| held.due()));
         if before != after {
             after.into_iter().for_each(|number| changed.entry(number).or_default().0.push(place));
             before.into_iter().for_each(|number| changed.entry(number).or_default().1.push(place));

@@ -48,11 +48,34 @@ impl State {
     }
 }
 
-/// A state, the number of the step in which it is due, and the time itself where that is known.
+/// A state, and when it is due.
 pub struct Held {
     pub state: State,
-    pub due: Option<i64>,
-    pub time: Option<i64>,
+    step: i64,
+    time: i64,
+}
+
+/// No step, and no time: two plain numbers take half of what two options do, a key.
+const NONE: i64 = i64::MIN;
+
+impl Held {
+    /// `due`: the number of the step in which it is due; `time`: the time itself, where that is known.
+    pub fn new(state: State, due: Option<i64>, time: Option<i64>) -> Self {
+        Held { state, step: due.unwrap_or(NONE), time: time.unwrap_or(NONE) }
+    }
+
+    pub fn due(&self) -> Option<i64> {
+        (self.step != NONE).then_some(self.step)
+    }
+
+    pub fn time(&self) -> Option<i64> {
+        (self.time != NONE).then_some(self.time)
+    }
+
+    /// It was restored, and is due in this step.
+    pub fn becomes_due(&mut self, step: i64) {
+        self.step = step;
+    }
 }
 
 /// What is known of a shard beside its places.
@@ -87,6 +110,14 @@ pub struct Shard {
 pub type Changed = Vec<(Place, Option<Held>)>;
 
 impl Shard {
+    /// A place, and what it holds. One that is there already is the same allocation everywhere.
+    pub fn at(&self, encoded: Vec<u8>) -> (Place, Option<&Held>) {
+        match self.held.get_key_value(&encoded[..]) {
+            Some((place, held)) => (place.clone(), Some(held)),
+            None => (encoded.into(), None),
+        }
+    }
+
     /// Put `after` in a place. What was there before goes to `changed`.
     pub fn put(&mut self, changed: &mut Changed, place: Place, after: Option<Held>) {
         let before = self.exchange(&place, after);
@@ -94,12 +125,12 @@ impl Shard {
     }
 
     fn exchange(&mut self, place: &Place, after: Option<Held>) -> Option<Held> {
-        let new = after.as_ref().and_then(|held| held.due);
+        let new = after.as_ref().and_then(|held| held.due());
         let before = match after {
             Some(held) => self.held.insert(place.clone(), held),
             None => self.held.remove(place),
         };
-        let old = before.as_ref().and_then(|held| held.due);
+        let old = before.as_ref().and_then(|held| held.due());
         if old != new {
             if let Some(number) = old {
                 let places = self.due.get_mut(&number).expect("a state is due where it says");

@@ -205,8 +205,8 @@ impl Steps {
                 continue;
             }
             in_time = true;
-            let place = place_of(end, key)?;
-            let before = shard.held.get(&place).map(|held| &held.state);
+            let (place, before) = shard.at(place_of(end, key)?);
+            let before = before.map(|held| &held.state);
             let state = match (&panes.folding, before) {
                 (Folding::Count, None) => State::Count(1),
                 (Folding::Count, Some(State::Count(count))) => State::Count(count + 1),
@@ -215,7 +215,7 @@ impl Steps {
             if panes.each {
                 results.push(self.result(py, &place, &state)?);
             }
-            shard.put(changed, place, Some(Held { state, due: self.due(Some(end)), time: None }));
+            shard.put(changed, place, Some(Held::new(state, self.due(Some(end)), None)));
         }
         Ok(in_time)
     }
@@ -283,8 +283,8 @@ impl Steps {
         results: &mut Results<'py>,
     ) -> PyResult<()> {
         let py = item.py();
-        let place: Place = reference::encoded(object)?.into();
-        let before = shard.held.get(&place).map(|held| held.state.object(py)).transpose()?;
+        let (place, before) = shard.at(reference::encoded(object)?);
+        let before = before.map(|held| held.state.object(py)).transpose()?;
         let (after, more, time) = told(self.answered.bind(py).call1((object, before, item, now))?)?;
         extend(results, &more)?;
         self.keep(shard, changed, place, after, time)
@@ -302,7 +302,7 @@ impl Steps {
         if !after.is_none() {
             checked(&after, 2)?;
             let state = State::Object(after.unbind());
-            shard.put(changed, place, Some(Held { state, due: self.due(time), time }));
+            shard.put(changed, place, Some(Held::new(state, self.due(time), time)));
         } else if shard.held.contains_key(&place) {
             shard.put(changed, place, None);
         }
@@ -351,7 +351,7 @@ impl Steps {
             return Ok(end_of(place));
         }
         let held = &shard.held[place];
-        if let Some(time) = held.time {
+        if let Some(time) = held.time() {
             return Ok(time);
         }
         let state = held.state.object(py)?; // it was restored
@@ -372,13 +372,13 @@ impl Steps {
             let (place, state): (Bound<'_, PyAny>, Bound<'_, PyAny>) = entry?.extract()?;
             let count = if counts { state.get_item(0)?.extract().ok() } else { None };
             let state = count.map_or_else(|| State::Object(state.unbind()), State::Count);
-            shard.held.insert(reference::encoded(&place)?.into(), Held { state, due: None, time: None });
+            shard.held.insert(reference::encoded(&place)?.into(), Held::new(state, None, None));
         }
         for entry in stored.getattr("due")?.call_method0("items")?.try_iter()? {
             let (number, places): (i64, Bound<'_, PyAny>) = entry?.extract()?;
             for place in places.try_iter()? {
-                let place: Place = reference::encoded(&place?)?.into();
-                shard.held.get_mut(&place).expect("what is due has a state").due = Some(number);
+                let (place, _) = shard.at(reference::encoded(&place?)?);
+                shard.held.get_mut(&place).expect("what is due has a state").becomes_due(number);
                 shard.due.entry(number).or_default().insert(place);
             }
         }
@@ -392,6 +392,9 @@ fn told(answer: Bound<'_, PyAny>) -> PyResult<(Bound<'_, PyAny>, Bound<'_, PyAny
 }
 
 fn extend<'py>(results: &mut Results<'py>, more: &Bound<'py, PyAny>) -> PyResult<()> {
+    if more.cast_exact::<PyTuple>().is_ok_and(|more| more.is_empty()) {
+        return Ok(());
+    }
     for result in more.try_iter()? {
         results.push(result?);
     }
@@ -411,13 +414,13 @@ fn checked(value: &Bound<'_, PyAny>, levels: i32) -> PyResult<()> {
 }
 
 /// The encoding of `(end, key)`.
-fn place_of(end: i64, key: &Bound<'_, PyAny>) -> PyResult<Place> {
+fn place_of(end: i64, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut place = Vec::with_capacity(64);
     encoding::put_array(&mut place, 3);
     place.push(TUPLE_TAG as u8);
     encoding::put_int(&mut place, end);
     reference::append(key, &mut place)?;
-    Ok(place.into())
+    Ok(place)
 }
 
 /// The end in an encoding of `(end, key)`.

@@ -26,6 +26,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from flamestream.model.errors import GraphError
+from flamestream.model.expressions.conditional import Then, When
 from flamestream.model.expressions.expression import Expression, Field, fields_of
 from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.payloads.registry import HEIGHTS, PLANS
@@ -59,6 +60,14 @@ def check_function(items: Any, function: Any, where: str, folded: bool = False) 
         case Size() | State() if not folded:
             raise GraphError(
                 f"{where}: {function.written} is of an accumulator, which only emit= of a fold is given"
+            )
+        case When() | Then():
+            raise GraphError(
+                f"{where}: fs.when(...) has no value for other cases: end it with .otherwise(...)"
+            )
+        case _ if function is not None and not callable(function):
+            raise GraphError(
+                f"{where}: a {type(function).__name__} stands where a function is called: {function!r}"
             )
 
 

@@ -50,6 +50,10 @@ def clicks() -> fs.Stream[Click]:
     return fs.Graph("g").source("clicks", Click)
 
 
+def timed() -> fs.Stream[Click]:
+    return fs.Graph("g").source("clicks", Click, at="cents", unit="s")
+
+
 def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
     stream = clicks()
     stream.group(2, key="user").sink("groups")
@@ -83,6 +87,8 @@ def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
             ),
             "no field 'z'",
         ),
+        (lambda s: timed().window(fs.tumbling("1m"), key="user").total("cent"), "did you mean 'cents'"),
+        (lambda s: timed().window(fs.tumbling("1m"), key="user").top(2, by="cent"), "no field 'cent'"),
         (lambda s: s.filter(bool).broadcast(1)[0].balance(hash).sink("out", key="usr"), "Click has no field"),
         (
             lambda s: s.map(viewed).sink("out", key="page"),

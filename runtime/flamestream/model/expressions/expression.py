@@ -5,8 +5,9 @@ keys and fs.record.
 >>> price = field("price") * 908 // 1000
 >>> price, price(Bid(price=100))
 (fs.field("price") * 908 // 1000, 90)
->>> when(field("url").str.startswith("/a/")).then(field("url").str.split("/")[2]).otherwise("")(Bid(url="/a/b"))
-'b'
+>>> channel = field("url").str.split("/")[1]
+>>> channel, channel(Bid(url="/apple/5"))
+(fs.field("url").str.split('/')[1], 'apple')
 
 An expression is a tree of frozen nodes. Calling one is its meaning, in plain Python: integers without bound,
 `/` gives a float, `//` and `%` round down, and nothing can be done with None but `==` and `is_none()`. A tree
@@ -373,7 +374,10 @@ class Times:
 
 
 def field(name: str) -> Field:
-    """The payload's field of this name: a key, and where expressions begin, as in `fs.field("price") * 2`."""
+    """The payload's field of this name: a key, and where expressions begin, as in `fs.field("price") * 2`.
+    Raises GraphError if it cannot be one's name."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise GraphError(f"fs.field({name!r}): the name of a field is a word, as in a class")
     return Field(name)
 
 

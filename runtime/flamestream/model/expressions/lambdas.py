@@ -7,7 +7,8 @@ NoExpression(why='it decides: only fs.when does')
 
 Such a function is called once, with an item that remembers what is done with it. Before that its bytecode is
 looked at: where it reads fields, computes with signs, and gives what comes of it, a call has seen all that
-there is. So a function that jumps, calls, or reads what is not its item's is none.
+there is. So a function that jumps, calls, or reads what is not its item's is none. Nor is one of whose steps
+the item remembers fewer or more than there are: tuples compare their members, and texts format theirs.
 
 Keeps: an expression and its function give the same for every payload that the expression has a value for (!).
 `&`, `|` and `~` are refused: of numbers they are others than an expression's. Does not: follow a function into
@@ -20,16 +21,18 @@ from dataclasses import dataclass
 from inspect import CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
 from typing import Any, Final
 
-from flamestream.model.errors import GraphError
 from flamestream.model.expressions.expression import Expression, Field, Inner, Item, constant
 from flamestream.model.expressions.operators import Operators
 
 _SEEN: Final = {
     "RESUME", "CACHE", "NOP", "EXTENDED_ARG", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST",
-    "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_CONST", "LOAD_CONST_IMMORTAL", "LOAD_SMALL_INT",
-    "BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP", "UNARY_NEGATIVE", "BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_CONST", "LOAD_CONST_IMMORTAL", "LOAD_SMALL_INT",
+    "BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST",
+    *(_STEPS := {"LOAD_ATTR", "BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP", "UNARY_NEGATIVE"}),
 }  # fmt: skip
-"""Instructions that a call with a remembering item sees the whole of."""
+"""Instructions that a call with a remembering item sees the whole of; those of `_STEPS` are remembered."""
+_SIGNS: Final = {"+", "-", "*", "/", "//", "%", "[]"}
+"""Those of BINARY_OP."""
 _WHY: Final = {
     "JUMP": "it decides: only fs.when does",
     "SWAP": "it decides: only fs.when does",
@@ -55,29 +58,42 @@ class NoExpression:
 class _Remembered(Operators["_Remembered"]):
     """An item, or what was made of it, that remembers how."""
 
-    __slots__ = ("_made",)
+    __slots__ = ("_made", "_steps")
     __iter__ = None  # `[]` would make it a sequence without end
     __hash__ = None  # type: ignore[assignment]  # what keeps it in a set asks for more than an expression
 
-    def __init__(self, made: Expression) -> None:
+    def __init__(self, made: Expression, steps: list[Expression]) -> None:
         self._made = made
+        self._steps = steps
+        """All that was made so far of the item, in order."""
 
     def __getattr__(self, name: str) -> "_Remembered":
-        return _Remembered(Field(name) if isinstance(self._made, Item) else Inner(self._made, name))
+        return self._then(Field(name) if isinstance(self._made, Item) else Inner(self._made, name))
 
     def __getitem__(self, place: int) -> "_Remembered":
         if type(place) is not int:
             raise TypeError("it reads a place that depends on the item")
-        return _Remembered(self._made[place])
+        return self._then(self._made[place])
 
     def signed(self, sign: str, other: Any) -> "_Remembered":
-        return _Remembered(self._made.signed(_told(sign), made_of(other)))
+        return self._then(self._made.signed(sign, made_of(other)))
 
     def behind(self, sign: str, other: Any) -> "_Remembered":
-        return _Remembered(self._made.behind(_told(sign), made_of(other)))
+        return self._then(self._made.behind(sign, made_of(other)))
 
     def alone(self, sign: str) -> "_Remembered":
-        return _Remembered(self._made.alone(_told(sign)))
+        return self._then(self._made.alone(sign))
+
+    def _then(self, made: Expression) -> "_Remembered":
+        self._steps.append(made)
+        return _Remembered(made, self._steps)
+
+    def __bool__(self) -> bool:
+        # Tuples ask this of what their members' `==` gave (!): it would be a constant.
+        raise TypeError("it compares tuples, or decides")
+
+    def __repr__(self) -> str:
+        raise TypeError("it formats a text")
 
 
 def expression_of(function: Any) -> Expression | NoExpression:
@@ -88,10 +104,14 @@ def expression_of(function: Any) -> Expression | NoExpression:
         return NoExpression("it has no code that could be looked at")
     if (why := _why_not(function)) is not None:
         return NoExpression(why)
+    steps = list[Expression]()
     try:
-        return constant(made_of(function(_Remembered(Item()))))
-    except (GraphError, TypeError) as error:
+        found = constant(made_of(function(_Remembered(Item(), steps))))
+    except Exception as error:  # noqa: BLE001 (whatever user code raises, of an item that it does not know)
         return NoExpression(str(error))
+    if len(steps) != sum(each.opname in _STEPS for each in dis.get_instructions(function)):
+        return NoExpression("it computes with other values than its item's")
+    return found
 
 
 def made_of(value: Any) -> Any:
@@ -114,6 +134,8 @@ def _why_not(function: types.FunctionType) -> str | None:
     for instruction in dis.get_instructions(code):
         if instruction.opname not in _SEEN:
             return _why(instruction)
+        if instruction.opname == "BINARY_OP" and instruction.argrepr not in _SIGNS:
+            return f"it has a `{instruction.argrepr}`"
     return None
 
 
@@ -123,9 +145,3 @@ def _why(instruction: dis.Instruction) -> str:
         if name.startswith(part) or (part == "JUMP" and part in name):
             return why.format(name=instruction.argval)
     return f"it has a step that no expression has ({name})"
-
-
-def _told(sign: str) -> str:
-    if sign in "&|~":
-        raise TypeError(f"`{sign}` of numbers is another than an expression's")
-    return sign

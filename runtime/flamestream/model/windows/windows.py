@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from flamestream.model import fields
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
 from flamestream.model.ready import Size
 from flamestream.model.stream import Stream
-from flamestream.model.vertex import Function
+from flamestream.model.vertex import Function, call_site
 from flamestream.model.windows import aggregates
 from flamestream.model.windows.aggregates import Aggregate, Value
 from flamestream.model.windows.panes import Panes, Windowed
@@ -53,23 +54,23 @@ class Windows(Generic[T]):
 
     def total(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The sum of a value."""
-        return self.aggregate(aggregates.total(value), results)
+        return self.aggregate(aggregates.total(self._value(value)), results)
 
     def min(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The least of a value."""
-        return self.aggregate(aggregates.least(value), results)
+        return self.aggregate(aggregates.least(self._value(value)), results)
 
     def max(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
         """The greatest of a value."""
-        return self.aggregate(aggregates.greatest(value), results)
+        return self.aggregate(aggregates.greatest(self._value(value)), results)
 
     def mean(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, float]]:
         """The mean of a value."""
-        return self.aggregate(aggregates.mean(value), results)
+        return self.aggregate(aggregates.mean(self._value(value)), results)
 
     def distinct_count(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, int]]:
         """How many different values there are."""
-        return self.aggregate(aggregates.distinct(value), results)
+        return self.aggregate(aggregates.distinct(self._value(value)), results)
 
     def collect(self, *, results: str = "final") -> Results[Windowed[Any, tuple[T, ...]]]:
         """A tuple of the items, in the order in which they came."""
@@ -83,7 +84,7 @@ class Windows(Generic[T]):
         of items), equal numbers in the order of keys, and its own key None: it is a window of all of them.
         Raises GraphError.
         """
-        ranking = aggregates.top(count, by)
+        ranking = aggregates.top(count, by if isinstance(by, Size) else self._value(by))
         if not isinstance(by, Size):
             return self.aggregate(ranking, results)
         if isinstance(self.shape, Session) or results != "final":
@@ -94,6 +95,11 @@ class Windows(Generic[T]):
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
         return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
+
+    def _value(self, value: Value) -> Value:
+        """The same. Raises GraphError if items have no such field."""
+        fields.key_of(self.stream.items, value, call_site())
+        return value
 
     def fold(
         self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any],

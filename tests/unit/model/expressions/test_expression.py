@@ -160,6 +160,12 @@ def test_what_has_no_one_meaning_is_refused_when_it_is_built(build: Callable[[],
         build()
 
 
+@pytest.mark.parametrize("name", ["", "two words", 5])
+def test_a_field_has_the_name_of_one(name: Any) -> None:
+    with pytest.raises(GraphError, match="the name of a field is a word"):
+        fs.field(name)
+
+
 def test_an_expression_is_no_sequence() -> None:
     with pytest.raises(TypeError):
         list(F("pair"))  # type: ignore[call-overload]
@@ -214,6 +220,8 @@ def test_expressions_stand_where_functions_do() -> None:
             lambda bids: bids.map(fs.record(Euro, cents=F("price"), path="")).sink("out", key="cent"),
             "Euro has no field 'cent'",
         ),
+        (lambda bids: bids.map(fs.when(F("hot")).then(1)), r"end it with \.otherwise"),
+        (lambda bids: bids.filter(7), "a int stands where a function is called: 7"),
     ],
 )
 def test_fields_of_expressions_are_looked_for_when_the_graph_is_built(

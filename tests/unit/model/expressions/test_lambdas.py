@@ -61,8 +61,15 @@ def around(limit: int) -> Callable[[Any], Any]:
         (lambda item: len(item.name), "`len`"),
         (lambda item: f"{item.name}", "formats"),
         (lambda item: item.flags & item.mask, "`&`"),
+        (lambda item: (item.cents, item.hot) == (1, 1), "compares tuples"),
+        (lambda item: (item.cents, 1) < (item.hot, 1), "compares tuples"),
+        (lambda item: ((item.cents,),) != ((7,),), "compares tuples"),
+        (lambda item: "%s" % item.name, "formats"),  # noqa: UP031
+        (lambda item: "abc" % item.name, "other values"),  # noqa: F507, UP031
+        (lambda item: (item.cents,) + (item.hot,), "other values"),  # noqa: RUF005
+        (lambda item: item.cents << 2, "`<<`"),
         (lambda item: ~item.flags, "no expression|`~`"),
-        (lambda item: item.cents**2, r"\*\*"),
+        (lambda item: item.cents**2, r"`\*\*`"),
         (lambda item: item.pair[item.place], "place"),
         (lambda item: item.name[1:], "no expression"),
         (lambda item: [item.cents], "no expression"),

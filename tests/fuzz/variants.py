@@ -62,7 +62,7 @@ def _unguarded(target: str) -> Broken:
 
 VARIANTS: dict[str, Broken] = {
     "a tag that is no number": Broken("payload", f"{M}payloads.encoding:value_of", " or type(wire[0]) is not int", ""),
-    "a change without a place": Broken("state", f"{M}state:_paired", "if len(places) != len(changes):", "if False:"),
+    "a change without a place": Broken("state", f"{M}payloads.state:_paired", "if len(places) != len(changes):", "if False:"),
     "a frame of twice the limit": Broken("frame", f"{ROOT}net.framing:_cut", "if size > most:", "if size > 2 * most:"),
     "a greeting that is not looked at": Broken("handshake", f"{ROOT}net.handshake:parse", "except DecodeError", "except KeyError"),
     "text that is none, of a worker": _unguarded("message"),

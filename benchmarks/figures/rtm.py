@@ -24,11 +24,11 @@ from typing import Any, Final
 from harness.drive import machine, noise
 from harness.report import CACHE
 from harness.rtm_table import rtm_table
-from harness.suite import keep, set_aside
+from harness.suite import keep, ready, set_aside
 from rtm.records import JOBS
 from rtm.run import Load, run
 from rtm.sides import SIDES, Side
-from systems.base import Failed, NotHere
+from systems.base import Failed
 
 from figures.kafka import _broker
 
@@ -53,18 +53,6 @@ def measured(side: Side, job: str, brokers: str, load: Load) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ready(names: list[str]) -> list[Side]:
-    """Those that can run here."""
-    found = []
-    for name in names:
-        try:
-            SIDES[name].prepare()
-            found.append(SIDES[name])
-        except NotHere as reason:
-            print(f"{name} is left out: {reason}", file=sys.stderr)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -82,7 +70,7 @@ def main() -> None:
         set_aside(options.out)
     load, sides, rows = (
         Load(options.rate, options.warm_up, options.seconds),
-        ready(options.systems.split(",")),
+        ready(options.systems.split(","), SIDES),
         [],
     )
     with _broker(options.brokers) as brokers:

@@ -18,9 +18,10 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from systems import OWN_INTERVALS, SAME_AT_FULL_RATE, SYSTEMS
 from systems.base import NONE, Cell, Failed, NotHere, System
@@ -74,7 +75,7 @@ def load(options: argparse.Namespace, system: System) -> tuple[int, int, float]:
 
 def measure(kind: str, options: argparse.Namespace) -> None:
     """All rounds."""
-    every = cells(options, ready(options.systems.split(",")))
+    every = cells(options, ready(options.systems.split(","), SYSTEMS))
     todo = [
         (system, cell)
         for system, cell in every
@@ -119,13 +120,21 @@ def long_enough(
     )
 
 
-def ready(names: list[str]) -> list[System]:
-    """Those that can run here."""
+class Preparable(Protocol):
+    def prepare(self) -> None:
+        """Raises NotHere."""
+
+
+Prepared = TypeVar("Prepared", bound=Preparable)
+
+
+def ready(names: list[str], systems: Mapping[str, Prepared]) -> list[Prepared]:
+    """Those of these systems that can run here."""
     found = []
     for name in names:
         try:
-            SYSTEMS[name].prepare()
-            found.append(SYSTEMS[name])
+            systems[name].prepare()
+            found.append(systems[name])
         except NotHere as reason:
             print(f"{name} is left out: {reason}", file=sys.stderr)
     return found
@@ -149,7 +158,7 @@ def workers(options: argparse.Namespace) -> None:
     modelled."""
     from figures.over_workers import rows
 
-    (system,) = ready(["flamestream"])
+    (system,) = ready(["flamestream"], SYSTEMS)
     interval = int(options.intervals.split(",")[-1])
     for row in rows(
         system,

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
+from flamestream.core.dataflow.native import described_panes
 from flamestream.core.dataflow.native_expressions import SAID_BY_FIELDS, why_python
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Vertex, name_of
-from flamestream.model.windows.panes import Closing, Panes
+from flamestream.model.windows.panes import Closing
 from flamestream.model.windows.process import Steps
-from flamestream.model.windows.shapes import Grid
 
 _OURS: Final = "flamestream."
 """How modules begin whose functions are none of the user's."""
@@ -51,9 +51,11 @@ def _of(vertex: Vertex) -> Iterator[tuple[str, Any, str | None]]:
     if isinstance(vertex.combine, Steps):
         yield from _of_program(vertex.combine)
         return
-    for role in ("function", "key", "balance"):
+    for role in ("function", "key"):
         if (function := getattr(vertex, role)) is not None:
             yield role, function, why_python(function)
+    if vertex.balance is not None:
+        yield "balance", vertex.balance, "a balance always does"
     folds = [(role, each) for role in ("combine", "emit") if (each := getattr(vertex, role)) is not None]
     own = next((each for _, each in folds if not isinstance(each, SAID_BY_FIELDS)), None)
     why = None if own is None else f"{_short(own)} is not ready-made"
@@ -65,9 +67,9 @@ def _of_program(steps: Steps) -> Iterator[tuple[str, Any, str | None]]:
         yield "key", given.key, why_python(given.key)
     program: object = steps.program
     if isinstance(program, Closing):
-        combine = program.aggregate.combine
-        on_grid = isinstance(program, Panes) and isinstance(program.shape, Grid)
-        yield "combine", combine, why_python(combine) if on_grid else "its windows are on no grid"
+        panes = described_panes(steps.program)
+        why = "its windows are on no grid" if panes is None else "it is not ready-made"
+        yield "combine", program.aggregate.combine, None if panes and panes["fold"] else why
 
 
 def _is_ours(function: Any) -> bool:

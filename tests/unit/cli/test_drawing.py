@@ -111,3 +111,14 @@ def test_a_plan_says_which_functions_run_in_the_kernel_and_why_others_do_not() -
     assert isinstance(functions, list) and [each["why_python"] is None for each in functions] == [
         True, False, True, True, True,
     ]  # fmt: skip
+
+
+def test_a_plan_claims_no_more_for_the_kernel_than_it_is_told() -> None:
+    graph = Graph("some")
+    records: fs.Stream[Any] = graph.source("records", at="at", unit="s")
+    window = records.window(fs.tumbling("1m"), key="shop")
+    window.fold(initial=fs.Vector, combine=fs.append("cents")).sink("lists")
+    records.balance(lambda key: key.cents).reduce(key="shop", combine=fs.count()).sink("counts")
+    said = [line for line in text(graph.validated()).splitlines() if " runs in Python: " in line]
+    assert len(said) == 2 and said[0].endswith('fs.append("cents"): it is not ready-made')
+    assert " balance runs in Python: " in said[1]

@@ -198,7 +198,7 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
         "inputs": [
             (native_expressions.described(each.key), each.key, _time_field(each)) for each in steps.inputs
         ],
-        "panes": _described_panes(steps.program),
+        "panes": described_panes(steps.program),
         "step": steps.step,
         "shards": steps.shards,
         "mark": Mark,
@@ -210,7 +210,7 @@ def _described_steps(steps: Steps) -> dict[str, Any]:
     }
 
 
-def _described_panes(program: Program) -> dict[str, Any] | None:
+def described_panes(program: Program) -> dict[str, Any] | None:
     """Windows that the kernel finds itself: those on a grid."""
     if not isinstance(program, Panes) or not isinstance(grid := program.shape, Grid):
         return None

@@ -58,11 +58,7 @@ def _node(node: nodes.Expression) -> tuple[Any, ...]:
 
 def why_python(function: Any) -> str | None:
     """Why a function is asked in Python for each item; None: the kernel carries it out."""
-    if isinstance(function, Append | Count | Total) or described(function) is not None:
-        return None
-    if isinstance(function, Record) and all(
-        isinstance(part, Size | State) or described(part) for part in function.parts
-    ):
+    if described(function) is not None:
         return None
     if hasattr(function, "batch"):
         return "it is called with many items at once"

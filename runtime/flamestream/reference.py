@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
 from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
-from flamestream.model.failure import failure, located, told
+from flamestream.model.failure import FATAL, failure, located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
@@ -376,7 +376,7 @@ def _call(function: Function | None, *arguments: Any, then: Function = _checked)
     assert function is not None, "the graph's builder gives every operation its functions"
     try:
         return then(function(*arguments))
-    except (MemoryError, RecursionError):  # failures of the machine, not of the record
+    except FATAL:  # failures of the machine, not of the record
         raise
     except Exception as error:
         raise _UserFunctionFailed(function, error) from error

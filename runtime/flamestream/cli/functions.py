@@ -14,6 +14,7 @@ from flamestream.core.dataflow.native import described_panes
 from flamestream.core.dataflow.native_expressions import SAID_BY_FIELDS, why_python
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Vertex, name_of
+from flamestream.model.windows.aggregates import Aggregate
 from flamestream.model.windows.panes import Closing
 from flamestream.model.windows.process import Steps
 
@@ -69,11 +70,14 @@ def _of_program(steps: Steps) -> Iterator[tuple[str, Any, str | None]]:
     if isinstance(program, Closing):
         panes = described_panes(steps.program)
         why = "its windows are on no grid" if panes is None else "it is not ready-made"
-        yield "combine", program.aggregate.combine, None if panes and panes["fold"] else why
+        folds = program.aggregate if _is_ours(program.aggregate.combine) else program.aggregate.combine
+        yield "combine", folds, None if panes and panes["fold"] else why
 
 
 def _is_ours(function: Any) -> bool:
-    if isinstance(function, SAID_BY_FIELDS):
+    if (
+        isinstance(function, SAID_BY_FIELDS) or type(function) is Aggregate
+    ):  # it is named by the user's fields
         return False
     of = function if isinstance(function, FunctionType) else type(function)
     return str(getattr(of, "__module__", "")).startswith(_OURS)

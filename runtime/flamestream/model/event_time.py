@@ -22,10 +22,10 @@ from operator import attrgetter
 from typing import Any, Final, NewType, TypeVar
 
 from flamestream.model.duration import Micros
-from flamestream.model.errors import UserError
+from flamestream.model.errors import RecordError, UserError
 from flamestream.model.event_decoder import Decoder
 from flamestream.model.expressions.expression import Field
-from flamestream.model.failure import called
+from flamestream.model.failure import FATAL, called
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SourceName
 from flamestream.model.kernel import kernel
@@ -97,8 +97,17 @@ class TimeOf:
         return other is not None and (self is ARRIVAL, self.unit) == (other is ARRIVAL, other.unit)
 
     def shown(self, time: int) -> Any:
-        """A time in the form that items have: a datetime in UTC, or an int."""
-        return time // self.unit if self.unit else EPOCH + time * MICROSECOND
+        """A time in the form that items have: a datetime in UTC, or an int. Raises RecordError where there
+        is no such datetime."""
+        if self.unit:
+            return time // self.unit
+        try:
+            return EPOCH + time * MICROSECOND
+        except OverflowError:
+            raise RecordError(
+                f"{time / 1e6:.0f} s since 1970 is outside of the years 1 to 9999, which datetimes have: "
+                "filter such items out, or give their times as ints (`unit`)"
+            ) from None
 
 
 @payload_type
@@ -314,7 +323,7 @@ class Entrance:
                 return decode.of_all(records)
             # No `map`: a StopIteration of the function would end it in silence (!).
             return None if _NOT_READ & set(map(type, records)) else [decode(record) for record in records]
-        except (MemoryError, RecursionError):
+        except FATAL:
             raise
         except Exception:  # noqa: BLE001 (whatever user code raises; the record at fault is read again, alone)
             return None
@@ -351,7 +360,7 @@ class Entrance:
             return event, None
         try:
             return event, self._timing.time(event)
-        except (MemoryError, RecursionError):
+        except FATAL:
             raise
         except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads its time reports it)
             return event, None
@@ -359,7 +368,7 @@ class Entrance:
     def _decoded(self, record: Any) -> Any:
         try:
             return record if self._timing.decode is None else self._timing.decode(record)
-        except (MemoryError, RecursionError):
+        except FATAL:
             raise
         except Exception:  # noqa: BLE001 (whatever user code raises; the vertex that reads the record reports it)
             return Undecoded(record)

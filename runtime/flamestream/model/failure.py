@@ -34,6 +34,15 @@ WAY_OUT: Final = (
 )
 
 
+FATAL: Final = (MemoryError, RecursionError)
+"""What a user's function may raise that says nothing about the record: failures of the machine."""
+
+
+def noted(error: BaseException, function: Function, payload: Any) -> None:
+    """Say with a FATAL error whose function met it, and with what."""
+    error.add_note(f"{name_of(function)} was given {quoted(shortened(payload))}")
+
+
 class Raised(Exception):
     """What a user's function raised that a function of ours had called: messages name the user's."""
 
@@ -47,7 +56,8 @@ def called(function: Function, *arguments: Any) -> Any:
     calls it."""
     try:
         return function(*arguments)
-    except (MemoryError, RecursionError):  # failures of the machine, not of the record
+    except FATAL as error:
+        noted(error, function, arguments[-1] if arguments else "nothing")
         raise
     except Raised:  # by a user's function within this one: it is the one to blame
         raise

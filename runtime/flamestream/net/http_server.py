@@ -18,7 +18,8 @@ from typing import Final
 from flamestream.net.acceptor import Door, Drops, listen
 from flamestream.net.admission import Admission
 from flamestream.net.framing import Budget
-from flamestream.net.http_connection import Connection, Exchange, Handler, Headers, Request
+from flamestream.net.http_connection import Connection
+from flamestream.net.http_exchange import Exchange, Handler, Headers, Request
 from flamestream.ports import Reactor, Timer
 
 __all__ = ["Exchange", "Handler", "Headers", "HttpServer", "Request"]

@@ -49,7 +49,7 @@ class Trial:
 
 def tried(checked: CheckedJob, seconds: float = SECONDS) -> Trial:
     """Raises UserError for a function that is at fault for every run: one that is not pure, asks for a field
-    that is not there, or does not return."""
+    that is not there, does not return, or fails for every record of a source where nothing takes them."""
     with within(seconds, f"the first {RECORDS} records of each source"):
         return _tried(checked)
 
@@ -142,14 +142,18 @@ def _key(key: Function, vertex: Vertex, floats: dict[int, str], payload: Any) ->
 
 
 def _judge(graph: Graph, errors: Sequence[ErrorValue], trial: Trial, *, fails: bool) -> None:
+    failed: dict[str, set[int]] = {}
+    for error in errors:
+        failed.setdefault(error.source, set()).add(error.offset)
     for error in errors:
         where = (
             f"record {error.offset} of source {error.source!r}"
             if error.offset >= 0
             else f"a record of source {error.source!r}"
         )
-        wrong_field = fails and error.function.startswith("fs.") and error.error == AttributeError.__name__
-        if wrong_field or error.error == UserError.__name__:
+        wrong_field = error.function.startswith("fs.") and error.error == AttributeError.__name__
+        every = len(failed[error.source]) == trial.tried.get(error.source)
+        if (fails and (wrong_field or every)) or error.error == UserError.__name__:
             raise GraphError(plain(told(error, where, graph)).rpartition("\n")[0])
         if len(trial.warnings) < MOST_WARNINGS:
             trial.warnings.append(plain(told(error, where, graph)))

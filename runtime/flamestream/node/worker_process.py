@@ -37,6 +37,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.failure import FATAL
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.model.quoted import quoted
@@ -156,7 +157,10 @@ class _WorkerProcess:
         except FlameStreamError as error:
             self._tell_failure(error.category, str(error))
             return ended_by(error)
-        except (MemoryError, RecursionError):
+        except FATAL as error:
+            # Another life may have the memory; whoever sees workers end again and again has to know of what.
+            notes = "; ".join(getattr(error, "__notes__", ()))
+            self._tell_failure("retryable", f"{process_shell.place_of(error)}{notes and f': {notes}'}")
             raise
         except Exception as error:
             said = f"{process_shell.place_of(error)}: {quoted(process_shell.last_lines(error))}"

@@ -15,7 +15,7 @@ from flamestream.core.protocol.actions import OpenSink
 from flamestream.fenced.tail import Cursor
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import SinkName, Slot, WorkerId
-from flamestream.net.http_connection import Exchange, Request
+from flamestream.net.http_exchange import Exchange, Request
 from flamestream.net.http_server import HttpServer
 from flamestream.net.kafka.failures import BrokersAway
 from fuzz.stand_ins import Loop, Wire

@@ -16,9 +16,9 @@ from sim.variants.variant import BrokenVariant, directed, patch
 CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)
 
 
-def _not_journalled(self: Fronts, front: JournalledFront, now: Any, partitions: Any, marker: Any) -> None:
+def _not_journalled(self: Fronts, front: JournalledFront, now: Any, told: Any) -> None:
     """It enters, and nobody could know it again."""
-    for partition in partitions:
+    for partition, marker in told:
         entry = front.mark(now, partition, marker)
         front.durable(entry.time)
         self._entered(front, entry, [marker], 0)

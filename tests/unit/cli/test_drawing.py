@@ -118,7 +118,9 @@ def test_a_plan_claims_no_more_for_the_kernel_than_it_is_told() -> None:
     records: fs.Stream[Any] = graph.source("records", at="at", unit="s")
     window = records.window(fs.tumbling("1m"), key="shop")
     window.fold(initial=fs.Vector, combine=fs.append("cents")).sink("lists")
+    window.mean("cents").sink("means")
     records.balance(lambda key: key.cents).reduce(key="shop", combine=fs.count()).sink("counts")
     said = [line for line in text(graph.validated()).splitlines() if " runs in Python: " in line]
-    assert len(said) == 2 and said[0].endswith('fs.append("cents"): it is not ready-made')
-    assert " balance runs in Python: " in said[1]
+    assert len(said) == 3 and said[0].endswith('fs.append("cents"): it is not ready-made')
+    assert said[1].endswith("combine runs in Python: mean('cents'): it is not ready-made")
+    assert " balance runs in Python: " in said[2]

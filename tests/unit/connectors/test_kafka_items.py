@@ -6,7 +6,7 @@ import pytest
 
 from flamestream.connectors.kafka.items import Place, Places, Records, digest_of, pack
 from flamestream.connectors.kafka.ledger import KafkaLedger
-from flamestream.connectors.kafka.writing import KafkaWriting
+from flamestream.connectors.kafka.transactions import Transactions
 from flamestream.core.protocol.actions import Bundle
 from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
@@ -74,7 +74,7 @@ class Report(NamedTuple):
 
 def test_a_record_that_was_sent_twice_has_no_offset_and_moves_none() -> None:
     nothing: Any = None
-    writing = KafkaWriting(nothing, nothing, nothing, "w1")
+    transactions = Transactions(nothing, nothing, "w1")
     for report in (Report(0, 7), Report(1, 3), Report(0, None), Report(1, 4)):
-        writing._delivered(None, report)  # type: ignore[arg-type]
-    assert writing._offsets == {0: 8, 1: 5}
+        transactions._delivered(None, report)  # type: ignore[arg-type]
+    assert transactions.offsets == {0: 8, 1: 5}

@@ -10,7 +10,7 @@ import pytest
 
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import FlameStreamError, GraphError, ManifestError, UserError
-from flamestream.node.trial import RECORDS, tried
+from flamestream.node.trial import MOST_WARNINGS, RECORDS, tried
 from support.runs.scratch import SMALL, Scratch
 
 NUMBER = count()
@@ -42,7 +42,8 @@ def job(folder: Path, body: str, sources: str = "", *more: str) -> CheckedJob:
     )
     name = f"trial_{os.getpid()}_{n}.py"
     source = sources or (TYPED % n if "sales" in body else LINES % "")
-    scratch.job("", source, "sinks: {out: {files: {path: out}}}", *SMALL, *more)
+    sinks = () if any(line.startswith("sinks:") for line in more) else ("sinks: {out: {files: {path: out}}}",)
+    scratch.job("", source, *sinks, *SMALL, *more)
     scratch.write(name, (HEAD + body).replace("{n}", str(n)))
     (folder / "job.yaml").write_text((folder / "job.yaml").read_text().replace("app.py", name))
     return checked(folder / "job.yaml")
@@ -97,6 +98,17 @@ def test_the_first_records_go_through(tmp_path: Path, follow: str) -> None:
         and "(record 3 of source 'lines')" in warning
         and "was given 'north,3'" in warning
     )
+
+
+def test_a_source_whose_every_record_fails_cannot_run_unless_a_sink_takes_them(tmp_path: Path) -> None:
+    body = 'graph = fs.Graph("g")\ngraph.source("lines").map(lambda l: 1 // 0).sink("out")\n'
+    with pytest.raises(GraphError, match=r"raised ZeroDivisionError.*\(record 0 of source 'lines'\)"):
+        tried(job(tmp_path, body))
+    letters = [
+        "sinks: {out: {files: {path: out}}, errors: {files: {path: errors}}}",
+        "onError: {deadLetter: errors}",
+    ]
+    assert len(tried(job(tmp_path, body, LINES % "", *letters)).warnings) == MOST_WARNINGS
 
 
 @pytest.mark.parametrize(
@@ -181,16 +193,18 @@ def test_a_function_that_never_returns_is_named_with_its_line(tmp_path: Path) ->
         tried(made, seconds=1.0)
 
 
-def test_a_generator_without_end_is_a_warning_that_names_it(tmp_path: Path) -> None:
+def test_a_generator_without_end_is_named(tmp_path: Path) -> None:
     text = "def forever(line):\n    while True:\n        yield line\n\n"
     made = job(
         tmp_path,
         text
         + 'graph = fs.Graph("g", max_results=100)\ngraph.source("lines").flat_map(forever).sink("out")\n',
     )
-    warning = tried(made).warnings[0]
-    assert "forever raised ResultLimit: it makes more than 100 results of one item" in warning
-    assert "flat_map of trial_" in warning and "was given 'north,0'" in warning
+    with pytest.raises(
+        GraphError, match=r"forever raised ResultLimit: it makes more than 100 results"
+    ) as told:
+        tried(made)
+    assert "flat_map of trial_" in str(told.value) and "was given 'north,0'" in str(told.value)
 
 
 def test_a_function_of_a_source_that_never_returns_is_named_too(tmp_path: Path) -> None:

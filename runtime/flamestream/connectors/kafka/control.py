@@ -11,7 +11,7 @@ The order of the announcements is what fencing rests on (kafka/writing.py): one 
 Keeps: what was acknowledged is read by whoever reads later. Does not: decide anything.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -147,36 +147,37 @@ class ControlTopic:
 
     # --- writing --------------------------------------------------------------------------------------------
 
-    def announce(self, announcement: Announcement) -> None:
+    def announce(self, announcements: Iterable[Announcement]) -> None:
         """Durable and seen by every later reader when it returns."""
-        self._write(announcement.writer, _encode(announcement))
+        self._write([(one.writer, ANNOUNCEMENTS, _encode(one)) for one in announcements])
 
-    def withdraw(self, writers: Iterable[str]) -> None:
+    def withdraw(self, writers: Sequence[str]) -> None:
         """Forget what these announced and stored: it is not needed any more."""
-        for writer in writers:
-            self._write(writer, None)
-            self._write(writer, None, STATES)
+        self._write(
+            [(writer, partition, None) for writer in writers for partition in (ANNOUNCEMENTS, STATES)]
+        )
 
-    def _write(self, writer: str, value: bytes | None, partition: int = ANNOUNCEMENTS) -> None:
+    def _write(self, records: Sequence[tuple[str, int, bytes | None]]) -> None:
         # Without idempotence: a record that is there twice says the same.
         producer = self._producer = self._producer or self._clients.producer(
             **{"message.timeout.ms": 10_000, "enable.idempotence": False}
         )
         errors: list[Any] = []
         with failure_of(self.where):
-            producer.produce(
-                self.name,
-                value,
-                self._key(writer),
-                partition,
-                on_delivery=lambda error, _: errors.append(error),
-            )
+            for writer, partition, value in records:
+                producer.produce(
+                    self.name,
+                    value,
+                    self._key(writer),
+                    partition,
+                    on_delivery=lambda error, _: errors.append(error),
+                )
             producer.flush(20)
-        if not errors:
+        if len(errors) < len(records):
             raise BrokersAway(f"{self.where} does not answer")
-        if errors[0] is not None:
+        if failed := [error for error in errors if error is not None]:
             self._producer = None
-            raise judged(errors[0], self.where)
+            raise judged(failed[0], self.where)
 
     def store(
         self, producer: "Producer", state: WriterState, told: "Callable[[KafkaError | None, Message], None]"

@@ -7,6 +7,7 @@ Keeps: it is noticed at the next opening, or within `LOOK_SECONDS` of writing; a
 Does not: write.
 """
 
+import threading
 import time
 from collections.abc import Iterable
 from typing import Final
@@ -27,6 +28,8 @@ class WrittenTopics:
         self._identity = TopicIdentity(clients, topic, where)
         self._id = ""
         self._looked_at = 0.0
+        self._lock = threading.Lock()
+        """Deliveries and a commit beside them ask at the same time."""
 
     @property
     def identity(self) -> str:
@@ -49,13 +52,14 @@ class WrittenTopics:
 
     def check(self) -> None:
         """Raises Corrupt or UserError if one is not any more what was opened. Waits for nothing."""
-        self._control.check()
-        if (seen := self._identity.seen()) is not None and seen.id != self._id:
-            raise Corrupt(self._created_again(self._id, seen.id))
-        if time.monotonic() - self._looked_at > LOOK_SECONDS:
-            self._looked_at = time.monotonic()
-            self._identity.look()
-            self._control.look()
+        with self._lock:
+            self._control.check()
+            if (seen := self._identity.seen()) is not None and seen.id != self._id:
+                raise Corrupt(self._created_again(self._id, seen.id))
+            if time.monotonic() - self._looked_at > LOOK_SECONDS:
+                self._looked_at = time.monotonic()
+                self._identity.look()
+                self._control.look()
 
     def _created_again(self, known: str, now: str) -> str:
         return (

@@ -36,6 +36,9 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 
 POLL_SECONDS: Final = 0.02
 """The longest that a recovery waits for the thread that polls."""
+GATHER_SECONDS: Final = 0.005
+"""Behind records that were given, the next wait so long for others: a run for each record costs more time than
+it saves at some hundred a second. A record that comes alone waits for nothing."""
 
 
 class KafkaReader:
@@ -58,6 +61,7 @@ class KafkaReader:
         """The offset behind what was given, of each partition that is assigned."""
         self._decided: list[Chunk] = []
         self._polled: deque[Message] = deque()
+        self._gave_at = 0.0
         self._look_at = 0.0
 
     @property
@@ -86,6 +90,9 @@ class KafkaReader:
                 if first is None:
                     return decided
                 self._clients.works()
+                if not decided:
+                    time.sleep(max(0.0, self._gave_at + GATHER_SECONDS - time.monotonic()))
+                    self._gave_at = time.monotonic()
                 # What librdkafka has fetched already is taken without another wait.
                 self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
         return decided + self._chunks(may_raise=not decided)

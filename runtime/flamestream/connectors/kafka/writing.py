@@ -2,7 +2,7 @@
 
 **Who may write.** A transactional id names job, sink, worker and fence. Opening under a fence F:
 
-1. initialise the own id; 2. announce it with F, outside of any transaction; 3. read all announcements: if one
+1. initialise the own ids; 2. announce them with F, outside of any transaction; 3. read all announcements: if one
    has a fence above F, give up;
 4. initialise every id that was announced with a lower fence; 5. only now look at what was delivered.
 
@@ -17,7 +17,8 @@ newer. It cannot initialise again without reading the announcements again.
 **What was delivered.** `transactional`: each delivery is one transaction, with the writer's state in it;
 consumers read committed records. `low-latency`: a delivery counts when its records are in the log, though
 their transaction is open, and consumers read uncommitted records. Transactions are committed now and then,
-each with the writer's state; behind the state the tail is read (kafka/tail.py). What a recovery aborts was
+each with the writer's state, while deliveries go on (kafka/transactions.py); behind the oldest of the states
+of its ids the tail is read (kafka/tail.py). What a recovery aborts was
 seen by those consumers and stays in the log, so it counts as delivered.
 
 The tail begins at the offsets of a writer's state, or of its last announcement: a writer that was silent
@@ -31,12 +32,11 @@ after a BrokersAway).
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from flamestream.connectors.kafka.connector import PARTITIONERS, KafkaSinkSpec
 from flamestream.connectors.kafka.control import (
     FORMAT,
     Announcement,
@@ -45,71 +45,58 @@ from flamestream.connectors.kafka.control import (
     newest_states,
     obsolete,
 )
-from flamestream.connectors.kafka.items import HEADER, Places, Record, Records, digest_of, pack, tag_of
+from flamestream.connectors.kafka.items import Places, Record, digest_of
 from flamestream.connectors.kafka.ledger import Items, KafkaLedger
+from flamestream.connectors.kafka.output import KafkaOutput
 from flamestream.connectors.kafka.sink_topics import WrittenTopics
 from flamestream.connectors.kafka.tail import Tail
+from flamestream.connectors.kafka.transactions import Transactions
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import Fenced, FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, Slot
-from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import BrokersAway, failure_of, judged
 from flamestream.net.kafka.reading import bounds_of, read_to
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
-    from confluent_kafka import Consumer, KafkaError, Message, Producer
+    from confluent_kafka import Consumer
 
 FRESH_SECONDS: Final = 2.0
-PATIENCE_SECONDS: Final = 0.5
-INIT_SECONDS: Final = 0.05
-"""librdkafka looks for a coordinator again at each call, and otherwise only every half a second."""
 CLOSE_SECONDS: Final = 5.0
 MAX_FENCERS: Final = 8
 
 
-class KafkaOutput:
-    """The topic of one sink and the form of its records; what its writers share."""
-
-    def __init__(self, spec: KafkaSinkSpec, job: str, sink: str) -> None:
-        self.topic, self.job, self.sink = spec.topic, job, sink
-        self.clients = Clients(spec, f"{job}-{sink}")
-        self.records = Records(spec.value, spec.key, spec.partitioner, f"spec.sinks.{sink}.kafka")
-        self.more = {"partitioner": spec.partitioner} if spec.partitioner in PARTITIONERS else {}
-        """Settings of librdkafka's that its producers have beside ours."""
-        self.low_latency = spec.form == "low-latency"
-        self.canonical = spec.value == "payload"
-        """Whether values are encoded payloads, which can be compared at a replay."""
-        self.tag = tag_of(job, sink)
-        self.where = f"sink {sink}: topic {spec.topic!r}"
-
-
 class KafkaWriting:
-    """A writer of the sink's output. Calls block, one at a time, but `close`."""
+    """A writer of the sink's output. Calls block, one at a time, but `commit`, which has a thread of its own,
+    and `close`."""
 
     def __init__(
         self, output: KafkaOutput, control: ControlTopic, topics: WrittenTopics, writer: str
     ) -> None:
-        self._output, self._control, self._topics, self._name = output, control, topics, writer
+        self._output, self._control, self._topics = output, control, topics
+        self._transactions = Transactions(output, control, writer)
         self._lock = threading.Lock()
-        self._closed = False
         self._fence: Fence = NO_FENCE
         self._slots: Sequence[Slot] = ()
-        self._producer: Producer | None = None
         self._places: Places | None = None
         self._reader: Consumer | None = None
         self._broken = True
         """It is not known what was written last: open anew before anything else."""
         self._ledger = KafkaLedger({}, {})
         self._partitions = 0
-        self._offsets: dict[int, int] = {}
-        """Offsets of the output, at or above which lies what this writer writes next."""
         self._offsets_at = 0.0
         """The time at which a record of the control topic last said where the tail begins."""
-        self._failed: tuple[KafkaError, str] | None = None
-        self.open_transaction = False
-        self.trouble = ""
+
+    @property
+    def open_transaction(self) -> bool:
+        """Whether something was delivered that no commit has been asked for."""
+        return self._transactions.open
+
+    @property
+    def trouble(self) -> str:
+        """Why a call takes long; "" if none does."""
+        return self._transactions.trouble
 
     # --- opening --------------------------------------------------------------------------------------------
 
@@ -127,29 +114,37 @@ class KafkaWriting:
 
     def _join(self) -> None:
         """The five steps, and what follows from what is found."""
-        me = self._id(self._fence)
         self._topics.open()
         if self._output.low_latency:
             self._control.refuse_compacted(self._output.topic)
         # (!) The five steps of the docstring, in this order: each later one relies on what the earlier ones
         # keep out.
-        self._producer = self._initialised(me)
+        mine = self._transactions.initialise(self._fence)
         self._places = Places(self._output.tag, *self._fence)
-        self.open_transaction = False
-        self._control.announce(Announcement(FORMAT, self._fence, me, {}))
+        self._announce({})
         self._reader = self._reader or self._output.clients.reader("read_uncommitted")
         announced = self._control.announcements(self._reader)
         self._give_up_if_replaced(announced)
         self._fence_off([other.writer for other in announced if other.fence < self._fence])
         # Nothing older is appended from here on, so what is read now stays.
         states = self._control.states(self._reader)
-        self._learn(me, announced, states)
-        self._broken, self._failed = False, None
-        stored = self._store(me)
+        self._learn(mine, announced, states)
+        self._broken = False
+        # (!) Each id says where its tail begins before it writes: one that has stored nothing counts as one
+        # that has delivered nothing.
+        stored = [self._commit() for _ in mine]
         self._control.withdraw(
-            obsolete(announced, {state.writer: state for state in [*states, stored]}, self._fence)
+            obsolete(announced, {state.writer: state for state in [*states, *stored]}, self._fence)
         )
-        self.trouble = ""
+        self._transactions.works()
+
+    def _announce(self, offsets: dict[int, int]) -> None:
+        self._control.announce(
+            [
+                Announcement(FORMAT, self._fence, writer, offsets)
+                for writer in self._transactions.writers(self._fence)
+            ]
+        )
 
     def _give_up_if_replaced(self, announced: Sequence[Announcement]) -> None:
         newest = max((other.fence for other in announced), default=NO_FENCE)
@@ -164,16 +159,11 @@ class KafkaWriting:
         """Nothing of these can be appended any more when this returns."""
         if writers:
             with ThreadPoolExecutor(min(MAX_FENCERS, len(writers))) as fencers:
-                list(fencers.map(self._initialised, writers))
+                list(fencers.map(self._transactions.initialised, writers))
 
-    def _initialised(self, writer: str) -> "Producer":
-        producer = self._output.clients.producer(
-            **self._output.more, **{"transactional.id": writer, "on_delivery": self._delivered}
-        )
-        self._patiently(producer.init_transactions, INIT_SECONDS)
-        return producer
-
-    def _learn(self, me: str, announced: Sequence[Announcement], states: Sequence[WriterState]) -> None:
+    def _learn(
+        self, ids: Sequence[str], announced: Sequence[Announcement], states: Sequence[WriterState]
+    ) -> None:
         mine = set(self._slots)
         self._topics.check_written(states)
         known, present = newest_states(states)
@@ -184,7 +174,7 @@ class KafkaWriting:
             tail = Tail(output.tag, mine, known, output.canonical)
             begins = _tail_begins(
                 bounds,
-                [other for other in announced if other.fence < self._fence or other.writer == me],
+                [other for other in announced if other.fence < self._fence or other.writer in ids],
                 states,
             )
             for message in read_to(
@@ -205,7 +195,7 @@ class KafkaWriting:
             if slot in mine
         }
         self._ledger = KafkaLedger(own, {slot: metas for slot, metas in above.items() if metas})
-        self._offsets = {number: end for number, (_, end) in bounds.items()}
+        self._transactions.offsets = {number: end for number, (_, end) in bounds.items()}
 
     def _bounds(self) -> dict[int, tuple[int, int]]:
         assert self._reader is not None, "made before"
@@ -237,13 +227,15 @@ class KafkaWriting:
 
     def _write(self, fresh: Sequence[tuple[Bundle, Items, bytes]]) -> None:
         made = [(bundle, digest, self._made(bundle, items)) for bundle, items, digest in fresh]
+        assert self._places is not None, "open comes first"
         skipped = sum(len(items) for _, items, _ in fresh) - sum(len(records) for _, _, records in made)
         with self._breaking():
             self._begin()
             for bundle, digest, records in made:
-                self._produce(bundle, digest, records)
+                around = self._places.around(bundle.slot, bundle.sequence, len(records), digest)
+                self._transactions.produce(around, records)
             if self._output.low_latency:
-                self._flush()
+                self._transactions.flush(self._topics.check)
             self._ledger.take(fresh)
             # Of a bundle whose items were all there no record says that it was delivered: the state has to.
             if skipped or not self._output.low_latency:
@@ -257,83 +249,42 @@ class KafkaWriting:
 
     def _begin(self) -> None:
         """Have a transaction, and where its records begin in the control topic."""
-        if self.open_transaction:
+        if self._transactions.open:
             return
         self._topics.check()
         if self._output.low_latency and time.monotonic() - self._offsets_at > FRESH_SECONDS:
-            self._offsets |= {number: end for number, (_, end) in self._bounds().items()}
-            self._control.announce(
-                Announcement(FORMAT, self._fence, self._id(self._fence), dict(self._offsets))
-            )
+            offsets = self._transactions.offsets
+            offsets |= {number: end for number, (_, end) in self._bounds().items()}
+            self._announce(dict(offsets))
             self._offsets_at = time.monotonic()
-        self._own.begin_transaction()
-        self.open_transaction = True
-
-    def _produce(self, bundle: Bundle, digest: bytes, records: Sequence[Record]) -> None:
-        assert self._places is not None, "open comes first"
-        produce, topic = self._own.produce, self._output.topic
-        before, after = self._places.around(bundle.slot, bundle.sequence, len(records), digest)
-        for meta, key, value, partition in records:
-            headers: Any = [(HEADER, before + pack(meta) + after)]
-            while True:
-                try:
-                    produce(topic, value, key, partition, headers=headers)
-                    break
-                except BufferError:
-                    self._own.poll(PATIENCE_SECONDS)
-
-    def _flush(self) -> None:
-        """Every record is in the log, or the transaction is lost."""
-        while self._own.flush(PATIENCE_SECONDS):
-            self.trouble = self._output.clients.problem
-            self._stop_if_closed()
-            self._topics.check()
-        if self._failed is not None:
-            raise judged(*self._failed)
-        self._works()
-
-    def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
-        if error is not None:
-            self._failed = self._failed or (error, self._output.where)
-        # a record that was there already when it was sent again has no offset
-        elif (offset := message.offset()) is not None:
-            self._offsets[message.partition()] = offset + 1  # type: ignore[index]  # what is in the log has a partition
-
-    def _stored(self, error: "KafkaError | None", _: "Message") -> None:
-        if error is not None:
-            self._failed = self._failed or (error, self._control.where)
+        self._transactions.begin()
 
     # --- committing -----------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """End the open transaction, if there is one. Raises as `deliver`."""
+        """End the open transaction, if there is one; deliveries go on beside it. Raises as `deliver`."""
         with self._lock:
-            if self.open_transaction:
-                self._sound()
-                with self._breaking():
-                    self._commit()
+            if not self._transactions.open or self._broken:  # then the next delivery opens anew
+                return
+            with self._breaking():
+                ended = self._transactions.turn(self._state)
+            self._offsets_at = time.monotonic()
+        with self._breaking():
+            self._transactions.finish(ended, self._topics.check)
 
-    def _commit(self) -> None:
-        if self.open_transaction:
-            self._store(self._id(self._fence))
-
-    def _store(self, me: str) -> WriterState:
+    def _commit(self) -> WriterState:
         """The state of all slots, and the commit of the transaction that it is in."""
         with self._breaking():
-            if not self.open_transaction:
-                self._own.begin_transaction()
-                self.open_transaction = True
-            present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
-            offsets = dict(self._offsets) if self._output.low_latency else {}
-            state = WriterState(
-                FORMAT, self._fence, me, offsets, self._ledger.states, present, self._topics.identity
-            )
-            self._control.store(self._own, state, self._stored)
-            self._patiently(self._own.commit_transaction, meanwhile=self._topics.check)
-            self.open_transaction = False
+            stored = self._transactions.commit(self._state, self._topics.check)
             self._offsets_at = time.monotonic()
-            self._works()
-        return state
+        return stored
+
+    def _state(self, writer: str) -> WriterState:
+        present = {slot: sorted(metas) for slot, metas in self._ledger.present.items()}
+        offsets = dict(self._transactions.offsets) if self._output.low_latency else {}
+        return WriterState(
+            FORMAT, self._fence, writer, offsets, self._ledger.states, present, self._topics.identity
+        )
 
     # --- failures -------------------------------------------------------------------------------------------
 
@@ -357,64 +308,22 @@ class KafkaWriting:
         Kafka error."""
         from confluent_kafka import KafkaException  # an extra
 
-        self._broken, self.open_transaction = True, False
-        if (failed := self._failed) is not None:
-            self._failed = None
-            return judged(*failed)
+        self._broken = True
+        if (failed := self._transactions.lose()) is not None:
+            return failed
         return judged(error.args[0], self._output.where) if isinstance(error, KafkaException) else None
-
-    def _patiently(
-        self,
-        call: Callable[[float], None],
-        seconds: float = PATIENCE_SECONDS,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> None:
-        """A call of librdkafka's that may time out and be called again, while its broker is away."""
-        from confluent_kafka import KafkaException  # an extra
-
-        while True:
-            try:
-                call(seconds)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-                self.trouble = f"{self._output.where}: {error.args[0].str()}"
-                self._stop_if_closed()
-                meanwhile()
-            else:
-                return
-
-    def _stop_if_closed(self) -> None:
-        if self._closed:
-            raise BrokersAway(f"{self._output.where}: closed while the brokers were away")
-
-    def _works(self) -> None:
-        self.trouble = ""
-        self._output.clients.works()
-
-    @property
-    def _own(self) -> "Producer":
-        assert self._producer is not None, "open comes first"
-        return self._producer
-
-    def _id(self, fence: Fence) -> str:
-        return (
-            f"flamestream.{self._output.job}.{self._output.sink}.{self._name}.{fence.attempt}-{fence.layout}"
-        )
 
     def close(self) -> None:
         """Commit what is open, so that those who read committed records see it, and let go of the brokers."""
-        self._closed = True
+        self._transactions.closed = True
         if not self._lock.acquire(timeout=CLOSE_SECONDS):
             return
         try:
-            if self.open_transaction and not self._broken:
-                with self._breaking():
-                    self._commit()
+            if self._transactions.open and not self._broken:
+                self._commit()
         except (FlameStreamError, BrokersAway):
-            self.trouble = "the last transaction was left to the next attempt"
+            pass  # the last transaction is left to the next attempt
         finally:
-            self._producer = None
             self._control.close()
             if self._reader is not None:
                 self._reader.close()

@@ -103,7 +103,15 @@ class BlockingConsumer:
     def _delivered(self, action: Deliver) -> BundlesAcknowledged:
         return BundlesAcknowledged(action.fence, self._sink, action.number)
 
-    def _run(self, fence: Fence, call: Callable[[], T], success: Callable[[T], Event | None]) -> None:
+    def _run(
+        self,
+        fence: Fence,
+        call: Callable[[], T],
+        success: Callable[[T], Event | None],
+        calls: Queue | None = None,
+    ) -> None:
+        """Queue a call, in `calls` if it may be made beside the others."""
+
         def unless_outdated() -> T:
             # What is tried again while the outside is away need not be tried once a newer fence waits behind
             # it.
@@ -111,6 +119,6 @@ class BlockingConsumer:
                 raise Fenced(f"{fence} is older than {self._answers.fence}")
             return call()
 
-        self._calls.run(
+        (calls or self._calls).run(
             unless_outdated, lambda result: self._answers.tell(fence, result, lambda: success(result))
         )

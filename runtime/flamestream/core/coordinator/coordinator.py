@@ -29,6 +29,7 @@ from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
+from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord, check_code
@@ -341,59 +342,12 @@ class Coordinator:
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
-        status = self._status()
+        status = status_of(self._context, self._healing, self._endings, self._epochs.problem, self._refused)
         if status != self._reported:
             self._reported = status
             actions.append(co.Report(status))
         alarm = None if self._context.finished else self._context.time.alarm()
         return [*actions, *([co.WakeAt(alarm)] if alarm is not None else []), *last]
-
-    def _phase(self) -> co.Phase:
-        context = self._context
-        if context.finished:
-            return "finished"
-        if not context.keeper.known:
-            return "starting"
-        if self._endings.drain or self._endings.failure or self._endings.verdict:
-            return "ending"
-        if not context.running and self._healing.recovery is None:
-            return "gathering"
-        if self._healing.wrong:
-            return "waiting"
-        return "running" if context.running else "recovering"
-
-    def _status(self) -> co.Status:
-        context, healing, phase = self._context, self._healing, self._phase()
-        if context.keeper.record is None:
-            return co.Status(
-                phase=phase, standbys=tuple(context.members.connected), problems=self._problems()
-            )
-        record = context.record
-        return co.Status(
-            phase=phase, attempt=record.attempt, epoch=record.committed, cut=record.cut,
-            problems=self._problems(),
-            workers=tuple(worker for worker in context.workers if worker in context.members),
-            standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
-            cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
-            kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
-        )  # fmt: skip
-
-    def _problems(self) -> tuple[str, ...]:
-        context = self._context
-        reports = zip(context.workers, context.members.progress(context.workers), strict=True)
-        of_workers = [
-            f"{worker}: {report.problem}" for worker, report in reports if report and report.problem
-        ]
-        ending = self._endings.verdict or self._endings.failure
-        failure = ending.message if ending else ""
-        own = [
-            context.keeper.problem,
-            context.committed.problem,
-            self._epochs.problem,
-            self._refused,
-            failure,
-        ]
-        return tuple(problem for problem in [*own, *of_workers] if problem)
 
 
 def _other_slots(record: JobRecord, settings: co.Settings) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError, too_big_results, too_many_results
-from flamestream.model.failure import failure
+from flamestream.model.failure import FATAL, failure, noted
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
 from flamestream.model.vertex import Function, Vertex, name_of
@@ -27,7 +27,6 @@ Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 """(accumulator before, payload, is it the first) -> (accumulator after, result)."""
 SELF_CHECKED = (Vector, Map, Set)
 """Collections check what is put into them."""
-FATAL = (MemoryError, RecursionError)
 
 
 def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
@@ -40,7 +39,8 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
             result = function(payload)
             if checked_size(result) > most:
                 raise too_big_results(most)
-        except FATAL:
+        except FATAL as error:
+            noted(error, users, payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return failure(users, error, payload)
@@ -73,7 +73,8 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
     def call(payload: Any) -> list[Any] | ErrorValue:
         try:
             return listed(function(payload))
-        except FATAL:
+        except FATAL as error:
+            noted(error, users, payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return failure(users, error, payload)
@@ -110,7 +111,8 @@ def filtered(vertex: Vertex, debug: bool) -> Callable[[Any], bool | ErrorValue]:
     def call(payload: Any) -> bool | ErrorValue:
         try:
             return bool(function(payload))
-        except FATAL:
+        except FATAL as error:
+            noted(error, users, payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return failure(users, error, payload)
@@ -132,7 +134,8 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
             kept = NOTHING
             try:
                 before = initial()
-            except FATAL:
+            except FATAL as error:
+                noted(error, users_initial, payload)
                 raise
             except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
                 return kept, failure(users_initial, error, payload)
@@ -145,7 +148,8 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
                 return after, after
             result = emit(after, payload)
             check(result)
-        except FATAL:
+        except FATAL as error:
+            noted(error, users_combine if after is missing else _of(vertex.emit), payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             if after is missing or not codec.is_payload(after):

@@ -30,17 +30,20 @@ from flamestream.core.protocol.messages import FrontPosition, Promise
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
-from flamestream.core.worker.silence import Passing, Silence
+from flamestream.core.worker.silence import Markers
 from flamestream.model import payload as codec
-from flamestream.model.event_time import ENDED, IDLE, PASSED, Marker, Timing
+from flamestream.model.event_time import ENDED, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
 
-Enter = Callable[[SourceName, Entry, Sequence[object]], None]
+Enter = Callable[[SourceName, Entry, Sequence[object]], int]
+"""Takes a run; how many marks of event time it tells."""
 READ_AHEAD = 4
 PASS_BYTES = 32_768
 """Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short,
 whatever backlog there is."""
+MARK_BYTES = 2_048
+"""What a mark counts as in a pass: it goes to every shard of keys, and may close a window of each."""
 NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
@@ -67,23 +70,16 @@ class Fronts:
         pledges = (
             settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
         )
-        self._timings = {
+        told = {
             number: timings[front.source]
             for number, front in self._settings.items()
             if front.source in timings
         }
-        tell = self._timings.keys()
         self._fronts = {
-            number: _front(front, positions.get(number), pledges, number in tell)
+            number: _front(front, positions.get(number), pledges, number in told)
             for number, front in self._settings.items()
         }
-        self._silence = {
-            number: Silence(timing.idle)
-            for number, timing in self._timings.items()
-            if timing.idle is not None
-        }
-        arriving = {number: timing for number, timing in self._timings.items() if timing.by_arrival}
-        self._passing = {number: Passing(timing.step) for number, timing in arriving.items()}
+        self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
         self._pledging = [
@@ -198,11 +194,11 @@ class Fronts:
         self._entered(front, entry, payloads, size)
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
-        self._room -= size
         self._credit[front.id].take(entry.time, size, len(payloads))
-        if (passing := self._passing.get(front.id)) is not None:
-            passing.told(entry.time)
-        self._enter(self._settings[front.id].source, entry, payloads)
+        if (markers := self._markers.get(front.id)) is not None:
+            markers.entered(entry.time)
+        marks = self._enter(self._settings[front.id].source, entry, payloads)
+        self._room -= size + marks * MARK_BYTES
 
     def advance(self, now: Timestamp) -> None:
         """Let enter what credit allows: journalled runs first, then new records. Comes before the pass
@@ -218,22 +214,19 @@ class Fronts:
 
     def _set_alarm(self) -> None:
         """Ask for a pass when the next step of the clock is to be told, once."""
-        alarm = min(
-            (passing.next for number, passing in self._passing.items() if self._tells_time_passing(number)),
-            default=None,
+        told = (
+            markers.next
+            for number, markers in self._markers.items()
+            if self._tells(self._fronts[number]) and not self.drained
         )
+        alarm = min((time for time in told if time is not None), default=None)
         if alarm is not None and alarm != self._alarm:
             self.actions.append(WakeAt(alarm))
         self._alarm = alarm
 
-    def _tells_time_passing(self, number: FrontId) -> bool:
-        front = self._fronts[number]
-        return (
-            isinstance(front, JournalledFront)
-            and front.tells_end
-            and number in self._following
-            and not self.drained
-        )
+    def _tells(self, front: Front) -> bool:
+        """Whether it says what becomes so while nothing comes."""
+        return isinstance(front, JournalledFront) and front.tells_end and front.id in self._following
 
     @property
     def waits_for_a_pass(self) -> bool:
@@ -261,11 +254,11 @@ class Fronts:
         return self._room > 0 and self._credit[number].left[0] > 0
 
     def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
-        held = self._held[front.id]
+        held, markers = self._held[front.id], self._markers.get(front.id)
         while held and self._may_enter(front.id):
             event = held.popleft()
-            if (silence := self._silence.get(front.id)) is not None:
-                silence.heard(event.partition, now)
+            if markers is not None:
+                markers.heard(event.partition, now)
             if event.end is not None:
                 entry = front.stamp(now, event.partition, event.first, len(event.payloads), event.end)
                 self._journal(front, entry, event.payloads, event.size)
@@ -281,30 +274,14 @@ class Fronts:
                 )
         ending = front.id in self._ending and not held
         if ending and front.tells_end:
-            self._mark(front, now, [Partition("")], ENDED)
+            self._mark(front, now, [(Partition(""), ENDED)])
         front.ended = ending
-        silence = self._silence.get(front.id)
-        if (
-            silence is not None
-            and front.tells_end
-            and front.id in self._following
-            and self._may_enter(front.id)
-        ):
-            self._mark(front, now, silence.idle(now, front.offsets), IDLE)
-        passing = self._passing.get(front.id)
-        if (
-            passing is not None
-            and passing.due(now)
-            and self._tells_time_passing(front.id)
-            and self._may_enter(front.id)
-        ):
-            self._mark(front, now, [Partition("")], PASSED)
+        if markers is not None and self._tells(front) and self._may_enter(front.id):
+            self._mark(front, now, markers.due(now, front.offsets, drained=self.drained))
 
-    def _mark(
-        self, front: JournalledFront, now: Timestamp, partitions: Iterable[Partition], marker: Marker
-    ) -> None:
-        """A run without records for each of these partitions, which says what is so of it."""
-        for partition in partitions:
+    def _mark(self, front: JournalledFront, now: Timestamp, told: Iterable[tuple[Partition, Marker]]) -> None:
+        """A run without records for each of these, which says what is so of its partition."""
+        for partition, marker in told:
             self._journal(front, front.mark(now, partition, marker), [marker], 0)
 
     def _read_on(self, number: FrontId) -> None:

@@ -8,9 +8,10 @@ Keeps: each silence, and each step of the clock, is told once. Does not: write i
 Source: rule 21 of the design.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from flamestream.model.duration import Micros
+from flamestream.model.event_time import IDLE, PASSED, Marker, Timing
 from flamestream.model.ids import Partition
 from flamestream.model.time import Time, Timestamp, timestamp_of
 
@@ -59,3 +60,36 @@ class Passing:
     def next(self) -> Timestamp:
         """When that will be so."""
         return Timestamp((self._told + 1) * self._step)
+
+
+class Markers:
+    """The markers of one front: runs without records, which say what became so while nothing came."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._silence = None if timing.idle is None else Silence(timing.idle)
+        self._passing = Passing(timing.step) if timing.by_arrival else None
+
+    def heard(self, partition: Partition, now: Timestamp) -> None:
+        """Records of `partition` have come."""
+        if self._silence is not None:
+            self._silence.heard(partition, now)
+
+    def entered(self, run: Time) -> None:
+        """A run has entered."""
+        if self._passing is not None:
+            self._passing.told(run)
+
+    def due(
+        self, now: Timestamp, partitions: Iterable[Partition], *, drained: bool
+    ) -> Iterator[tuple[Partition, Marker]]:
+        """What is to be told now, and of which partition. Each enters before the next is asked for: it tells a
+        step of the clock as well (!)."""
+        if self._silence is not None:
+            yield from ((partition, IDLE) for partition in self._silence.idle(now, partitions))
+        if self._passing is not None and not drained and self._passing.due(now):
+            yield Partition(""), PASSED
+
+    @property
+    def next(self) -> Timestamp | None:
+        """When the next step of the clock is to be told; None: never."""
+        return None if self._passing is None else self._passing.next

@@ -34,7 +34,7 @@ from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.model.errors import FlameStreamError
-from flamestream.model.event_time import Entrances
+from flamestream.model.event_time import Entrances, Stamped
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
@@ -297,8 +297,8 @@ class Worker:
 
     # --- items ----------------------------------------------------------------------------------------------
 
-    def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> None:
-        """A run of a front of this worker enters."""
+    def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> int:
+        """A run of a front of this worker enters. How many marks of event time it tells."""
         self._counters.entered(entry.time, entry.count)
         number = self._sources[source]
         entering = self._entrances.entering(entry.time, entry.partition, payloads)
@@ -309,6 +309,8 @@ class Worker:
                 self.flow.bad_record(entry.time, meta, located(payload, source, place))
             else:
                 self._runs.append((meta, entry.time, number, payload, False))
+        tells = source in self._entrances.timings
+        return sum(type(payload) is Stamped for payload in entering) if tells else 0
 
     def _frame(self, event: ev.FromPeer) -> None:
         # before that, state is not all here (!)

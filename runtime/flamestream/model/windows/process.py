@@ -21,7 +21,7 @@ from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import Dated
-from flamestream.model.failure import Raised, called, raised_before, said
+from flamestream.model.failure import FATAL, Raised, called, raised_before, said
 from flamestream.model.payload import payload_type
 from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.stream import Stream
@@ -231,7 +231,7 @@ class Steps:
                 )
             check(after)
             check(results := tuple(results))
-        except (MemoryError, RecursionError):
+        except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             name, cause = (

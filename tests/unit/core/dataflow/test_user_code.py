@@ -12,6 +12,7 @@ from flamestream.core.dataflow import user_code
 from flamestream.model.collections import Vector
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
+from flamestream.model.quoted import plain
 from flamestream.model.vertex import Vertex, name_of
 
 
@@ -105,8 +106,10 @@ def test_failures_of_the_worker_are_not_the_record_s(fatal: type[Exception], wra
     def fails(payload: Any) -> Any:
         raise fatal
 
-    with pytest.raises(fatal):
+    with pytest.raises(fatal) as caught:
         wrap(fails, debug)(1)
+    (note,) = caught.value.__notes__
+    assert "fails was given" in plain(note) and plain(note).endswith("1")
 
 
 @MODES
@@ -116,8 +119,10 @@ def test_failures_of_the_worker_pass_through_a_fold(fatal: type[Exception], part
     def fails(*arguments: Any) -> Any:
         raise fatal
 
-    with pytest.raises(fatal):
+    with pytest.raises(fatal) as caught:
         _folded(**{part: fails}, debug=debug)(None, 1, True)
+    (note,) = caught.value.__notes__
+    assert "fails was given" in note
 
 
 # --- folds --------------------------------------------------------------------------------------------------

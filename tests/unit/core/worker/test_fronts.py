@@ -1,5 +1,6 @@
 """Fronts in a worker: credit, journal, replay, promises."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker.fronts import PASS_BYTES, READ_AHEAD, Fronts
+from flamestream.core.worker.fronts import MARK_BYTES, PASS_BYTES, READ_AHEAD, Fronts
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, Offset, SinkName, SourceName, WorkerId
 from flamestream.model.time import END, START, FrontId, Time, Timestamp
@@ -174,8 +175,13 @@ def _fronts(
     timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, **changes: Any
 ) -> tuple[Fronts, list[ev.Entry]]:
     entered: list[ev.Entry] = []
+
+    def enter(_: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> int:
+        entered.append(entry)
+        return payloads.count("mark")
+
     settings = WorkerSettings("j", 4, (FrontSettings(F, SourceName("s"), timed),), **changes)
-    fronts = Fronts(FENCE, settings, [F], {}, lambda source, entry, payloads: entered.append(entry))
+    fronts = Fronts(FENCE, settings, [F], {}, enter)
     fronts.seal(START)
     if not timed:
         fronts.sealed(F, entries or [])
@@ -269,7 +275,7 @@ def test_a_promise_is_told_when_it_is_new() -> None:
 
 def test_nothing_is_promised_before_replay() -> None:
     settings = WorkerSettings("j", 4, (FrontSettings(F, SourceName("s"), False),))
-    assert Fronts(FENCE, settings, [F], {}, lambda *_: None).promises(Timestamp(0)) == []
+    assert Fronts(FENCE, settings, [F], {}, lambda *_: 0).promises(Timestamp(0)) == []
 
 
 def test_a_question_moves_a_journalled_front_and_no_timed_one() -> None:
@@ -374,6 +380,21 @@ def test_what_enters_in_one_pass_is_bounded_in_bytes(timed: bool) -> None:
     assert counts == [1, 2, 3] and not fronts.waits_for_a_pass
 
 
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_enters_in_one_pass_is_bounded_in_marks(timed: bool) -> None:
+    """A mark goes to every shard of keys: a backlog of small runs with one each would hold up a worker for
+    longer than its watchdog waits."""
+    fronts, entered = _fronts(timed)
+    most = PASS_BYTES // MARK_BYTES
+    for number in range(2 * most + 1):
+        fronts.records(ev.RecordsArrived(FENCE, F, P, Offset(number), ["mark"], 0))
+    counts = []
+    for now in (5, 6, 7):
+        fronts.advance(Timestamp(now))
+        counts.append(len(entered))
+    assert counts == [most, 2 * most, 2 * most + 1]
+
+
 @pytest.mark.parametrize("newest", [0, 1])
 def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
     """The bound is made of it: a front that stamped at or below would come behind what has left."""
@@ -381,7 +402,7 @@ def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
         "job", 4, tuple(FrontSettings(FrontId(i), SourceName("s"), False) for i in range(3))
     )
     fronts = Fronts(
-        FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: None
+        FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: 0
     )
     assert fronts.last == START
     fronts.sealed(FrontId(newest), [ev.Entry(Time(50), P, Offset(0), 1), ev.Entry(Time(70), P, Offset(1), 1)])
@@ -395,7 +416,12 @@ def test_runs_of_timed_fronts_enter_by_their_times() -> None:
     numbers = [FrontId(0), FrontId(1)]
     settings = WorkerSettings("job", 4, tuple(FrontSettings(i, SourceName(f"s{i}"), True) for i in numbers))
     times: list[Time] = []
-    fronts = Fronts(FENCE, settings, numbers, {}, lambda source, entry, payloads: times.append(entry.time))
+
+    def enter(_: SourceName, entry: ev.Entry, __: object) -> int:
+        times.append(entry.time)
+        return 0
+
+    fronts = Fronts(FENCE, settings, numbers, {}, enter)
     fronts.start(START)
     for number in numbers:
         fronts.records(ev.RecordsArrived(FENCE, number, P, Offset(0), ["a"] * 20, 20))

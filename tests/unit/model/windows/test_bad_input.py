@@ -3,6 +3,7 @@ nothing else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -61,6 +62,16 @@ def test_a_time_a_century_ahead_moves_nothing_where_max_ahead_says_so() -> None:
     found = counted([Event("a", 1), Event("a", 100 * YEAR), Event("a", 2)], max_ahead="1d")
     assert (windows(found), found["late"]) == ([(0, 2)], [])
     assert "max_ahead" in found["errors"][0].message
+
+
+def test_a_window_that_ends_behind_the_year_9999_is_told_with_what_to_do() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 55, tzinfo=UTC)
+    graph = fs.Graph("last")
+    graph.source("events", at="at", late="10s").window(fs.tumbling("10s"), key="key").count().sink("out")
+    found = results(graph, [("events", Event("a", last.replace(year=9998))), ("events", Event("a", last))])
+    assert [each.value for each in found["out"]] == [1]
+    (error,) = found["errors"]
+    assert "outside of the years 1 to 9999" in error.message and "`unit`" in error.message
 
 
 def test_ten_thousand_windows_of_one_key_are_open_at_once() -> None:

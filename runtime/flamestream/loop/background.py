@@ -45,6 +45,7 @@ class Threads:
         self._back = back
         self._work: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._started = 0
+        # counted in the loop's thread alone, so there is no lock
         self._pending = 0
 
     def background(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
@@ -66,10 +67,12 @@ class Threads:
         for it."""
         if last is not None:
             self.background(last, lambda _: None)
+        # one for each: a thread that takes it takes nothing more
         for _ in range(self._started):
             self._work.put(None)
 
     def _serve(self) -> None:
+        # a thread inherits the processors of whoever starts it, and a loop may keep to one (decision 046)
         anywhere()
         while (call := self._work.get()) is not None:
             call()
@@ -141,6 +144,7 @@ class Queue:
             return
         if self._again is not None and isinstance(result, OSError):
             self._failures, self._failure = self._failures + 1, str(result)
+            # `_busy` stays: what is asked for meanwhile waits behind this call
             self._timer = self._again.later(AGAIN.after(self._failures), self._call)
             return
         self._failures, self._failure = 0, ""

@@ -40,6 +40,7 @@ class Collector:
         """Take the collector over: what is alive is never looked at again, and from now on it runs in `turn`
         alone."""
         gc.disable()
+        # before that: garbage that is frozen is never looked at, and so never freed
         gc.collect()
         gc.freeze()
 

@@ -30,6 +30,7 @@ T = TypeVar("T")
 Call = Callable[[], None]
 
 MAX_HELPERS: Final = 4
+# Errors and hang-ups come unasked, to both kinds of callback: whoever reads or writes then finds out.
 _READABLE: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 _WRITABLE: Final = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
 
@@ -98,11 +99,13 @@ class EpollReactor:
         """Call once, `seconds` from now."""
         timer = LoopTimer(self, call)
         self._timers_made += 1
+        # the number decides ties: timers do not compare
         heapq.heappush(self._timers, (time.monotonic() + seconds, self._timers_made, timer))
         return timer
 
     def soon(self, call: Call) -> None:
         """Call at the next turn. Safe from any thread and from signal handlers."""
+        # No lock: a deque's append is atomic in CPython, and a signal handler could wait for none.
         self._calls.append(call)
         if not self._awake:
             os.eventfd_write(self._wakeup, 1)
@@ -165,6 +168,7 @@ class EpollReactor:
         """Seconds until something is due; -1 for ever."""
         if self._calls:
             return 0
+        # epoll counts milliseconds, and CPython rounds up to them: it does not turn in vain before one is due
         return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
 
     def _run_due_timers(self) -> None:

@@ -42,11 +42,13 @@ class Watchdog:
     def __init__(self, reactor: Reactor, words: str, seconds: float = SECONDS) -> None:
         """`words`: the file that its end is written to; "" or one that cannot be made: standard error."""
         self._reactor, self._words, self._seconds = reactor, words, seconds
+        # a descriptor, open from now on: the handler's thread writes to it without the interpreter
         self._file = _opened(words)
         self._timer: Timer | None = None
 
     def begin(self) -> None:
         """The loop has turned, and has to turn again in time."""
+        # Replaces the one before, so an end comes only if the loop does not get here again.
         faulthandler.dump_traceback_later(self._seconds, exit=True, file=self._file)
         self._timer = self._reactor.later(min(AGAIN, self._seconds / 4), self.begin)
 
@@ -73,6 +75,7 @@ def limited(seconds: float, words: str) -> Iterator[None]:
 def _opened(words: str) -> int:
     try:
         return (
+            # no link is followed: whoever may write beside it must not choose what is overwritten
             os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600) if words else STDERR
         )
     except OSError:

@@ -60,7 +60,9 @@ class CoordinatorHost:
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         for_records, for_store = threads or (reactor, reactor)
+        # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
+        # a queue of its own: a removal that takes long must not stand before a manifest
         self._deletions = Deletions(
             store, reactor, Queue(for_store), lambda problem: self._answered(problem, lambda _: None)
         )
@@ -164,6 +166,7 @@ class CoordinatorHost:
 
     def _tell(self, action: co.Tell) -> None:
         if isinstance(action.message, Announce):
+            # each worker is told: the first of them counts
             self._announced.setdefault(action.message.epoch, self._reactor.instant())
         self.server.tell(action.worker, action.message)
 
@@ -176,7 +179,9 @@ class CoordinatorHost:
         if (told := self._figures.pop(worker, None)) is not None:
             self._left[worker] = told
         while len(self._left) > MOST_LEFT:
+            # who left longest ago: a dict keeps the order in which they came in
             oldest = self._left.pop(next(iter(self._left)))
+            # what was replayed is counted where it entered first
             self._past = (self._past[0] + oldest.items_in - oldest.replayed, self._past[1] + oldest.items_out)
             self._past_late.update(oldest.late)
 
@@ -330,6 +335,7 @@ class CoordinatorHost:
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
         """The latencies of all workers together: to acknowledgments, to releases."""
+        # a copy: another thread may ask while the loop changes it
         figures = [(self._recent.get(worker), told) for worker, told in list(self._figures.items())]
         said = [(recent, told) for recent, told in figures if recent is not None and told.latency]
         if not said:

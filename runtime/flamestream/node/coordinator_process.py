@@ -68,6 +68,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     server.handlers = host
     file = StatusFile(reactor, Path(config.status), host.look)
     _obey_signals(host)
+    # the first event is in the inbox already: without this the loop would wait until something else comes
     reactor.soon(lambda: None)
     reactor.run(lambda: _turn(host, reactor))
     server.close()  # every worker hears its last message

@@ -85,7 +85,9 @@ class RunFolder:
 
     def write(self, name: str, value: object) -> Path:
         """Write a file for the owner's eyes only, whole or not at all. Its path."""
+        # beside it, for a rename is atomic within one file system; the pid keeps two writers apart
         target, fresh = self.path / name, self.path / f".{name}.{os.getpid()}"
+        # for its owner from the first moment on, for the token is in it: a chmod would come too late
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(value), indent=1))
         os.replace(fresh, target)  # a reader sees the old file or the new one

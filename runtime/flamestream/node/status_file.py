@@ -40,6 +40,7 @@ class StatusFile:
     def write(self) -> None:
         """Write it, whatever the pause."""
         self._changed = False
+        # by pid: a predecessor that is not gone yet may be writing too
         fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         fresh.write_bytes(msgspec.json.format(msgspec.json.encode(self._look()), indent=1))
         os.replace(fresh, self._path)

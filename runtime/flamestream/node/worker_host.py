@@ -199,6 +199,7 @@ class WorkerHost:
     def _let_go(self, mine: Collection[FrontId]) -> None:
         """Close the producers of fronts that another worker has from now on."""
         for front in [front for front in self._outside.producers if front not in mine]:
+            # made anew if the front comes back
             self._outside.producers.pop(front).close()
             self._durable.pop(front, None)
 
@@ -214,6 +215,7 @@ class _Durable:
 
     def appended(self, action: actions.Append) -> None:
         if action.fence != self._fence:
+            # an entry of an older attempt may be lost: an answer to a later one must not stand for it
             self._fence = action.fence
             self._under_way.clear()
         if (entry := action.entry).moves:

@@ -48,6 +48,7 @@ def spread(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> 
 def _room(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> dict[WorkerId, int]:
     """The number of things that each member shall have: those that have most now may keep one more."""
     have = Counter(old)
+    # by name where they have as many: the layout is the same in whatever order they came
     ranked = sorted(members, key=lambda member: (-have[member], member))
     each, more = divmod(count, len(ranked))
     return {member: each + (place < more) for place, member in enumerate(ranked)}

@@ -26,6 +26,7 @@ MAX_MERGE = 1 << 28
 
 def tier(size: int) -> int:
     """The tier of a segment: 0 for the small ones, one more for every factor of eight."""
+    # eight is three bits
     return (max(size, SMALLEST) // SMALLEST).bit_length() // 3
 
 
@@ -41,6 +42,7 @@ def to_compact(
     for segment in segments:
         tiers.setdefault(tier(segment.size), []).append(segment)
     full = [tiers[key] for key in sorted(tiers) if len(tiers[key]) > MAX_PER_TIER]
+    # one that is too big for company would be copied for nothing
     merges = [merge for merge in map(_bounded, full) if len(merge) > 1]
     return {
         workers[(turn + place) % len(workers)]: merge for place, merge in enumerate(merges[: len(workers)])

@@ -43,6 +43,7 @@ class Deadlines:
             self.now = reading
         else:
             self.now = Instant(self.now + self._lived(reading - self._read))
+        # whoever still waits asks again in this step; what nobody waits for wakes nobody
         self._read, self._next = reading, None
         if self._shown is not None and reading >= self._shown:
             self._set = self._shown = None
@@ -53,6 +54,7 @@ class Deadlines:
             self._overslept = False
             return elapsed
         left = max(0, self._set - self.now)
+        # twice in a row is a coarse timer and no pause: now time goes past the deadline
         counts = left + self._tolerance if self._overslept else max(0, left - self._tolerance)
         self._overslept = not self._overslept
         return counts
@@ -74,6 +76,7 @@ class Deadlines:
         if self._next is None or self._read is None:
             return None
         alarm = Instant(self._read + self._next - self.now)
+        # the one that is set rings early enough, and waking too early does no harm
         if self._shown is not None and self._shown <= alarm:
             return None
         self._set, self._shown = self._next, alarm

@@ -115,6 +115,8 @@ class Endings:
         context = self._context
         if context.keeper.record is None:
             self._failed()
+        # Else a request is under way: `go_on` comes back, unless its answer shows that somebody else has
+        # written: then it is not for this one to give a verdict.
         elif context.keeper.idle:
             context.keeper.write(msgspec.structs.replace(context.record, writer=context.nonce), self._failed)
 
@@ -150,6 +152,7 @@ class Endings:
         if context.settings.durable and context.record.cut == END:
             self.wants_epoch = self._holds()
             return not self.wants_epoch and self._epochs.pending is None
+        # not []: of no report at all `all` would be true
         reports = context.members.progress(context.workers) if context.running else [None]
         ended = all(report is not None and report.ended and report.settled == END for report in reports)
         self.wants_epoch = ended and context.settings.durable
@@ -181,6 +184,7 @@ class Endings:
         context = self._context
         saved = (
             self._epochs.pending is None
+            # one try is enough, whatever came of it: the job fails anyway
             and context.record.announced > failure.announced
             and not self._holds()
         )
@@ -212,6 +216,7 @@ class Endings:
         if drain.quiet(context.workers, context.acker_progress) and self._epochs.pending is None:
             if drain.epoch is None:
                 drain.epoch = context.record.announced
+            # where minimal time stands at the committed cut there is nothing more to save
             saved = context.record.committed > drain.epoch or context.minimal <= context.record.cut
             if not context.settings.durable or (saved and not self._holds()):
                 context.stop_all("drained", Finish("drained"))

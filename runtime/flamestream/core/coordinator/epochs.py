@@ -127,6 +127,7 @@ def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]
     kept = {segment.name for segment in new.segments}
     return [
         *(segment.name for segment in previous.segments if segment.name not in kept),
+        # with its consumers by now, or the new epoch would not have been accepted (held_outputs.py)
         *(held.name for held in previous.held),
         name,
     ]
@@ -158,10 +159,12 @@ class Epochs:
             interval is None
             or self.pending
             or not self._keeper.idle
+            # the next manifest is made from the last one
             or not self._committed.known(self._context.record)
         ):
             return
         moved = self._context.minimal > self._context.record.cut
+        # refusals slow down an urgent one too: a store that is away is not asked all the time
         if (moved or urgent) and self._deadlines.due_in(
             self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)
         ):
@@ -189,6 +192,7 @@ class Epochs:
                     f"epoch {epoch.number} was cut at {message.time}, below the committed cut {record.cut}"
                 )
             epoch.cut = message.time
+            # acceptances have links of their own, and may all have come before
             self._write_if_complete(epoch)
 
     def accepted(self, worker: WorkerId, message: Accepted) -> None:
@@ -232,6 +236,7 @@ class Epochs:
         decides."""
         if (epoch := self.pending) is None:
             return
+        # Nobody comes here then: whoever begins a recovery waits until the keeper is idle.
         assert epoch.stage is not Stage.COMMITTING, (
             f"epoch {epoch.number} aborted while it is being committed"
         )

@@ -39,6 +39,7 @@ class Gathering:
             # (!) the predecessor's last write may still be on its way: behind this one it is a conflict
             context.keeper.write(msgspec.structs.replace(record, writer=context.nonce), self._adopt)
         elif not self._awaits_members():
+            # with survivors `_awaits_members` has waited for the others already
             waited = bool(survivors) or context.time.due_in(self.since, context.settings.gather_us)
             if chosen := self._healing.successors(waited=waited):
                 self._healing.recover(chosen, "start", self.since, "start")
@@ -58,6 +59,7 @@ class Gathering:
         context = self._context
         if not context.members.lost(context.workers) or context.members.all_gone(context.workers):
             return False
+        # `max`: a worker may have come before the record was known, when nobody could say who is missed
         settled = self._first is not None and context.time.due_in(
             max(self._first, self.since), context.settings.settle_us
         )

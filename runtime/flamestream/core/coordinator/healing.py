@@ -71,6 +71,7 @@ class Healing:
 
     def complain(self, kind: str, message: str, pause_us: int = 0) -> None:
         """The attempt needs another one after it, in `pause_us`. The first complaint counts."""
+        # Before Recover is told nobody knows of the new attempt: what is complained of has ended.
         told = self._context.running or (self.recovery is not None and self.recovery.told)
         if told and self.complaint is None:
             now = self._context.time.now
@@ -105,6 +106,7 @@ class Healing:
         """Give slots to a worker that came while too few took part."""
         context = self._context
         wanted = context.settings.rebalance and len(context.workers) < self._places()
+        # between two epochs: a recovery would abort the one that is pending
         if not wanted or self._epochs.pending or not context.keeper.idle or not self._somebody_is_warm():
             return
         if context.time.due_in(self.ended_at, context.settings.rebalance_pause_us):
@@ -135,6 +137,7 @@ class Healing:
         record = context.record
         if context.committed.known(record):
             context.committed.check(record)
+            # nobody is missing: `heal` has just looked
             addresses = {worker: context.members[worker].hello.address for worker in context.workers}
             self._step_ends("record")
             context.instructions.tell(
@@ -210,6 +213,7 @@ class Healing:
         settings, old = self._context.settings, self._context.keeper.record
         layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
         if old:
+            # the rest stays: what is committed, and `announced`, so that no attempt uses a number again
             attempt = self._next_attempt(old)
             return msgspec.structs.replace(
                 old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
@@ -223,6 +227,7 @@ class Healing:
         return Attempt(record.attempt + 1)
 
     def _places(self) -> int:
+        # more would leave some without a slot, and have no room in message ids (ids.py)
         return min(self._context.settings.workers, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:

@@ -59,10 +59,12 @@ class Membership:
         """A worker says who it is. A second connection of the same one replaces the first."""
         self._members[hello.worker] = Member(hello, now, now)
         self._left.pop(hello.worker, None)
+        # it is here, whatever was said of it
         self._gone.discard(hello.worker)
 
     def leave(self, worker: WorkerId, now: Instant) -> None:
         """A worker's connection has ended."""
+        # once: a second word on the same end must not move the moment of the loss
         if self._members.pop(worker, None):
             self._left[worker] = now
 

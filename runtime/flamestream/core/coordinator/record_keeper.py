@@ -91,6 +91,7 @@ class RecordKeeper:
             case RecordWritten(version):
                 return self._took_effect(version)
             case RecordConflict():
+                # No verdict yet: what is there may be my own write, whose first answer was lost.
                 self._conflict = True
                 self.read()
                 return News.NOTHING
@@ -132,6 +133,7 @@ class RecordKeeper:
     def _took_effect(self, version: int) -> News:
         assert self._writing is not None, "an answer to a write that was not asked for"
         self.record, self.version, self.has_written = self._writing, version, True
+        # cleared before it is called: the continuation may write again
         then, self._writing, self._then = self._then, None, None
         self._conflict, self.problem = False, ""
         assert then is not None, "a write without a continuation"

@@ -46,6 +46,7 @@ class Recovery:
             record.layout.workers,
             manifest,
         )
+        # of the manifest, not of the record: without one (guarantee `none`) all start empty, whatever it says
         cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
         return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
 

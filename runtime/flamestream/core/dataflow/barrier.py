@@ -47,9 +47,11 @@ class Barrier:
         encoded = codec.encode(payload)
         for place, (other, _, value) in enumerate(held):
             if other == meta and codec.encode(value) == encoded:  # by both (!)
+                # an emptied list stays: its time is in the heap once, and the release takes both
                 del held[place]
                 self.dropped += 1
                 return
+        # It has come its item's way, and behind it: what is not here was computed differently then.
         raise unmatched("a barrier", meta)
 
     def release(self, minimal: Time) -> list[Result]:
@@ -58,6 +60,8 @@ class Barrier:
         released: list[Result] = []
         while self._times and self._times[0] < limit:
             ready = self._held.pop(heappop(self._times))
+            # By meta alone: below minimal time one version of each item is left, so payloads need not
+            # compare.
             ready.sort(key=_BY_META)
             released += ready
         return released

@@ -90,6 +90,8 @@ class Dataflow(Operations):
         self._rounds = 0
         self._going: dict[tuple[Meta, int], list[_Round]] = {}
         self._annihilated: set[int] = set()
+        # An error item that this door cannot place is held, as under `onError: fail`: given to the door
+        # again, it would fail for ever.
         errors = self._place_of_errors(), self._sink(self.errors), output.error
         self._dead_letter = (
             output.error if settings.dead_letter is None else self._routed(self.errors, *errors)
@@ -98,6 +100,7 @@ class Dataflow(Operations):
         time."""
         self._compile()
         self._handlers.append(self._at_door(*errors))
+        # Compiled last first; rows and chores go by the graph's order, as the kernel's do (invariant 10).
         self.states = dict(sorted(self.states.items()))
 
     def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Barrier]) -> None:
@@ -156,9 +159,11 @@ class Dataflow(Operations):
             while around and around[0][0] < meta:
                 self._go_round()
             self.cause = cause
+            # Not `_enter`: its owner was looked up where it was sent or put off, and lasts for an attempt.
             handlers[vertex](meta, payload, tombstone)
         while around:
             self._go_round()
+        # every list in it is empty by now, but its keys would pile up
         self._going.clear()
 
     def _go_round(self) -> None:
@@ -167,6 +172,7 @@ class Dataflow(Operations):
         if number in self._annihilated:
             self._annihilated.remove(number)
             return
+        # numbers differ, so payloads, which need not compare, are never looked at
         self._going[meta, vertex].remove(item)
         self.cause = cause
         self._enter[vertex](meta, payload, tombstone)
@@ -178,6 +184,7 @@ class Dataflow(Operations):
         for other in waiting:
             if other[5] != tombstone and codec.encode(other[4]) == codec.encode(payload):
                 waiting.remove(other)
+                # it stays in the heap, out of whose middle nothing can be taken, and is passed over there
                 self._annihilated.add(other[1])
                 return
         self._rounds += 1

@@ -58,10 +58,12 @@ class Delivery:
         """The consumer's memory. `compare` under exactly-once: filter a replay by it and check the replay
         against it."""
         for slot, bundle in last.items():
+            # Under every guarantee: whoever keeps the last bundle takes none whose number does not follow.
             state = self._slots.setdefault(slot, _SlotState(bundle.sequence))
             if compare:
                 state.delivered = state.t_last = Meta(bundle.t_last)
                 items = ((meta, codec.encode(payload)) for meta, payload in codec.decode_items(bundle.items))
+                # the replay begins at the cut, and gives nothing below it again
                 state.expected.extend(item for item in items if item[0] >= self._cut)
 
     def outputs(self) -> list[SlotOutput]:
@@ -69,6 +71,7 @@ class Delivery:
         return [
             SlotOutput(self.sink, slot, state.sequence, state.t_last)
             for slot, state in sorted(self._slots.items())
+            # `LEAST` is empty: of a slot that has released nothing no consumer remembers anything
             if state.t_last
         ]
 
@@ -95,6 +98,8 @@ class Delivery:
 
     def next_call(self) -> tuple[Bundle, ...] | None:
         """The bundles of the next call; None while one is in flight or nothing waits."""
+        # One at a time: behind a crash only the newest bundle of a slot can be in doubt, and that one
+        # consumers keep.
         if self._in_flight is not None or not self._queue:
             return None
         self._in_flight = self._queue[0][0]
@@ -110,6 +115,7 @@ class Delivery:
     @property
     def settled(self) -> Time:
         """Everything released below it is acknowledged; END if nothing is under way."""
+        # in flight is older than what waits, and what waits ascends
         if self._in_flight is not None:
             return time_of_meta(self._in_flight)
         return time_of_meta(self._queue[0][0]) if self._queue else END

@@ -28,6 +28,7 @@ from flamestream.model.time import Time
 
 Change = tuple[Meta, Any, bool]
 """(meta, window, is it a tombstone)."""
+# Slack: a trim makes both lists anew, so it must not come with each item.
 TRIM_ABOVE = 16
 
 
@@ -55,10 +56,12 @@ class Grouping(KeyedState[Window]):
     def insert(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
         """An item: the windows to invalidate and the windows that hold now, in that order."""
         bucket = self.bucket(key, slot)
+        # not only behind commits: a hot key would keep all that came since the last one
         if len(bucket.metas) > TRIM_ABOVE + self._window:
             self.trim(bucket, self._cuts.all)
         metas = bucket.metas
         place = bisect_right(metas, meta)
+        # It will stand in its own window and in those of the `window - 1` items behind it: only these change.
         changes = self._windows(bucket, place, place + self._window - 1, tombstones=True)
         metas.insert(place, meta)
         bucket.payloads.insert(place, payload)
@@ -90,6 +93,7 @@ class Grouping(KeyedState[Window]):
         kept: list[int] = []
         for cut in cuts:
             at = bisect_left(metas, cut)
+            # the first window behind a cut reaches `need` items back; what two cuts need is kept once
             kept.extend(range(max(at - need, kept[-1] + 1 if kept else 0), at))
         kept.extend(range(bisect_left(metas, cuts[-1]), len(metas)))
         if len(kept) < len(metas):
@@ -109,6 +113,7 @@ class Grouping(KeyedState[Window]):
 
     def row(self, bucket: Window, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
         end, need = bisect_left(bucket.metas, cut), self._window - 1
+        # a window of one item needs nothing from below the cut, so such a grouping has no rows
         if end == bisect_left(bucket.metas, committed) or not need:
             return None
         state = codec.encode_items(
@@ -120,6 +125,7 @@ class Grouping(KeyedState[Window]):
                 )
             )
         )
+        # always whole: it is no longer than a window, so there are no chains to be bounded
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Window, states: Sequence[bytes]) -> None:

@@ -50,6 +50,7 @@ class HeldOutputs(Outputs):
         self._ready: dict[SinkName, deque[Call]] = {name: deque() for name in sinks.values()}
         self._in_flight: dict[SinkName, Call] = {}
         self._numbers = dict.fromkeys(sinks.values(), 0)
+        # START: how old the snapshot's output is is not known; while it is on its way nothing is settled.
         self._delivered, self._committed = START, cut
         self._last: dict[SinkName, Mapping[Slot, LastBundle]] = {}
         self._told: dict[tuple[SinkName, Slot], SlotOutput] = {}
@@ -77,11 +78,13 @@ class HeldOutputs(Outputs):
                 for bundle in bundles[number]
                 if bundle.slot not in last or bundle.sequence > last[bundle.slot].sequence
             ]
+            # chains come in any order; a slot's bundles leave in theirs
             lacking.sort(key=lambda bundle: (bundle.sequence, bundle.slot))
             self._ready[delivery.sink].extend((END, call) for call in _calls(lacking))
             last.update(
                 (bundle.slot, LastBundle(bundle.sequence, bundle.t_last, bundle.items)) for bundle in lacking
             )
+            # As if consumers had all of it: what is on its way comes again in no bundle behind it.
             delivery.opened(last, compare=True)
             self._tell(delivery.sink, lacking)
 
@@ -96,6 +99,7 @@ class HeldOutputs(Outputs):
                 # before the next line, which may take them out of `released`
                 self._uncut[number] += len(released)
                 self.deliveries[number].put(released)
+                # by and by: to encode all of an epoch's results at its cut would hold up that pass
                 if self._uncut[number] >= self._most:
                     self._bundle(number)
         return count
@@ -105,6 +109,7 @@ class HeldOutputs(Outputs):
         committed."""
         for number in self.deliveries:
             self._bundle(number)
+        # Behind those of an aborted epoch, if there was one: no snapshot that counts has them yet.
         self._prepared += self._bundled
         self._bundled = []
         return [_row(number, bundle, epoch) for number, (_, bundles) in self._prepared for bundle in bundles]
@@ -119,6 +124,7 @@ class HeldOutputs(Outputs):
         has left."""
         assert not self._busy, f"cut {cut} is committed before the output below {self._committed} has left"
         self._delivered, self._committed = self._committed, cut
+        # All of it is this epoch's: a cut that comes before the word on this one is refused (epoch_work.py).
         for number, call in self._prepared:
             sink = self.deliveries[number].sink
             self._ready[sink].append(call)
@@ -163,6 +169,8 @@ class HeldOutputs(Outputs):
     def _bundle(self, number: int) -> None:
         delivery, self._uncut[number] = self.deliveries[number], 0
         while (bundles := delivery.next_call()) is not None:
+            # Still in flight, so `settled` is the time of its oldest result. Acknowledged at once, so that
+            # the rest can be cut: consumers get it later, from here.
             self._bundled.append((number, (delivery.settled, bundles)))
             delivery.acknowledged(delivery.number)
 
@@ -173,6 +181,7 @@ class HeldOutputs(Outputs):
 
 def _row(number: int, bundle: Bundle, epoch: Epoch) -> Row:
     """A bundle in a snapshot."""
+    # a key for each bundle: of two rows of one key the newer would supersede the older
     key = bundle.slot.to_bytes(4, "big") + bundle.sequence.to_bytes(8, "big")
     return Row(
         number,

@@ -92,11 +92,14 @@ class KeyedState(ABC, Generic[B]):
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
+        # A copy: what becomes dirty between two slices is above the cut, and has no row to give.
         for some in _batches(list(self._dirty)):
             yield from [self.row(bucket, epoch, committed, announced) for bucket in some]
 
     def committed(self, cut: Time) -> Iterator[None]:
         """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""
+        # What is not visited yet stands in no list that a snapshot or a rollback reads: whoever begins one
+        # has this finished first (`EpochWork.finish_chores`).
         visited, self._dirty = self._dirty, []
         limit = floor(cut)
         for some in _batches(visited):
@@ -105,6 +108,7 @@ class KeyedState(ABC, Generic[B]):
             yield from repeat(None, len(some))
 
     def _visit(self, bucket: B, limit: Meta) -> None:
+        # the cuts of now: minimal time has moved on since the commit
         self.trim(bucket, self._cuts.all)
         bucket.dirty = self.reaches(bucket, limit)
         if bucket.dirty:
@@ -115,6 +119,7 @@ class KeyedState(ABC, Generic[B]):
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`."""
         limit = floor(cut)
+        # who is not listed has nothing at or above the committed cut, and no recovery goes back behind that
         visited, self._dirty = self._dirty, []
         for bucket in visited:
             bucket.dirty = False
@@ -132,6 +137,7 @@ class KeyedState(ABC, Generic[B]):
         for chain in chains:
             if not chain.full:
                 raise incomplete(chain)
+            # not dirty: what a snapshot has is below the committed cut
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
             self.restore(bucket, chain.states)

@@ -32,6 +32,7 @@ class LiveCuts:
 
     def announce(self, epoch: Epoch, cut: Time) -> None:
         """An epoch is pending at `cut`, which is minimal time."""
+        # equal, because the cut came behind that minimal time, in one stream (decision 003)
         assert self.committed <= cut == self.minimal, (
             f"epoch {epoch} is cut at {cut}, between {self.committed} and {self.minimal}"
         )
@@ -56,6 +57,8 @@ class LiveCuts:
 
     def holds(self, cut: Time) -> bool:
         """State at `cut` is at hand."""
+        # Not minimal time, though its state is here too: a recovery goes back to what is committed, or may
+        # be.
         return cut == self.committed or (self.announced is not None and cut == self.announced[1])
 
     def _refresh(self) -> None:

@@ -89,6 +89,7 @@ class NativeFlow:
 
     def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Any]) -> None:
         """A new attempt: who owns each slot, and the barrier of each sink."""
+        # this worker is 0 to the kernel in every layout (`me=0`)
         self._names = [self._me, *sorted(set(owners) - {self._me})]
         numbers = {name: number for number, name in enumerate(self._names)}
         self._flow.reset([numbers[owner] for owner in owners], dict(barriers))
@@ -180,6 +181,7 @@ def _ready(vertex: Vertex) -> dict[str, Any]:
     parts = list(map(_described_part, vertex.emit.parts)) if isinstance(vertex.emit, ready.Record) else [None]
     if isinstance(vertex.combine, Steps):
         described["steps"] = _described_steps(vertex.combine)
+    # All of it or nothing: a `ready_combine` without a `ready_emit` gives accumulators as results.
     elif vertex.kind is Kind.REDUCE and (vertex.emit is None or None not in parts):
         described["ready_combine"] = _described_combine(vertex.combine)
     if isinstance(vertex.emit, ready.Record) and None not in parts:
@@ -216,6 +218,7 @@ def described_panes(program: Program) -> dict[str, Any] | None:
         return None
     aggregate = program.aggregate
     ready_made = isinstance(aggregate.combine, ready.Count | ready.Total) and aggregate.initial is int
+    # filled up to two, for a count names no field
     fold = (*(_described_combine(aggregate.combine) or ()), None)[:2] if ready_made else None
     return {"size": grid.size, "every": grid.every, "offset": grid.offset, "each": program.each, "fold": fold}
 
@@ -227,6 +230,7 @@ def _name_of_field(function: Any) -> str | None:
 def _time_field(given: Input) -> tuple[str, int] | None:
     """(field, microseconds of an int, or 0), where an item's time is just that."""
     if (
+        # the very class: one derived from it may find times in another way
         type(given.time) is not TimeOf
         or given.max_ahead is not None
         or (name := _name_of_field(given.time.at)) is None
@@ -285,6 +289,7 @@ class NativeState:
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
+        # What becomes dirty from here on is above the cut, and has no row to give (keyed_state.py).
         self._flow.begin_rows(self.operation)
         while rows := self._flow.rows(self.operation, AT_ONCE, epoch, committed, announced, Row):
             yield from rows

@@ -127,6 +127,7 @@ class Operations(ABC):
     def forward(self, vertex: Vertex) -> Enter:
         """All edges out of `vertex`."""
         entrances = [self._enter[output] for output in vertex.outputs]
+        # one edge ties with none, and costs no call
         if len(entrances) == 1:
             return entrances[0]
 
@@ -186,6 +187,7 @@ class Operations(ABC):
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             stays = call(payload)
+            # a bool or an error item: identity tells the three apart
             if stays is True:
                 forward(meta, payload, tombstone)
             elif stays is not False:
@@ -208,6 +210,7 @@ class Operations(ABC):
         error, fail, go = too_often(vertex), self.failed(vertex), self._go
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            # a step has a byte at least, so the usual, short trace need not be counted
             if len(meta) - 8 > limit and components(meta) > limit:
                 fail(meta, error, tombstone)
                 return

@@ -51,6 +51,7 @@ class Outbox:
 
     def __init__(self, fence: Fence, me: WorkerId, layout: Layout) -> None:
         self._fence = fence
+        # the place in the layout, which all have alike: no two senders of an attempt share a number
         self._ids = MessageIds(fence.attempt, layout.workers.index(me))
         self._columns: dict[tuple[WorkerId, Time], _Columns] = {}
         self._acks: dict[Time, int] = {}
@@ -92,6 +93,8 @@ class Outbox:
 
     def close(self) -> None:
         """Nothing is added to the data messages gathered so far."""
+        # Closed early, they leave their ids in `_acks`: those leave behind this worker's own share, before
+        # the promise that passes the run (!).
         for (owner, cause), columns in self._columns.items():
             self._close(owner, cause, columns)
         self._columns = {}
@@ -115,6 +118,7 @@ class Outbox:
         )
 
     def _frame(self, peer: WorkerId, messages: list[PeerMessage]) -> Frame:
+        # from 1 in each attempt, as the receiver's inbox is new then; older frames are told by their fence
         sequence = self._sequences[peer] = self._sequences.get(peer, 0) + 1
         return Frame(self._fence, sequence, messages)
 

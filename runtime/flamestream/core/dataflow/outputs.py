@@ -41,6 +41,7 @@ class Outputs:
         news."""
         delivery = self._by_name[event.sink]
         known = event.number != delivery.number
+        # before the acknowledgement: while the call is in flight `settled` is the time of its oldest result
         news = (END, 0) if known else (delivery.settled, self._bundles.pop(event.sink, 0))
         delivery.acknowledged(event.number)
         return news
@@ -72,6 +73,7 @@ class Outputs:
 
     def settled(self, minimal: Time) -> Time:
         """All output below it is acknowledged: minimal time, or less."""
+        # what is at or above it is not released, and no delivery knows of it
         settled = minimal
         for delivery in self.deliveries.values():
             settled = min(settled, delivery.settled)

@@ -32,10 +32,12 @@ def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
         called = vertex.key
         try:
             key = key_of(payload)
+            # Only str: to a dict 1, True and 1.0 would be one key (!).
             if type(key) is str and (found := known.get(key)) is not None:
                 return found
             encoded = encode(key)
             if balance is None:
+                # `slot_of`, written out: this is asked for each item
                 slot = Slot(crc32(encoded) * slots >> 32)
             else:
                 called = vertex.balance
@@ -43,9 +45,11 @@ def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
         except user_code.FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            # any slot: nobody looks at that of an error
             return failure(called or itself, error, payload), Slot(0)
         if type(key) is str:
             if len(known) >= KEYS_CACHED:
+                # all at once: to know the oldest would cost something at each hit
                 known.clear()
             known[key] = encoded, slot
         return encoded, slot

@@ -43,6 +43,7 @@ _META = itemgetter(0)
 _ACCUMULATOR = 2
 
 
+# A class of its own: a plain tuple of bytes may be a user's accumulator.
 class _Stored(tuple[bytes, ...]):
     """An accumulator as it was stored: a full state and the changes behind it."""
 
@@ -72,6 +73,7 @@ class Reduce(KeyedState[Accumulation]):
 
     def insert(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
         """An item: the results to invalidate and the results that hold now."""
+        # `KeyedState.bucket` in line: usually the key is there, and marked
         bucket = self.buckets.get(key)
         if bucket is None or not bucket.dirty:
             bucket = self.bucket(key, slot)
@@ -83,6 +85,7 @@ class Reduce(KeyedState[Accumulation]):
             entries.insert(place, (meta, payload, None, None))
             return self._again(bucket, place, new=1)
         else:
+            # not only behind commits: a hot key would keep all that came since the last one
             if len(entries) > TRIM_ABOVE:
                 self.trim(bucket, self._cuts.all)
             accumulator, result = self._fold(self._accumulator(bucket, -1), payload, False)
@@ -103,11 +106,13 @@ class Reduce(KeyedState[Accumulation]):
         tombstones: list[Change] = []
         changes: list[Change] = []
         accumulator = self._accumulator(bucket, start - 1) if start else None
+        # Whole, all of them: only what is below minimal time is trimmed, and nothing late comes there.
         for i in range(start, len(bucket.entries)):
             meta, payload, _, old = bucket.entries[i]
             accumulator, result = self._fold(accumulator, payload, i == 0)
             bucket.entries[i] = (meta, payload, accumulator, result)
             if i >= start + new:
+                # by encoding: to `==` 1, True and 1.0 are one (!)
                 if codec.encode(old) == codec.encode(result):
                     continue
                 tombstones.append((meta, old, True))
@@ -129,6 +134,7 @@ class Reduce(KeyedState[Accumulation]):
             if newest >= 0 and (not kept or kept[-1] != newest):
                 kept.append(newest)
         first_live = bisect_left(entries, cuts[-1], key=_META)
+        # the newest may still have its payload and result, which below minimal time nobody needs
         if len(kept) < first_live or (kept and entries[kept[-1]][1] is not None):
             entries[:first_live] = [(entries[i][0], None, entries[i][_ACCUMULATOR], None) for i in kept]
 
@@ -151,12 +157,16 @@ class Reduce(KeyedState[Accumulation]):
         if newest == before:
             return None
         accumulator = self._accumulator(bucket, newest)
+        # Where nothing of it is committed `full` may be of an aborted epoch, whose row does not count.
         older, full = (self._accumulator(bucket, before), bucket.full) if before >= 0 else (None, 0)
         whole, state = to_store(older, accumulator, full, bucket.chain)
+        # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
+        # chain.
         bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
         return Row(self.operation, bucket.slot, bucket.key, epoch, whole, state)
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
+        # Below every item; behind which one it stood is not stored, and nobody asks.
         bucket.entries.append((floor(Time(0)), None, _Stored(states), None))
 
     def state_at(self, key: bytes, cut: Time) -> Any:

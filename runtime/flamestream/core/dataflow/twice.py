@@ -25,6 +25,7 @@ def _as_it_is(_: Vertex, key: Function) -> Function:
 def twice(graph: Graph, watched: Callable[[Vertex, Function], Function] = _as_it_is) -> Graph:
     """The graph with each function called twice and compared. `watched` is put around the keys of
     vertices."""
+    # shallow: what is not replaced, edges and names, is the graph's own
     doubled = copy(graph)
     doubled.vertices = [_vertex_twice(vertex, watched) for vertex in graph.vertices]
     return doubled

@@ -93,6 +93,7 @@ def lister(vertex: Vertex) -> Callable[[Iterable[Any]], list[Any]]:
         checked, size = list[Any](), 0
         for result in results:
             size += checked_size(result)
+            # only the one beyond the limit shows that there are too many
             if len(checked) == most:
                 raise too_many_results(most)
             if size > most_bytes:
@@ -126,6 +127,7 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
     users_initial, users_combine = _of(vertex.initial), _of(vertex.combine)
     initial, combine = observed(users_initial, debug), observed(users_combine, debug)
     emit = None if vertex.emit is None else observed(vertex.emit, debug)
+    # not None, which `combine` may give
     missing = object()
 
     def call(before: Any, payload: Any, first: bool) -> tuple[Any, Any]:
@@ -152,6 +154,7 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
             noted(error, users_combine if after is missing else _of(vertex.emit), payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            # if `combine` has given a payload, the error is `emit`'s
             if after is missing or not codec.is_payload(after):
                 return kept, failure(users_combine, error, payload)
             return after, failure(_of(vertex.emit), error, payload)
@@ -175,6 +178,7 @@ def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
     return int32
 
 
+# a payload: as an accumulator it may come into a snapshot
 @codec.payload_type
 @dataclass(frozen=True, slots=True)
 class Nothing:
@@ -215,6 +219,7 @@ def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_
 def _encoded(value: Any) -> bytes | None:
     """None for what is no payload: whoever calls the function refuses it where it must be one."""
     try:
+        # a flat_map's settled results are a list, which is no payload
         return codec.encode(tuple(value) if isinstance(value, list) else value)
     except PayloadError:
         return None

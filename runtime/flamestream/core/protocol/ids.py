@@ -27,6 +27,8 @@ class MessageIds:
 
     def __init__(self, attempt: int, sender: int) -> None:
         # and 36 bits of counter: 6e10 messages an attempt
+        # 12 bits are enough: a layout has no more workers than slots (healing.py), which are 4096 at most.
+        # The attempt's 16 may come round: no acker outlives its attempt.
         self._base = (attempt & 0xFFFF) << 48 | (sender & 0xFFF) << 36
         self._count = 0
 

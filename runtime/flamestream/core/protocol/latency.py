@@ -31,6 +31,7 @@ class Latency:
 
     def observe(self, microseconds: int) -> None:
         """Count a call that took so long."""
+        # a stamp may be ahead of the clock: it is above all that its front was asked for
         taken = max(0, microseconds)
         self.counts[bisect_left(BOUNDS, taken / 1000)] += 1
         self.total += taken

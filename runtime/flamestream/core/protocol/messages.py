@@ -41,6 +41,8 @@ AtTime = Annotated[Time, Meta(ge=0)]
 AtEpoch = Annotated[Epoch, Meta(ge=0)]
 
 
+# Fields go by their places: a new one goes to the end and has a default, or what an older peer says cannot be
+# read.
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A tagged array on the wire."""
 

@@ -51,6 +51,7 @@ class OutputGaps:
     def gave(self, first: int, last: int) -> None:
         """Consumers acknowledged from `first` to `last`."""
         recent = self._recent
+        # 0 stands for never
         self.first, self.last = min(self.first or first, first), max(self.last, last)
         if recent and recent[-1][0] <= first <= recent[-1][1] + PAUSE:  # the usual case, and the hot one
             recent[-1] = (recent[-1][0], max(recent[-1][1], last))

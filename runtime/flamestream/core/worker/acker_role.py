@@ -87,6 +87,7 @@ class Acker:
         if (time := self.minimal_time) > self._told:
             self._told = time
             messages.append(MinimalTime(time))
+        # Behind the minimal time that equals it (!): whoever hears it stands exactly there (decision 003).
         messages.extend(Cut(epoch, self._told) for epoch in self._cuts)
         self._cuts = []
         if (settled := min(self._settled.values())) > self._told_settled:
@@ -99,6 +100,7 @@ class Acker:
         asked = [
             front
             for front in self._askable
+            # - 1: a front may still stamp the very time that it promised, and minimal time would stand there
             if max(self.table.promised(front) - 1, self._asked[front]) < self._entered
         ]
         self._asked.update(dict.fromkeys(asked, self._entered))
@@ -109,6 +111,7 @@ class Acker:
         if message.count > 0:
             errors.append(message.error)
         else:
+            # it is there: an error and its tombstone come from one worker, over one link, in that order
             errors.remove(message.error)
             if not errors:
                 del self._holds[message.time]

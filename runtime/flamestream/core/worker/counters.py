@@ -60,6 +60,8 @@ class Counters:
         self.replayed += replayed
         self.invalidated += invalidated
         self._waiting.clear()
+        # Before the rest is forgotten: no worker processes again what is below the cut, of which this one may
+        # not have heard yet.
         self.committed(cut)
         self._late.clear()
 
@@ -83,6 +85,7 @@ class Counters:
     def released(self, minimal: Time, results: int, now: Timestamp) -> None:
         """Minimal time has come to `minimal`, which makes so many results of this worker final."""
         self.items_out += results
+        # Never back, though minimal time is behind a recovery: those runs were timed.
         self._released_to = max(self._released_to, minimal)
         waiting = self._waiting
         while waiting and waiting[0] < minimal:
@@ -104,6 +107,7 @@ class Counters:
     def report(self, replayed: int, invalidated: int) -> Counted:
         """The counts so far, with those of the present attempt. When something was given is said once to each
         coordinator."""
+        # What a report says that is lost with its connection is said again: the next begins with `tell_anew`.
         known, self._told_to = self._told_to, self._gave.last
         given = [(max(first, known), last) for first, last in self._gave.recent() if last > known]
         return {
@@ -122,4 +126,5 @@ class Counters:
         for (time, source), number in self._late.items():
             if time < self._released_to:
                 late[source] += number
+        # `+`: what was taken back altogether is left out
         return dict(+late)

@@ -72,6 +72,7 @@ class EpochWork:
         """`epoch` is committed at `cut`: begin to let go of what only older cuts needed. False if that is not
         news."""
         self.aborted(epoch)
+        # each worker that comes back to its coordinator is told the last commit once more
         if cut <= self._cuts.committed:
             return False
         self._cuts.commit(cut)
@@ -133,6 +134,7 @@ class EpochWork:
     def _snapshot(self, pending: PendingSnapshot, settled: Time) -> None:
         if pending.rows.encoding:
             pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
+        # The cut may come before the announcement, which has another link: then nothing is merged this time.
         if (upload := pending.upload(self._compact.get(pending.epoch, ()))) is not None:
             self.actions.append(upload)
         elif (accepted := pending.accepted(settled)) is not None:

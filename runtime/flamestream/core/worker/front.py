@@ -67,12 +67,14 @@ class Positions:
 
     def __init__(self, begin: FrontPosition) -> None:
         self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
+        # START: at whatever cut it is asked, the end was told before
         self._ended = START if begin.ended else END
         """The time at which the end was told; END: it was not."""
         self._runs: deque[Entry] = deque()
 
     def add(self, run: Entry) -> None:
         """The run `run` has entered."""
+        # payloads are no part of a place, and would stay here until the next commit
         self._runs.append(replace(run, payloads=b"") if run.payloads and run.moves else run)
 
     def end(self, time: Time) -> None:
@@ -149,6 +151,7 @@ class TimedFront:
         self.last = next_time(self.last, self.id)
         entry = Entry(self.last, self._partition, first, length)
         self.positions.add(entry)
+        # The end: an empty run, stamped like any other, so that a replay tells it at the same time.
         if not length:
             self._tells_end, payloads = False, [ENDED]
             self.positions.end(self.last)
@@ -187,7 +190,9 @@ class JournalledFront:
     def start(self, entries: Sequence[Entry], bound: Time) -> None:
         """Begin with the journalled runs above the cut; stamp nothing new at or below `bound`."""
         self.replay.extend(entries)
+        # `max`: the acker may have asked before this worker heard its Replay
         self._floor = max(self._floor, bound)
+        # new records follow all of the journal, though its runs have not entered yet
         for entry in (entry for entry in entries if entry.moves):
             self.offsets[entry.partition] = Offset(max(self.offsets.get(entry.partition, 0), entry.next))
 
@@ -196,6 +201,7 @@ class JournalledFront:
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
         self.last = entry.time
+        # what moves nothing has a marker: pledges were left out (fronts.py)
         self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
 
@@ -263,6 +269,7 @@ class JournalledFront:
             return self._undurable[0]
         if self.ended:
             return END
+        # One that pledges promises no further than its journal goes, whatever it was asked for (!).
         return next_time(self.last if self._pledges else max(self.last, self._floor), self.id)
 
 

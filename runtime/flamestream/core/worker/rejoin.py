@@ -97,16 +97,19 @@ class Rejoin:
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
         actions: list[Action] = [LinkPeers(fence, message.key, others)]
         # a survivor's slots are at hand
+        # without a manifest nothing was ever committed: an empty slot is complete
         self._loading = set(mine) - self._have if message.manifest is not None else set()
         self._have |= set(mine) - self._loading
         actions += self._loads(message, mine)
         self._unopened = set(sinks)
+        # Those too that this worker had (!): each slot must refuse its older fence, and say what it has got.
         return actions + [OpenSink(fence, sink, mine) for sink in sinks]
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
         self._held, self._mine, self._waits_for_load = [], frozenset(mine), False
         if message.manifest is None:
             return []
+        # survivors read it as well: what they held is forgotten with the attempt, and slots move
         held = [segment for segment in message.manifest.held if self._mine.intersection(segment.slots)]
         if not self._loading and not held:
             return []
@@ -118,10 +121,12 @@ class Rejoin:
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
         # no state above the cut may survive (!)
+        # not at hand: what was trimmed past the cut cannot be made again, so all is loaded
         self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
         for state in self._states.values():
             state.keep(self._have)
             state.go_back(cut)
+        # behind `holds`, which asks for what was at hand before
         self._cuts.reset(cut)
 
     def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
@@ -137,6 +142,7 @@ class Rejoin:
             by_operation.setdefault(chain.operation, []).append(chain)
         for operation, its in by_operation.items():
             self._states[operation].load(its)
+        # only now: a recovery that comes before this loads them once more
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False
         self._held = [chain for chain in held if chain.slot in self._mine]
@@ -165,6 +171,7 @@ class Rejoin:
         if self._phase is Phase.OPENING and not self._unopened:
             self._phase = Phase.OPENED
             told.append(Opened(self._fence, self._t_last, outputs))
+        # the load is awaited only here: it goes on while sinks are opened and journals sealed
         if self._phase is Phase.SEALING and all_sealed and not self._waits_for_load:
             self._phase = Phase.READY
             told.append(Sealed(self._fence, last))

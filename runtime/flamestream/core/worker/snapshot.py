@@ -39,6 +39,7 @@ class EncodedRows:
         """Encode a slice: so many buckets, or about `size` bytes of rows."""
         assert self._left is not None
         enough = min(self._size + size, self._limit)
+        # a bucket that gives no row counts as well: it was looked at
         for _ in range(buckets):
             if self._size >= enough:
                 return

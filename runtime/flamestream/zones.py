@@ -49,6 +49,7 @@ def zone_of(name: str) -> Zone:
             f'zone={name!r}: this machine knows no such zone; a name is one as "Europe/Berlin" or "UTC"'
         ) from error
     since, offsets, at = [FIRST], [_offset(zone, FIRST)], FIRST
+    # zoneinfo says what clocks show, and not when that changes: it is looked for.
     while at < LAST:
         at, before = at + _STEP, at
         if (offset := _offset(zone, at)) != offsets[-1]:

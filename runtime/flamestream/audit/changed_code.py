@@ -43,5 +43,6 @@ def by_this_code(spans: Sequence[CodeSpan], code: str, *, all_of_it: bool = Fals
             + ": what other code has delivered cannot be interpreted. Put the files of then back, or audit "
             "with --changed: the code of now then stands for all of it"
         )
+    # Also if this code came back later: the state behind the first change was begun by another.
     told = f"the application's code changed at {changes}: what was delivered from there on is not looked at"
     return spans[1].since, told

@@ -167,6 +167,7 @@ def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommi
             manifest = read_manifest(objects, record.manifest, record.manifest_hash)
             return LastCommit(record, manifest, _held(manifest, objects), outcome)
         except Corrupt:
+            # A newer commit removes what the one before named: only what the newest one names can be lost.
             if (now := records.read()) is None or now[0].manifest == record.manifest:
                 raise
     raise Retryable(
@@ -204,6 +205,7 @@ def _is_served(folder: Path) -> bool:
     """Whether a process holds the folder's lock, as far as can be seen from here. Nobody is hindered by the
     look."""
     try:
+        # Linux writes `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF`: the inode is 131.
         lock = f":{os.stat(folder / 'lock').st_ino} "
         return any(
             lock in line and "FLOCK" in line

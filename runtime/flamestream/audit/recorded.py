@@ -68,6 +68,8 @@ class RecordedInput:
         self, recorded: Sequence[RecordedSource], traits: Mapping[str, SourceTraits], last: LastCommit
     ) -> None:
         self._sources, self._traits, self._last = recorded, traits, last
+        # (!) Now, behind the sinks that whoever makes this has read: what their results follow from is there
+        # by then.
         self._entries = {source.front.front: source.entries() for source in recorded}
         oldest = min((entries[0].time for entries in self._entries.values() if entries), default=END)
         self.savepoint = (
@@ -170,6 +172,7 @@ def _first(count: int, runs: Sequence[Run]) -> list[Run]:
     kept: list[Run] = []
     for time, some in runs:
         if not record_count(some):
+            # An end stands right behind the last record, and of these some were taken away.
             last = kept[-1][0] if kept else START
             kept.append((next_time(last, front_of(time)), some))
         elif count > 0:

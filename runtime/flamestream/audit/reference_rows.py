@@ -71,7 +71,9 @@ def rows_of(spark: Any, job: ReferenceJob, pieces: Sequence[tuple[int, Piece]], 
     rows = spark.range(0, count, 1, max(1, count)).mapInArrow(_Read(job, tuple(pieces)), _SCHEMA)
     for level in range(1, max(levels.values(), default=0) + 1):
         here = [vertex for vertex, its in levels.items() if its == level]
+        # What only passes through goes by its meta: a sink's rows have no key, and one task would get all.
         place = F.when(F.col("to").isin(here), F.col("key")).otherwise(F.col("meta"))
+        # Spark compares binary as unsigned bytes, which is the order of metas (!).
         rows = rows.repartition(partitions, "to", place).sortWithinPartitions("to", "key", "meta")
         rows = rows.mapInArrow(_Go(job, frozenset(here)), _SCHEMA)
     return rows.select("to", "slot", "meta", "payload")
@@ -153,6 +155,7 @@ class _Read:
                 until = self.job.entered.get(front_of(time))
                 for position, record in enumerate(task.walk.entering(time, records), first):
                     meta = meta_of(time, position)
+                    # a source's end enters too, behind whatever had not
                     if until is None or meta < until or not record_count(records):
                         place = place_of(records, position) if isinstance(records, Sequence) else None
                         task.add(task.walk.enter(task.graph.vertices[vertex], meta, record, place))

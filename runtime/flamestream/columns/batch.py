@@ -61,6 +61,7 @@ def described(shape: Shape, values: pa.Array) -> tuple[object, ...]:
             fields = tuple(described(part, values.field(number)) for number, part in enumerate(shape.parts))
             return ("instance", valid, shape.plan.tag, fields)
         case "tuple":
+            # `values` and not `flatten()`: the ends count in all elements, also in those that no tuple shows.
             return ("tuple", valid, buffers[1], described(shape.parts[0], values.values))
         case "text" | "bytes":
             return (shape.kind, valid, buffers[1], buffers[2])
@@ -89,4 +90,5 @@ def _settled(shape: Shape, values: pa.Array) -> bool:
 
 def cut(values: pa.Array, first: int, count: int) -> pa.Array:
     """`count` values of an array from `first` on, in buffers that hold no others."""
+    # A slice alone keeps all buffers, and an offset in them that the kernel does not look at.
     return values if count == len(values) else pa.concat_arrays([values.slice(first, count)])

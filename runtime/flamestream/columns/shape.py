@@ -129,6 +129,7 @@ def payloads(shape: Shape, values: pa.Array) -> list[Any]:
         assert shape.plan is not None and shape.plan.build is not None, "an instance has a plan that builds"
         build = shape.plan.build
         columns = [payloads(part, values.field(number)) for number, part in enumerate(shape.parts)]
+        # zip of no columns gives no rows, and a class may have no fields
         made = (
             [build(list(members)) for members in zip(*columns, strict=True)]
             if columns
@@ -166,6 +167,7 @@ def conformed(shape: Shape, values: Any, where: str, within: pa.Array | None = N
     if values.type == shape.arrow:
         return values
     try:
+        # a safe one: numbers that do not fit, or would lose digits, raise
         return values.cast(shape.arrow)
     except pa.ArrowException as error:
         raise TypeError(f"{where} is {values.type}, which is not {shape.arrow}: {error}") from error
@@ -179,6 +181,7 @@ def _nulls(values: pa.Array, within: pa.Array | None) -> int:
 
 def _conformed_instance(shape: Shape, values: pa.Array, where: str) -> pa.Array:
     names = [one.name for one in values.type] if pa.types.is_struct(values.type) else []
+    # in whatever order: fields are taken by name
     if sorted(names) != sorted(shape.labels):
         raise TypeError(
             f"{where} is {values.type}; it must be a struct with the fields {', '.join(shape.labels)}"

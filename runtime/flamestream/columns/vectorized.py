@@ -131,6 +131,7 @@ class ForVertex:
         self, items: Sequence[Any] | Batch, results: _Results
     ) -> tuple[pa.Buffer | None, Batch | None]:
         if self._kind is Kind.FILTER:
+            # as `bool(None)` does where each is asked alone (!)
             stays = results.values.fill_null(False)
             ends = pc.cumulative_sum(pa.concat_arrays([_NONE, stays.cast(pa.int32())]))
             return ends.buffers()[1], items.staying(stays) if isinstance(items, Batch) else None

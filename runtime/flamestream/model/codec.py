@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 if kernel is not None:
+    # First: behind `update` these names are the kernel's own, and what it hands over would come back to it.
     kernel.refer_to(
         encode=encode,
         check=check,

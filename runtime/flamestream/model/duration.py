@@ -30,6 +30,7 @@ def micros(duration: Duration, what: str, *, least: int = 0) -> Micros:
         found = duration // timedelta(microseconds=1)
     elif isinstance(duration, str) and (written := _WRITTEN.fullmatch(duration.strip())):
         sign, whole, part, unit = written.groups(default="")
+        # In integers: as a float 1.001 s would be 1000999 us.
         size, rest = divmod(int(whole + part) * UNITS[unit], 10 ** len(part))
         if rest:
             raise GraphError(f"{what}={duration!r}: the shortest duration is 1us")

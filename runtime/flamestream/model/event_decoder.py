@@ -72,6 +72,7 @@ class Decoder(Generic[T]):
         return f"fs.decoder({self.makes_class.__name__})"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # msgspec's decoders cannot be pickled; made anew it also registers the class where it arrives.
         return decoder, (self.makes_class,)
 
     def __call__(self, record: Any) -> T:
@@ -125,6 +126,7 @@ class Decoder(Generic[T]):
             for name, value in row.items()
             if value or name not in fields or fields[name] == (str, False)
         }
+        # What may not be None is left out: its default counts, or it is told as missing.
         empty = dict.fromkeys(name for name in row.keys() - values.keys() if fields[name][1])
         if self._model:
             return self._model.model_validate(values | empty)  # type: ignore[no-any-return]
@@ -169,6 +171,7 @@ def _told(error: Exception) -> str:
             f"{first['msg']}, got `{type(first['input']).__name__}`",
         )
     else:
+        # msgspec tells the place at the end of its text alone.
         text, _, place = str(error).partition(" - at `$")
         place = place.removeprefix(".").removesuffix("`")
     return f"{f'field `{place}`: ' if place else ''}{text}"[:SHOWN]

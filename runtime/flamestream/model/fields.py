@@ -81,6 +81,7 @@ def check_field(items: Any, name: str, said: str) -> None:
                 f"{said}: a {plan.name if plan else cls.__name__} has no fields: use a function, "
                 "or a class with @fs.event"
             )
+        # a property is as good as a field
         if labels is None or name in labels or hasattr(cls, name):
             continue
         close = get_close_matches(name, labels, n=1)

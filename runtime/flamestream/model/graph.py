@@ -117,6 +117,7 @@ class Graph:
 
                 return replace(arriving_source(self, name, decode), items=items)
             records: Stream[Any] = Stream(self, self.add(Kind.SOURCE, name), items=items)
+            # Before `decode` items are what the source gives, of which the graph knows nothing.
             return records if decode is None else replace(records, items=None).map(decode)
         from flamestream.model.windows.stream import timed_source
 
@@ -167,6 +168,8 @@ class Graph:
     def add(self, kind: Kind, name: str, **of_vertex: Any) -> int:
         """Append a vertex and return its id."""
         vertex = Vertex(len(self.vertices), kind, name, place=call_site(), **of_vertex)
+        # A vertex has its own: those of ours that hand on what is there already are unlimited
+        # (windows/marks.py).
         vertex.max_results, vertex.max_result_bytes = self.max_results, self.max_result_bytes
         self.vertices.append(vertex)
         return len(self.vertices) - 1
@@ -201,6 +204,7 @@ class Graph:
         near = {v.id for v in self.vertices}
         for vertex in self.vertices:
             if vertex.routed:
+                # What is behind it, and not itself: at its door an item is still where its record was read.
                 near -= self.reachable(vertex.id)
         return frozenset(near)
 
@@ -208,6 +212,8 @@ class Graph:
     def max_trace(self) -> int:
         """The most components that a trace can have: longer means that a loop did not end within its
         `max_iterations`."""
+        # Read off a trace, so no count of rounds travels with an item; it bounds all loops together and
+        # counts none exactly. A vertex adds two components at most: the index of a result, and the edge.
         rounds = 1 + sum(v.max_iterations for v in self.vertices)
         return 1 + 2 * len(self.vertices) * rounds
 
@@ -220,9 +226,12 @@ class Graph:
             f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}"
             for v in self.vertices
         )
+        # Steps and shards are in the states and keys of programs; a graph without event time has neither.
         timed = (
             f"step={self.step}:shards={self.shards}|" if any(source.timing for source in self.sources) else ""
         )
+        # A tick's offset is its number since 1970: with another `every`, journalled offsets would be other
+        # moments.
         clocks = "".join(f"{name} every {every}|" for name, every in self.clocks.items())
         return f"{self.name}|{timed}{clocks}" + "|".join(shape)
 

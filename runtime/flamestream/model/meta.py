@@ -29,6 +29,8 @@ MAX_COMPONENT: Final = (1 << 35) - 1
 
 
 def _component(index: int) -> bytes:
+    # The first byte says the length, and the longer the greater: no component begins another, and shorter
+    # ones, whose indexes are less, sort first.
     if index < 1 << 7:
         return index.to_bytes(1, "big")
     if index < 1 << 14:
@@ -52,6 +54,7 @@ def component(index: int) -> bytes:
 
 def floor(time: Time) -> Meta:
     """Less than every meta at `time` or later, greater than every meta before."""
+    # A prefix sorts before all that it begins, and every item has a component behind its time.
     return Meta(time.to_bytes(8, "big"))
 
 

@@ -138,6 +138,7 @@ class Record(Generic[T]):
         build = PLANS[self.cls].build
         assert build is not None, "`record` takes classes with fields"
         payload = given[-1]
+        # The kernel puts encoded parts together, where no `__init__` runs: so none may run here.
         return build([p(payload) if isinstance(p, Expression) else p(*given) for p in self.parts])  # type: ignore[no-any-return]
 
 

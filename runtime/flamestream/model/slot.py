@@ -19,6 +19,7 @@ MAX_SLOTS = 4096
 
 def hash_of(canonical: bytes) -> int:
     """An int32 from a canonical encoding (`payload.encode`), spread evenly."""
+    # Never Python's `hash` (!): it may differ between processes, and takes 1, True and 1.0 for one key.
     return crc32(canonical) + INT32_MIN
 
 
@@ -29,4 +30,5 @@ def slot_of_hash(value: int, slots: int) -> Slot:
 
 def slot_of(canonical: bytes, slots: int) -> Slot:
     """The slot of a key, given its canonical encoding."""
+    # `slot_of_hash(hash_of(canonical), slots)`, without going to an int32 and back
     return Slot(crc32(canonical) * slots >> 32)

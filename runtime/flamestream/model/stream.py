@@ -85,7 +85,7 @@ class Stream(Generic[T]):
         """This stream `ways` times: every item goes down each of them."""
         if ways < 1:
             raise GraphError(f"broadcast({ways}) in graph {self.graph.name!r}: it needs at least one way")
-        return (self,) * ways
+        return (self,) * ways  # no vertex of its own: each use adds an edge
 
     def group(self, window: int, key: Key[T]) -> "Stream[tuple[T, ...]]":
         """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's
@@ -162,6 +162,7 @@ class Stream(Generic[T]):
         for function in (combine, emit):
             fields.check_function(self.items, function, call_site(), folded=True)
         if ttl is not None:
+            # Here, as everything of windows/ in this class: those modules stand on this one.
             from flamestream.model.windows.expiry import expiring
 
             return expiring(self, key, initial, combine, emit, ttl)
@@ -325,4 +326,4 @@ class Loop(Stream[T]):
             )
         self.graph.connect(back.vertex, self.vertex)
         head.closed = True
-        head.balance = back.balanced
+        head.balance = back.balanced  # as `_then` does for a vertex that it adds

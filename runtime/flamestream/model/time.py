@@ -28,6 +28,7 @@ FrontId = NewType("FrontId", int)
 
 FRONT_BITS: Final = 12
 MAX_FRONTS: Final = 1 << FRONT_BITS
+# One less than END's own timestamp, or a stamp could be END.
 MAX_TIMESTAMP: Final = (1 << 52) - 2
 START: Final = Time(0)
 """Before every run."""

@@ -48,9 +48,12 @@ def unfused_reduce(
     stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None
 ) -> Stream[Any]:
     """The same results as `Stream.reduce`, from the elementary operations."""
+    # An accumulator goes round once: the window that it ends yields nothing.
     back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
     window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)
     steps = window.flat_map(_combined(initial, combine))
+    # Before the results' edge (!): the accumulator ranks first, so a result that comes back by an outer loop
+    # finds it.
     back.close(steps.map(_around))
     return steps.map(_emitted(combine, emit))
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from flamestream.model.event_time import Timing
 
 Function = Callable[..., Any]
+# Part of the graph, and no setting beside it: every worker, replay and batch must make the same error item of
+# what is more, to the byte (!).
 MAX_RESULTS = 1_000_000
 MAX_RESULT_BYTES = 32 << 20
 

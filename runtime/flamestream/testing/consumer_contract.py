@@ -140,6 +140,7 @@ def check_last_bundle_survives_attempts_without_output(outside: Outside) -> None
     with one_worker(outside) as first:
         first.open(fence(1), 0)
         first.deliver(fence(1), bundle(0, 1))
+        # Attempts that die before their first delivery must not hide what was delivered before them.
         for attempt in (2, 3, 4):
             last = Worker(outside, f"w{attempt}", first.driver).open(fence(attempt), 0)
         assert last[Slot(0)].sequence == 1
@@ -149,6 +150,7 @@ def check_the_same_worker_can_open_anew(outside: Outside) -> None:
     with one_worker(outside) as survivor:
         survivor.open(fence(1), 0)
         survivor.deliver(fence(1), bundle(0, 1))
+        # A recovery opens all slots, also those that stay where they are (!).
         assert survivor.open(fence(2), 0)[Slot(0)].sequence == 1
         survivor.deliver(fence(2), bundle(0, 2))
     assert [sequence for _, sequence, _ in outside.taken()] == [1, 2]
@@ -168,6 +170,7 @@ def _check_refused(outside: Outside, older: Fence, newer: Fence) -> None:
         zombie.open(older, 0)
         zombie.deliver(older, bundle(0, 1))
         heir.open(newer, 0)
+        # With the heir's next number: if it were taken, the heir's own would be a repeat that differs.
         zombie.send(older, bundle(0, 2, "of the zombie"))
         assert driver.take(SinkFenced) == SinkFenced(older, SINK)
         heir.deliver(newer, bundle(0, 2))
@@ -296,6 +299,7 @@ def check_a_delivery_that_races_with_a_new_owner(outside: Outside) -> None:
         for attempt in range(2, 12):
             heir = Worker(outside, f"w{attempt}", driver)
             number = owner.send(fence(attempt - 1), bundle(0, sequence + 1))
+            # at another moment of the delivery each time
             driver.settle(attempt % 4)
             heir.consumer.open(OpenSink(fence(attempt), SINK, [Slot(0)]))
             last = driver.take(SinkOpened).last
@@ -325,6 +329,7 @@ def check_a_closed_one_is_silent(outside: Outside) -> None:
         worker.open(fence(1), 0)
         worker.send(fence(1), bundle(0, 1))
         worker.consumer.close()
+        # an answer from before `close` may be among them
         before = list(worker.driver.events)
         worker.driver.settle()
         assert worker.driver.events == before
@@ -360,6 +365,7 @@ def check_nothing_behind_a_newer_fence(outside: Outside) -> None:
             next_one = bundle(0, had.sequence + 1 if had else 1)
             zombie.send(older, next_one)
             last = heir.open(newer, 0).get(Slot(0))
+            # Time for what the zombie had under way to come too late.
             driver.settle()
             taken = [sequence for _, sequence, _ in outside.taken()]
             assert taken == list(range(1, (last.sequence if last else 0) + 1)), (

@@ -62,6 +62,7 @@ def _one_life(config: dict[str, Any], deliveries: int | None, more_seconds: floa
                 time.sleep(more_seconds)  # into the delivery that is under way: where in it is the point
                 process.kill()
                 break
+        # What it said before it died was acknowledged, so it must be there. Its last line may be torn.
         for line in process.stdout:
             told = json.loads(line) if line.endswith("}\n") else told
     assert deliveries is not None or process.returncode == 0, (

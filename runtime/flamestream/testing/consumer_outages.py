@@ -90,6 +90,7 @@ def check_fencing_outlives_the_server(outside: StoppableOutside) -> None:
         zombie.open(fence(1), 0)
         heir.open(fence(2), 0)
         outside.stop()
+        # It waits for the server, which has to know the newer fence again when it is back.
         zombie.send(fence(1), bundle(0, 1, "of the zombie"))
         outside.start()
         heir.deliver(fence(2), bundle(0, 1))

@@ -67,6 +67,7 @@ class Deliverer:
             if isinstance(event, SinkFenced):
                 return
             assert isinstance(event, BundlesAcknowledged), event
+            # Only what was acknowledged is said: who kills this process expects to find it.
             sys.stdout.write(json.dumps(self._next) + "\n")
             sys.stdout.flush()
 

@@ -96,6 +96,7 @@ def _draw(
     except ImportError:
         raise UserError("check needs the package hypothesis: pip install 'flamestream[testing]'") from None
     examples, records, workers, seed = numbers
+    # No database, no deadline and no other phases: the seed alone says which examples there are.
     settings = hypothesis.settings(
         max_examples=examples, deadline=None, database=None, report_multiple_bugs=False, print_blob=False,
         suppress_health_check=list(hypothesis.HealthCheck), verbosity=hypothesis.Verbosity.quiet,
@@ -153,6 +154,7 @@ class _Example:
             self.last = failed
             raise
         except UserError as refusal:
+            # Not raised: hypothesis would take it for a failure, and shrink it.
             self.refusal = refusal
 
     def _compare(self, records: Records, schedule: Schedule) -> None:
@@ -162,6 +164,7 @@ class _Example:
         results = interpret(graph, runs)
         expected = encoded(results)
         doubled = interpret(self._doubled, runs)
+        # What is only there was found by calling twice; all others are the graph's own.
         for meta, error in doubled[ERRORS]:
             if (meta, codec.encode(error)) not in expected[ERRORS]:
                 raise _failed(self._told(error), records)
@@ -176,6 +179,7 @@ class _Example:
             raise _failed(_said(failure), records, schedule) from None
 
     def _told(self, error: ErrorValue) -> str:
+        # without the last line, which says what to do with a job
         return plain(told(error, f"a record of source {error.source!r}", self._graph)).rpartition("\n")[0]
 
     def _same(self, found: Encoded, expected: Encoded, where: str, records: Records) -> None:

@@ -76,6 +76,7 @@ def contiguity(
                 again - entry.first,
                 f"{records(entry.partition, entry.first, again)} recorded twice",
             )
+        # Never back: behind a run that was recorded twice what follows would seem to be missing.
         ends[entry.partition] = max(have, entry.next)
 
 

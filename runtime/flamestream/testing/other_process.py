@@ -50,6 +50,7 @@ class OtherProcess:
     """The parent's side: the process runs while it is entered."""
 
     def __init__(self, graph: Graph) -> None:
+        # The flag is off under the seed 0 alone, so the child's seed is never ours.
         environment = {
             **os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0" if sys.flags.hash_randomization else "1",
@@ -100,6 +101,7 @@ class OtherProcess:
 
     def _answer(self) -> Encoded:
         answer: Encoded | str = f"it has not answered for {PATIENCE:.0f} s"
+        # It sees the pipe and not the buffer, which is empty: the child says nothing that it was not asked.
         if select.select([self._answers], [], [], PATIENCE)[0]:
             try:
                 answer = pickle.load(self._answers)  # noqa: S301 (our own child's)

@@ -83,7 +83,7 @@ class Front:
             if isinstance(event, RecordsArrived) and event.payloads and event.fence == self.fence(attempt):
                 assert event.front == FRONT
                 assert event.partition == self.outside.partition
-                gaps_allowed = event.end is not None
+                gaps_allowed = event.end is not None  # who names its end may skip offsets
                 follows = first <= event.first if gaps_allowed else first in (-1, event.first)
                 assert follows, f"records from {event.first} on where {first} was next"
                 first = event.first + len(event.payloads) if event.end is None else event.end
@@ -94,6 +94,7 @@ class Front:
     def wait(self, count: int, attempt: int = 1) -> list[object]:
         """Wait for exactly `count` records."""
         self.driver.until(lambda: len(self.got(attempt)) >= count, f"{count} records")
+        # one record too many has its chance
         self.driver.settle()
         assert len(self.got(attempt)) == count
         return self.got(attempt)
@@ -158,6 +159,7 @@ def check_a_newer_fence_starts_anew(outside: Outside) -> None:
         front.pull(5)
         front.wait(5)
         front.follow(2, attempt=2)
+        # One that was under way when the newer attempt began to follow.
         front.pull(PLENTY, attempt=1)
         front.wait(0, attempt=2)
         front.pull(PLENTY, attempt=2)
@@ -186,6 +188,7 @@ def check_a_pull_replaces_the_one_before(outside: Outside) -> None:
 def check_an_older_fence_is_ignored(outside: Outside) -> None:
     with one_front(outside) as front:
         front.follow(4, attempt=2)
+        # Of an attempt that does not know yet that it has been replaced.
         front.follow(0, attempt=1)
         front.pull(PLENTY, attempt=1)
         front.wait(0, attempt=1)

@@ -38,6 +38,7 @@ def check_killed_between_records(outside: StoppableOutside) -> None:
         front.follow(0)
         for count in range(2, RECORDS + 1, 2):
             front.pull(2)
+            # killed at another moment each time
             front.driver.settle(count // 2)
             outside.stop()
             outside.start()

@@ -90,6 +90,7 @@ def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], 
     one partition."""
     clock = source.timing is not None and source.timing.every is not None
     by_arrival = source.timing is not None and source.timing.by_arrival
+    # What a clock has said is in a journal, which a timed source has not.
     timed = rng.random() < 0.3 and not (clock or by_arrival)
     names = (
         [Partition("")]
@@ -101,6 +102,7 @@ def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], 
         parts[rng.choice(names)].append(SimRecord(payload, 0, Timestamp(0)))
     span = rng.randint(1, heal_at - EPOCH_START)
     parts = {name: scheduled(rng, part, span) for name, part in parts.items()}
+    # One without a journal has its records nowhere else: it can always be read again.
     return SourceSite(front, timed, timed or rng.random() < 0.7, parts, rng.randint(1, 4) if timed else 1)
 
 

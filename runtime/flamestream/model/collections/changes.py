@@ -40,6 +40,7 @@ def noted(link: Link, key: Key, size: int) -> Link:
 def changed_keys(old: Link, new: Link) -> list[Key] | None:
     """Keys that may differ, each once; None if the way from `old` to `new` is not known."""
     found: dict[Key, None] = {}
+    # No more steps than `new` has links before it, so the walk never passes a first link.
     for _ in range(new[2] - old[2]):
         found[new[1]] = None
         new = new[0]

@@ -12,6 +12,7 @@ from flamestream.model.codec import decode, encode
 from flamestream.model.payloads.encoding import encode_wire
 
 Key = str | int | bytes
+# Without bytes: so bytes that are kept are always an encoding.
 _AS_THEY_ARE: Final = frozenset({str, int})
 
 

@@ -70,6 +70,7 @@ class Map(Collection[K], Generic[K, V]):
         """The mapping with `value` for `key`: itself if it has that object there already."""
         place, entries = kept(key), self._entries
         before = entries.get(place, _ABSENT)
+        # by identity: to `==` True is 1, and would be lost
         if before is value:
             return self  # type: ignore[return-value]  # it maps that key to that value
         made = _new(Map)
@@ -132,6 +133,7 @@ class Map(Collection[K], Generic[K, V]):
         return f"Map({{{', '.join(shown)}{more}}})" if self._entries else "Map()"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # without the journal, whose links are known by identity: a copy has none
         return Map, (tuple(self.items()),)
 
 
@@ -179,6 +181,8 @@ def _from_wire(wire: list[Wire], room: int) -> Map[Any, Any]:
 
 def check_ascending(keys: list[Any], where: str) -> None:
     """Raise Corrupt unless these are a canonical collection's keys."""
+    # One encoding for each value (!): another order would be a second one, and of a key that is there twice
+    # one value would be lost in silence.
     codes = [encode(key) for key in keys]
     if any(not before < after for before, after in pairwise(codes)):
         raise Corrupt(f"a stored {where} has its keys out of order or twice")

@@ -124,6 +124,7 @@ def elements_of(value: Set[Any]) -> "immutables.Map[Key, None]":
 def _to_wire(value: Set[Any], room: int) -> list[Wire]:
     if room <= 0:
         raise too_deep()
+    # in the order of encodings, or equal sets would have unequal bytes (!)
     return [SET_TAG, *map(msgspec.Raw, sorted(map(encoded, value._elements)))]
 
 

@@ -95,6 +95,7 @@ def values(level: int, root: Trie) -> Iterator[Any]:
 def changed_places(old: tuple[int, Trie], new: tuple[int, Trie]) -> Iterator[int]:
     """Places that both have and where the values are not the same object, ascending."""
     (old_level, old_root), (new_level, new_root) = old, new
+    # The first child of a taller trie has all the places that a lower one can have.
     while old_level > new_level:
         old_level, old_root = old_level - 1, old_root[0]
     while new_level > old_level:

@@ -73,6 +73,8 @@ class Vector(Collection[T_co]):
         made._size = self._size + 1
         made._counts = counts
         tail, length = self._tail, _in_tail(self._size)
+        # Only the value behind it puts a full tail into the trie: so the last value never has to be looked
+        # for there.
         if length == WIDTH:
             made._level, made._root = trie.pushed(
                 self._level, self._root, (self._size >> trie.BITS) - 1, tuple(tail)
@@ -116,6 +118,7 @@ class Vector(Collection[T_co]):
                 list(trie.replaced(tail, 0, place - in_trie, value)),
                 counts,
             )
+        # Two versions of one length have this tail: who appends second finds it longer, and copies (!).
         return _made(
             self._size, self._level, trie.replaced(self._root, self._level, place, value), self._tail, counts
         )
@@ -127,6 +130,7 @@ class Vector(Collection[T_co]):
         length = _in_tail(self._size)
         counts = without_element(self._counts, self._tail[length - 1])
         if length > 1 or self._size == 1:
+            # The popped value stays in the list: who appends to this version finds it there, and copies.
             return _made(self._size - 1, self._level, self._root, self._tail, counts)
         level, root, tail = trie.popped(self._level, self._root)
         return _made(self._size - 1, level, root, list(tail), counts)
@@ -169,6 +173,7 @@ class Vector(Collection[T_co]):
         return f"Vector([{', '.join(map(repr, self[:SHOWN].as_tuple()))}{more}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # not as it is: its tail may hold values of other versions
         return Vector, (self.as_tuple(),)
 
     def as_tuple(self) -> tuple[T_co, ...]:
@@ -185,6 +190,7 @@ class Vector(Collection[T_co]):
         places = range(self._size)[index]
         if len(places) == self._size and places.step == 1:
             return self
+        # By popping, a value at a time: quicker only while less goes than stays.
         if places.start == 0 and places.step == 1 and len(places) > self._size // 2:
             return self.shortened(len(places))
         if places.step == 1:
@@ -230,6 +236,7 @@ def changed_places(old: Vector[Any], new: Vector[Any]) -> Iterator[int]:
     """Places below both lengths whose values are not the same object, ascending."""
     in_both_tries = min(len(old) - _in_tail(len(old)), len(new) - _in_tail(len(new)))
     yield from trie.changed_places((old._level, old._root), (new._level, new._root))
+    # Where the one has its tail the other may have a leaf by now: with the same objects, unless they changed.
     yield from trie.different(_leaf_at(old, in_both_tries), _leaf_at(new, in_both_tries), in_both_tries)
 
 

@@ -58,6 +58,7 @@ class Expression(Operators["Expression"]):
         return self.written
 
     def __hash__(self) -> int:
+        # Of what `Equality` compares, or sets would not find an equal one.
         return hash(self.written)
 
     def __bool__(self) -> NoReturn:
@@ -102,6 +103,7 @@ class Expression(Operators["Expression"]):
         return Texts(self)
 
 
+# eq=False, here and below: `==` builds an expression, and a dataclass would put its own there.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Field(Expression):
     """payload -> one field of it."""
@@ -241,6 +243,7 @@ class Binary(Expression):
 
     def __call__(self, payload: Any) -> Any:
         left, right = self.left(payload), self.right(payload)
+        # of numbers they would be operations on bits
         if self.sign in "&|":
             truth(left, self), truth(right, self)
         return OPERATIONS[self.sign](left, right)
@@ -256,6 +259,7 @@ class Equality(Binary):
     __hash__ = Expression.__hash__
 
     def __bool__(self) -> bool:  # type: ignore[override]
+        # A field beside a constant is a user's `if`, and not a set that compares two expressions.
         if isinstance(self.right, Constant) is not isinstance(self.left, Constant):
             Expression.__bool__(self)
         return (self.left.written == self.right.written) is (self.sign == "==")

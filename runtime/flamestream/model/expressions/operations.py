@@ -39,7 +39,7 @@ CALLS: Final[dict[tuple[type, str], Callable[..., Any]]] = {
     },
     (str, "len"): len,
     (str, "contains"): operator.contains,
-    (str, "split"): lambda text, separator: tuple(text.split(separator)),
+    (str, "split"): lambda text, separator: tuple(text.split(separator)),  # a list is no payload
     **{(datetime, name): attrgetter(name) for name in ("year", "month", "day", "hour", "minute", "second")},
     (datetime, "date"): datetime.date,
     (datetime, "floor"): lambda time, every: (

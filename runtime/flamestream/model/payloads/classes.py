@@ -50,6 +50,7 @@ def event(cls: type[T]) -> type[T]:
             f"@fs.event makes a dataclass of a class, which {name_of_type(cls)} cannot become: use "
             "@fs.payload_type"
         )
+    # Of the class that comes back: slots make a second one, and instances are of that.
     return payload_type(dataclasses.dataclass(frozen=True, slots=True)(cls))
 
 
@@ -129,6 +130,7 @@ def _fields_of(cls: type) -> tuple[str, ...]:
                 f"{name} has a model_post_init, which would run again when a value is decoded: use @fs.event"
             )
         return tuple(cls.model_fields)
+    # its own: a subclass that is not decorated has annotations that are no fields
     if "__dataclass_params__" not in cls.__dict__:
         raise PayloadError(f"{name} is no dataclass: {_WAY_OUT}; put @fs.event above the class")
     if not cls.__dict__["__dataclass_params__"].frozen:
@@ -153,7 +155,7 @@ def _getter(fields: tuple[str, ...]) -> Members:
         return operator.attrgetter(*fields)
     if not fields:
         return lambda value: ()
-    only = operator.attrgetter(fields[0])
+    only = operator.attrgetter(fields[0])  # of one name it gives the value, and no tuple
     return lambda value: (only(value),)
 
 

@@ -62,6 +62,7 @@ def value_of(wire: Wire, room: int = MAX_DEPTH) -> Any:
     kind = type(wire)
     if kind in SCALARS:
         return wire
+    # Exactly an int: a dict takes True and 1.0 for 1, so a Vector would have further encodings (!).
     if kind is not list or not wire or type(wire[0]) is not int:
         raise Corrupt(f"a payload holds a {kind.__name__} where a tagged array or a scalar must be")
     if room <= 0:
@@ -150,6 +151,7 @@ def encode(value: Any) -> bytes:
     try:
         return _dumps(value if type(value) in PLAIN else TO_WIRE[type(value)](value, MAX_DEPTH))
     except _UNENCODABLE as error:
+        # Looked into only now: a check before would walk every good payload twice.
         raise _explained(value, error) from None
 
 
@@ -161,6 +163,7 @@ def encode_wire(wire: Wire) -> bytes:
 def encode_many(values: Sequence[Any]) -> bytes:
     """Several payloads as one array. Raises PayloadError like `encode`."""
     try:
+        # the array around them is no payload, and costs them no level
         return _dumps(fill_wires(list(values), MAX_DEPTH + 1))
     except _UNENCODABLE as error:
         raise _explained_first(values, error) from None
@@ -193,6 +196,7 @@ def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
 
 
 def _array_header(length: int) -> bytes:
+    # The shortest form, as msgspec writes: else the bytes would not be those of `encode_items`.
     if length < 16:
         return (0x90 | length).to_bytes(1, "big")
     return b"\xdc" + length.to_bytes(2, "big") if length < 1 << 16 else b"\xdd" + length.to_bytes(4, "big")
@@ -225,6 +229,7 @@ def decode_items(data: bytes) -> list[tuple[bytes, Any]]:
 def split_items(data: bytes) -> list[tuple[bytes, bytes]]:
     """The items of `encode_items`, their payloads left encoded. Raises Corrupt."""
     items = _loaded(_loads_raw, data)
+    # copied: a Raw is a view that keeps all of `data` in memory
     return [(meta, bytes(payload)) for meta, payload in items]
 
 

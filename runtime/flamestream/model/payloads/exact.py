@@ -27,6 +27,7 @@ def exact(payload: Any) -> Hashable:
     if isinstance(payload, Map):
         return kind, tuple((exact(key), exact(value)) for key, value in payload.items())
     if is_value(payload):
+        # By repr: to `==` a fold, a zone and the zeros behind a Decimal are nothing, and encodings have them.
         return kind, repr(payload)
     if (plan := PLANS.get(type(payload))) is not None and plan.labels is not None:
         return kind, tuple(exact(getattr(payload, name)) for name in plan.labels)

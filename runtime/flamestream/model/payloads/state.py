@@ -137,8 +137,10 @@ def _delta_or_whole(old: Any, new: Any, room: int) -> Delta:
 
 def _vector_delta(old: Vector[Any], new: Vector[Any], room: int) -> VectorDelta | None:
     common, limit = min(len(old), len(new)), max(LEAST_LIMIT, len(new) // 2)
+    # What is cut off is popped value by value when the delta is applied.
     if max(len(old), len(new)) - common > limit:
         return None
+    # One more than the limit: that there are too many is known without finding all.
     places = list(islice(changed_places(old, new), limit + 1))
     if len(places) > limit:
         return None
@@ -157,6 +159,7 @@ def _map_delta(old: Map[Any, Any], new: Map[Any, Any], room: int) -> MapDelta | 
         _delta_or_whole(before[k], after[k], room - 1) if k in before else Whole(wire_of(after[k], room - 1))
         for k in stay
     ]
+    # what has come and gone in between is in neither
     gone = [key for key in changed if key not in after and key in before]
     return MapDelta(len(old), len(new), _raw(stay), changes, _raw(gone))
 
@@ -183,6 +186,7 @@ def _members_delta(old: Any, new: Any, room: int) -> MembersDelta | None:
     before, after = plan.members(old), plan.members(new)
     if len(before) != len(after):
         return None
+    # By identity: an equal member that was made anew is written again, which is longer and never wrong.
     places = [place for place in range(len(after)) if before[place] is not after[place]]
     changes = [_delta_or_whole(before[place], after[place], room - 1) for place in places]
     same = {type(member) for place, member in enumerate(after) if before[place] is member} - SCALARS
@@ -196,6 +200,7 @@ def _members_delta(old: Any, new: Any, room: int) -> MembersDelta | None:
 
 def _applied(old: Any, delta: Delta, room: int) -> Any:
     new: Any
+    # at 0 a scalar still fits
     if room < 0:
         raise Corrupt(f"a delta nests deeper than {MAX_DEPTH} levels")
     if isinstance(delta, Whole):
@@ -244,6 +249,7 @@ def _applied_to_map(old: Map[Any, Any], delta: MapDelta, room: int) -> Map[Any, 
     new = old
     for wire, change in _paired(delta.keys, delta.changes):
         key = value_of(wire, room - 1)
+        # A key that is not there has None: all deltas but a Whole find out that it is not what they change.
         new = new.set(key, _applied(new.get(key), change, room - 1))
     for wire in delta.gone:
         key = value_of(wire, room - 1)

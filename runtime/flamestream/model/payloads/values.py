@@ -51,8 +51,10 @@ def _parts_of_datetime(value: datetime) -> list[Wire]:
             "use .replace(tzinfo=datetime.UTC) if it is one of UTC, or ZoneInfo(...)"
         )
     microseconds = (value - EPOCH) // MICROSECOND
+    # The way back goes by UTC, where no datetime is outside of these years.
     if not _LEAST <= microseconds <= _MOST:
         raise PayloadError(f"the datetime {value.isoformat()} is outside of the years 1 to 9999 in UTC")
+    # CPython has one object for all nameless zones of offset 0, so a 0 on the wire means this one alone.
     if zone is UTC:
         return [microseconds, 0]
     if type(zone) is timezone:
@@ -149,11 +151,13 @@ def _register(
         except _FOREIGN as error:
             raise Corrupt(f"what is stored as a {name} is none: {type(error).__name__}: {error}") from error
         # one encoding for each value (!)
+        # also of the types in it: to `==` True is 1
         if written != wire[1:] or list(map(type, written)) != list(map(type, wire[1:])):
             raise Corrupt(f"what is stored as a {name} is not how one is written")
         return value
 
     def height(value: Any, room: int) -> int:
+        # it refuses what is no payload, and has at least the tag
         return 1 if to_wire(value, room) else 0
 
     register(Plan(cls, tag, name, to_wire, from_wire, height))

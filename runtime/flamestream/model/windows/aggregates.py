@@ -55,6 +55,7 @@ class Aggregate:
 
 def counted() -> Aggregate:
     """The number of items."""
+    # `int` itself: by it the kernel knows a fold that begins with 0 (core/dataflow/native.py).
     return Aggregate(int, Count(), merge=operator.add, said="count()")
 
 
@@ -89,6 +90,8 @@ def mean(value: Value) -> Aggregate:
 
 def collected() -> Aggregate:
     """A tuple of the items, in the order in which they came."""
+    # No `merge`, nor in `top`: items of two sessions come in turns, and of two accumulators nobody knows
+    # which came first.
     return Aggregate(Vector, lambda items, item: items.append(item), emit=tuple, said="collect()")
 
 

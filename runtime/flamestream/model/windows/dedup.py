@@ -42,6 +42,7 @@ class Dedup(OfKeys):
         return state[1:] or None, ()
 
     def due(self, key: Any, state: tuple[int, ...]) -> int | None:
+        # one behind: what comes at exactly `within` still repeats it
         return state[0] + self.within + 1
 
 

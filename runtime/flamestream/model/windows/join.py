@@ -76,6 +76,7 @@ class Join(OfKeys):
             bisect_right(others, now.time + high, key=_TIME),
         )
         met = others[first:last]
+        # Whether an item has met one matters only where it would leave with None; else nothing is made anew.
         if met and 1 - now.side in self.kept and not all(row[2] for row in met):
             others = (*others[:first], *((time, other, True) for time, other, _ in met), *others[last:])
         place = bisect_right(mine, now.time, key=_TIME)
@@ -93,6 +94,7 @@ class Join(OfKeys):
         return Waiting(left, right) if left or right else None, results
 
     def due(self, key: Any, state: Waiting) -> int | None:
+        # One behind the last time that an item could meet, for `within` has both its ends.
         if not state.right:
             return state.left[0][0] + self.high + 1
         if not state.left:

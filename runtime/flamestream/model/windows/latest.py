@@ -76,6 +76,7 @@ class Latest(OfKeys):
         return Versions(waiting, versions) if waiting or versions else None, results
 
     def due(self, key: Any, state: Versions) -> int | None:
+        # One behind: at a mark of its own time a version of that time may still come.
         return state.waiting[0][0] + 1 if state.waiting else None
 
 

@@ -64,6 +64,7 @@ class LeastOf:
             fronts = fronts.set(progress.source, (told.set(progress.front, None), progress.fronts))
         partitions = before.partitions.set(place, self._time(before, progress, before.partitions.get(place)))
         if progress.times == (END_OF_TIME,):
+            # A front tells its end once, for all of its partitions.
             for other in (other for other in before.partitions if other[:2] == place[:2]):
                 partitions = partitions.set(other, END_OF_TIME)
         least = self._least(partitions, fronts)
@@ -75,12 +76,15 @@ class LeastOf:
         if progress.idle:
             return True
         most = self._max_ahead.get(progress.source)
+        # Before the first mark nothing is known that a time could be ahead of; and an end is no time.
         counts = most is None or before.mark is None or progress.times == (END_OF_TIME,)
         time = next((time for time in progress.times if counts or time <= before.mark + most), None)  # type: ignore[operator]
+        # `type`, for True (idle) is an int to Python.
         return time if type(known) is not int else known if time is None else max(known, time)
 
     def _least(self, partitions: Map[Any, Any], fronts: Map[Any, Any]) -> int | None:
         for source in self._sources:
+            # -1: a source of which nothing was told is never complete
             told, count = fronts.get(source, ((), -1))
             if len(told) != count:
                 return None

@@ -127,6 +127,7 @@ class Steps:
         if type(payload) is Mark:
             return payload.shard
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
+        # By `called`: an error would else be blamed on this function, which is the vertex's key.
         return slot_of(encode(called(self.inputs[side].key, item)), self.shards)
 
     def __call__(self, shard: Shard, payload: Any) -> Shard:
@@ -135,8 +136,10 @@ class Steps:
     def _came(self, shard: Shard, payload: Any) -> Shard:
         side, item = (payload.number, payload.item) if type(payload) is Side else (0, payload)
         key, now = self.key(side, item), Now(self.time(side, item, shard.mark), shard.mark, side)
+        # Only now: key and time are asked of an item with its arrival.
         if type(item) is Dated:
             item = item.item
+        # New versions of what is shared: whatever raises half-way leaves the shard as it was.
         states, due, results = shard.states, shard.due, list[Any]()
         places = self.program.places(key, now)
         for place in places:
@@ -167,6 +170,7 @@ class Steps:
         """`on_item`, and `on_time` for as long as it asks for a time that has been."""
         after, results = self.program.on_item(place, before, item, now)
         due = self._due(place, after)
+        # At once (!): a later mark may not look again at steps that are over (`_between`).
         while self._is_due(due, now.mark):
             assert due is not None, "it is due"
             after, more, due = self.called(place, after, due)
@@ -181,6 +185,8 @@ class Steps:
             states = states.set(place, after)
         elif before is not None:
             states = states.delete(place)
+        # Asked again and kept nowhere: `due` is pure, so it says what it said, and cannot disagree with the
+        # state.
         old = self._bucket(self._due(place, before))
         if old != new:
             if old is not None:
@@ -199,6 +205,7 @@ class Steps:
     def _passed(self, shard: Shard, mark: int) -> Shard:
         """The mark has come to `mark`: whatever is due by then is called, by time and place."""
         states, due, results = shard.states, shard.due, list[Any]()
+        # By the encoding, which is unlike for any two places: places themselves may have no order.
         waiting = [
             (self._due(place, states[place]), encode(place), place)
             for bucket in _between(due, shard.mark, mark, self.step)
@@ -229,6 +236,8 @@ class Steps:
                     f"it was called at {time} and asks to be called again at {again}: "
                     "a next time is a later one"
                 )
+            # Here, where the failure is one place's: found in the shard, it would cost all its places the
+            # mark (!).
             check(after)
             check(results := tuple(results))
         except FATAL:
@@ -256,6 +265,7 @@ class Even:
 def _between(due: Map[Any, Any], before: int | None, mark: int, step: int) -> Iterator[int]:
     """The steps at or below the mark that have keys. Those up to the mark before are done."""
     last = mark // step
+    # The shorter of two ways: a mark may go on by years at once, and the first has none before it.
     if before is None or last - before // step > len(due):
         return (bucket for bucket in due if bucket <= last)
     return (bucket for bucket in range(before // step + 1, last + 1) if bucket in due)

@@ -82,6 +82,7 @@ class Sessions(Closing, OfKeys):
         if met:
             start, end = min(start, met[0].start), max(end, met[-1].end)
         if merge is None:
+            # Over all that are open: their items may come to stand in one session.
             number = max((each.folded[-1][0] for each in opened), default=-1) + 1
             return Open(end, start, _in_order([each.folded for each in met]).append((number, item)))
         if not met:

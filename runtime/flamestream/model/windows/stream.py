@@ -59,6 +59,8 @@ def same(moment: Any) -> Any:
 
 def _events(graph: Graph, name: str, timing: Timing) -> Stream[Any]:
     source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
+    # The source's first edge (!): a record enters windows before the mark that goes with it, which may be
+    # later than its own time (where `max_ahead` lets a record tell the times of several).
     return Stream(graph, source.flat_map(Events(timing.decode)).vertex, event_time=timing.time)
 
 
@@ -143,6 +145,7 @@ def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
         stream,
         key,
         time,
+        # of several sources the least: an item does not say which of them it is of
         min((timing.max_ahead for timing in timings if timing and timing.max_ahead), default=None),
     )
 

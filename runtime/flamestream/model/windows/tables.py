@@ -85,6 +85,7 @@ def _no_rows() -> Rows:
 
 
 def _replaced(rows: Rows, item: Side) -> Rows:
+    # What was there goes along: `emit` is given the rows behind the change alone.
     if item.number == LEFT:
         return Rows((item.item,), rows.right, rows.left)
     return Rows(rows.left, (item.item,), rows.right)

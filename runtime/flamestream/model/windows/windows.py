@@ -32,6 +32,7 @@ class LastOf(TimeOf):
     __slots__ = ()
 
     def __call__(self, item: Any) -> EventTime:
+        # By its end it would be in the next of two windows of the same length over it.
         return EventTime(super().__call__(item) - 1)
 
 
@@ -94,6 +95,7 @@ class Windows(Generic[T]):
             )
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
+        # No count comes too late for its ranking (ranking.py), so `late` is what came too late to be counted.
         return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
 
     def _value(self, value: Value) -> Value:

@@ -47,6 +47,7 @@ def sink_kinds() -> dict[str, type[SinkSettings]]:
 
 def _added() -> Iterator[Connector]:
     taken = {each.kind for each in BUILT_IN}
+    # Sorted, so that of two packages with one name the same is refused on every machine.
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         found = _loaded(point)
         if found.kind in taken:

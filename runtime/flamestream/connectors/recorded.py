@@ -140,6 +140,8 @@ class _Recorded:
         entries = [
             entry for entry in (_journal_of(self._source) if known is None else known) if entry.time < end
         ]
+        # Payloads of sources that cannot be read again, and markers, are in the journal itself. They come
+        # first, out of the order of times: whoever interprets runs sorts them.
         here = [bool(entry.payloads) or not self._front.replayable for entry in entries]
         yield from (
             (entry.time, RunRecords(decode_many(entry.payloads), entry)) for entry in compress(entries, here)

@@ -82,11 +82,13 @@ class Door:
         self._listener.close()
 
     def _watch(self) -> None:
+        # `close` may have come during the pause, whose timer nobody cancels.
         if self._listener.fileno() >= 0:
             self._reactor.watch(self._listener.fileno(), readable=self._accept)
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_A_TURN):
+            # What `came` led to may have closed this door.
             if self._listener.fileno() < 0:
                 return
             try:
@@ -95,6 +97,8 @@ class Door:
                 return
             except OSError as error:  # out of descriptors or memory: those in use must end first
                 self._drops.add(f"cannot accept: {os.strerror(error.errno or 0)}")
+                # The listener stays ready: without a pause the loop would be told so at every turn, and fail
+                # again.
                 self._reactor.unwatch(self._listener.fileno())
                 self._reactor.later(_PAUSE_SECONDS, self._watch)
                 return
@@ -115,6 +119,7 @@ class Acceptor:
     @property
     def unproved(self) -> list[Accepted]:
         """The connections in the middle of their handshake, oldest first."""
+        # A copy: who is refused leaves, while callers walk through it.
         return list(self._unproved)
 
     def proved(self, handshake: Accepted) -> None:
@@ -136,6 +141,7 @@ class Acceptor:
             self._unproved.leave(handshake)
             self.drops.add(reason)
 
+        # `refused` finds the name bound: a connection that fails while it is made says so in a later turn.
         handshake = Accepted(self._reactor, sock, self._greeted, refused, self._limits)
         self._unproved.enter(handshake, peer)
 
@@ -146,6 +152,8 @@ def listen(host: str, port: int = 0, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
+        # Else connections of the process before, which Linux remembers for a minute (TIME_WAIT), would keep
+        # the port.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

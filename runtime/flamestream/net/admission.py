@@ -66,6 +66,7 @@ class Admission(Generic[G]):
             guest for guest, theirs in self._guests.items() if many[theirs] >= many[peer] and idle(guest)
         ]
         found = found or [guest for guest, theirs in self._guests.items() if many[theirs] > many[peer] + 1]
+        # Of equals `max` takes the first, which is the oldest.
         return max(found, key=lambda guest: many[self._guests[guest]], default=None)
 
 
@@ -79,4 +80,6 @@ def peer_of(address: object) -> str:
         return host
     if isinstance(known, ipaddress.IPv4Address):
         return host
+    # A client of IPv4 comes to a listener of IPv6 as ::ffff:1.2.3.4, and the first half of that is the same
+    # for all. 19 characters are the first four groups of the long form.
     return str(known.ipv4_mapped or known.exploded[:19])

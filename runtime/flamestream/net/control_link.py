@@ -64,6 +64,7 @@ log = logging.getLogger(__name__)
 
 
 def _purpose(job: str) -> Purpose:
+    # Of no attempt: the link outlives them, under the run's token.
     return Purpose(PROTOCOL, job, 0, 0, "worker", "coordinator")
 
 
@@ -86,6 +87,7 @@ class ControlClient:
         """Send the message now, or after the next Hello."""
         if self._connection is not None:
             self._connection.send(_encode(shortened(action.message)))
+        # A heartbeat that waits would speak of the past: the next one says it all.
         elif not isinstance(action.message, Progress):
             self._waiting.append(shortened(action.message))
 
@@ -199,6 +201,7 @@ class ControlServer:
         Blocks."""
         if self._shared is None:
             self.acceptor.close()
+        # Another server of the job may stand there by now: that one stays.
         elif self._shared.servers.get(self._purpose.job) is self:
             del self._shared.servers[self._purpose.job]
         for session in [*self._sessions.values(), *self._nameless]:
@@ -217,6 +220,7 @@ class ControlServer:
     def _established(self, handshake: Accepted, connection: FrameConnection) -> None:
         self.acceptor.proved(handshake)
         if not self.links.change(1):
+            # Only who has not said Hello gives way: the others are workers of the job.
             if self._nameless:
                 next(iter(self._nameless)).refuse("too many others came before its Hello")
             if not self.links.change(1):
@@ -231,6 +235,8 @@ class ControlServer:
         self._nameless.pop(session, None)
         older = self._sessions.get(hello.worker)
         if older is not None:
+            # The old end is told before the new beginning (!): only the worker's name is told, so the other
+            # way round the new link would be taken for lost.
             older.close()
             self.handlers.disconnected(hello.worker, "replaced by a newer connection")
         self._sessions[hello.worker] = session
@@ -239,6 +245,7 @@ class ControlServer:
     def ended(self, session: "_Session", worker: WorkerId | None, reason: str) -> None:
         """A session's connection is gone."""
         self._nameless.pop(session, None)
+        # Not if a newer connection has replaced it: the worker is there.
         if worker is not None and self._sessions.get(worker) is session:
             del self._sessions[worker]
             self.handlers.disconnected(worker, reason)
@@ -272,6 +279,7 @@ class _Session:
     def _received(self, frames: list[bytes]) -> None:
         try:
             for frame in frames:
+                # A frame may have ended the session: what came behind it is not heard.
                 if self.connection.open:
                     self._handle(_to_coordinator(frame))
         except DecodeError as error:

@@ -60,6 +60,8 @@ class Dialer:
         """Connect: the first time at once, or in `first_in` seconds, and after a pause once tries fail."""
         self.cancel()
         pause = self._again.after(self._tries) or first_in
+        # Counted before it is known what comes of it: a server that takes connections and hangs up is dialled
+        # with pauses, too.
         self._tries += 1
         if pause:
             self._timer = self._reactor.later(pause, self._resolve)
@@ -90,7 +92,10 @@ class Dialer:
         host, port = self._address
         self._within(_NAME_SECONDS, "the name service has not answered")
         try:
+            # Asks nobody, so the loop may call it: with this flag a host that is no number is an error.
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        # Python makes IDNA of a name before anybody is asked, which has no form for labels of more than 63
+        # characters.
         except UnicodeError as error:
             self.broken(str(error))
         except socket.gaierror:  # a name: ask where asking may take its time
@@ -188,6 +193,7 @@ class Dial:
 
     def cancel(self) -> None:
         """Stop trying."""
+        # First: `refuse` leads to `_failed`, which would dial again.
         self._over = True
         self._dialer.cancel()
         if self._handshake is not None:

@@ -28,7 +28,10 @@ OnClosed = Callable[[str], None]
 HEADER: Final = 4
 _LENGTH: Final = struct.Struct(">I")
 DEFAULT_MAX_UNSENT: Final = 256 << 20
+# One read is never more than a single call of TLS takes.
 _SCRATCH_SIZE: Final = MOST_RECEIVED
+# A peer that sends without end must not hold up the loop: epoll is level-triggered here, and tells of the
+# rest in the next turn.
 _READS_A_TURN: Final = 8
 _JOIN_BELOW: Final = 64 << 10
 """Bytes of a frame below which a copy joins it with its header; above, the kernel gathers them."""
@@ -57,6 +60,7 @@ class Budget:
         """Hold so many more, or fewer. False if that is too much: then nothing has changed."""
         if by > 0 and self.held + by > self._most:
             return False
+        # The outer one is asked before our own count changes: a refusal there leaves nothing to take back.
         if self._within is not None and not self._within.change(by):
             return False
         self.held += by
@@ -165,6 +169,7 @@ class FrameConnection:
         """Closing with unread input would reset the connection and may destroy what the peer has not read
         yet: wait for its end."""
         for view in self._unsent:
+            # Never 0, which makes a socket that does not block: `sendall` would fail at once.
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             self._socket.sendall(view)
         self._socket.shutdown(socket.SHUT_WR)
@@ -179,7 +184,10 @@ class FrameConnection:
         frames: list[bytes] = []
         ended = self._read(frames) or self._counted()
         if frames:  # also those that came just before the end
+            # Looked up behind the read: the bytes that prove a peer may bring its first frames, which are the
+            # new owner's.
             self._on_frames(frames)
+        # The owner may have closed it over one of these frames: then nothing more is called.
         if ended and self.open:
             self._end(ended)
 
@@ -196,6 +204,8 @@ class FrameConnection:
                 return "closed by the peer" + (" in the middle of a frame" if self._partial else "")
             if wrong := self._take(_scratch[:size], frames):
                 return wrong
+            # A read that does not fill the buffer has emptied the socket: another would be in vain, and what
+            # has come since is told of in the next turn.
             if size < _SCRATCH_SIZE or not self.open:
                 return ""
         return ""
@@ -257,6 +267,7 @@ class FrameConnection:
 
     def _put(self, parts: list[bytes]) -> None:
         """Write what the kernel takes, and buffer the rest."""
+        # Behind what waits: written now it would overtake it.
         if self._unsent:
             self._buffer(_rest(parts, 0))
             return
@@ -304,6 +315,8 @@ class FrameConnection:
 
     def _end(self, reason: str) -> None:
         self._shut()
+        # In a later turn, since the owner may be in the middle of `send`; and looked up only then, so that a
+        # `close` until then silences it.
         self._reactor.soon(lambda: self._on_closed(reason))
 
     def _shut(self) -> None:
@@ -324,6 +337,8 @@ def tune(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+        # Linux does not probe while something sent is unacknowledged: then this bound counts. For probes it
+        # stands in for their number, which need not be set.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT_SECONDS * 1000)
 
 
@@ -336,6 +351,7 @@ def _cut(data: memoryview, max_frame: int, frames: list[bytes], first: int) -> t
             return data[end:], f"a frame of {size} bytes, more than the limit of {most}"
         if start + HEADER + size > end:
             break
+        # A copy: what it is cut from is gone with the next read.
         frames.append(bytes(data[start + HEADER : start + HEADER + size]))
         start += HEADER + size
         most = max_frame

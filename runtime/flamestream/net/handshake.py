@@ -82,6 +82,7 @@ class _Half:
 
     def refuse(self, reason: str) -> None:
         """Close the connection and say why."""
+        # One that has ended by itself says so in a later turn: `refused` is called once.
         if self._connection.open:
             self._connection.close()
             self._closed(reason)
@@ -157,6 +158,7 @@ class Accepted(_Half):
 
     def welcome(self, key: LinkKey, established: Established) -> None:
         """Go on under `key`."""
+        # Before TLS takes over what is sent: the dialler does not speak it until it has read this.
         self._connection.send(_encode(Welcome()))
         self._secure(key.accepting(_encode(self.purpose)), established)
 

@@ -67,6 +67,7 @@ def ask(reactor: Reactor, host: str, port: int, done: Done, *, anew: bool = True
             waiting.append((reactor, done))
         if len(waiting) > 1:
             return
+    # A daemon: a resolver that hangs must not hold up the end of the process.
     threading.Thread(target=_answer, args=(host, port), name=f"lookup-{host}", daemon=True).start()
 
 
@@ -76,6 +77,8 @@ def _answer(host: str, port: int) -> None:
         result = lookup(host, port)
     except (OSError, UnicodeError) as error:
         result = error
+    # Taken out under the lock: whoever asks behind this finds nobody waiting, and begins a look-up of its
+    # own.
     with _lock:
         waiting = _waiting.pop((host, port))
     for reactor, done in waiting:

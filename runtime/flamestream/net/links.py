@@ -62,6 +62,8 @@ class TcpLinks:
         self._reactor, self._post, self._job, self._me = reactor, post, job, me
         self._settings = settings or LinkSettings()
         self._fence = NO_FENCE
+        # Nobody is welcomed with this one: before the first LinkPeers there is no link, so whoever greets
+        # waits or is refused.
         self._key = LinkKey(b"")
         self._links: dict[WorkerId, _Link] = {}
         self._held = Budget(self._settings.max_held)
@@ -74,6 +76,7 @@ class TcpLinks:
         for peer, address in action.addresses.items():
             if peer != self._me:
                 self._links[peer] = self._begin(peer, address)
+        # Who heard of this fence sooner has dialled already, and waits for us.
         for handshake in self.acceptor.unproved:
             if handshake.greeted:
                 self._greeted(handshake)
@@ -125,6 +128,8 @@ class TcpLinks:
             return  # held until LinkPeers comes, or the deadline of the handshake
         elif fence < self._fence:
             handshake.refuse("it belongs to an older attempt")
+        # Only the smaller name dials, and once: frames of a second connection could overtake those of the
+        # first (!).
         elif (link := self._links.get(peer)) is None or peer > self._me or not link.waiting:
             handshake.refuse("no link is open for it")
         else:
@@ -197,6 +202,7 @@ class _Link:
         """End the link and tell the core, once."""
         if not self._over:
             self.close()
+            # In a later turn: `send` may have led here, and a port posts nothing from within a call.
             self._reactor.soon(lambda: self._post(LinkBroken(self._fence, self._peer, reason)))
 
     def _late(self) -> None:

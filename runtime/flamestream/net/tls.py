@@ -73,6 +73,7 @@ def _mutual(certificate: bytes, private: bytes, *, accepts: bool) -> ssl.SSLCont
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if accepts else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False  # one certificate is trusted, whatever is dialled
+    # A server's default asks for no certificate: the dialler has to prove the key as well (!).
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=certificate.decode())
     if accepts:
@@ -96,6 +97,8 @@ class TlsStream:
         self.proved = False
         """Whether the peer has proved that it holds the key, and means the same purpose."""
         self._over = False
+        # Begins the handshake: what the dialler says first is in `to_send` then; the acceptor finds that it
+        # has to wait.
         self.received(memoryview(b""))
 
     def received(self, new: memoryview) -> tuple[memoryview, str]:
@@ -109,6 +112,7 @@ class TlsStream:
                 self._unproved += len(new)
                 self._tls.do_handshake()
                 self.proved = True
+            # Until both are empty: no socket becomes ready again for what is held in here.
             while self._from_wire.pending or self._tls.pending():
                 size += self._tls.read(len(_plain) - size, _plain[size:])  # type: ignore[operator]  # with a buffer: how much
         except ssl.SSLWantReadError:  # the rest is on its way
@@ -116,6 +120,7 @@ class TlsStream:
             return _plain[:size], "it sent more than the handshake asks for" if too_much else ""
         except ssl.SSLError as error:
             self._over = True
+            # What was opened before stands: each record proves itself, in its place.
             return _plain[:size], _reason(error)
         return _plain[:size], ""
 
@@ -137,9 +142,12 @@ class TlsStream:
 
 def _certificate(key: bytes, purpose: bytes) -> tuple[bytes, bytes]:
     """A certificate and its private key: the same whenever they are made of the same."""
+    # The words keep this apart from the attempts' keys, which are made of the run's token, too.
     seed = hmac.new(key, b"flamestream link certificate: " + purpose, hashlib.sha256).digest()
     private = Ed25519PrivateKey.from_private_bytes(seed)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "flamestream link")])
+    # Nothing is drawn, no serial number and no date, and Ed25519 needs no chance to sign: both ends must make
+    # the same bytes.
     made = x509.CertificateBuilder(name, name, private.public_key(), 1, *_ALWAYS).sign(private, None)
     return made.public_bytes(Encoding.PEM), private.private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()

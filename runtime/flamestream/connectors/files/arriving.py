@@ -124,6 +124,8 @@ class ArrivingReader(WatchedFiles):
     def _given(self, now: _Open, chunk: Chunk) -> None:
         now.offset += len(chunk.payloads)
         if chunk.payloads:
+            # Only a file that gave something takes a number: of others the journal knows nothing, and a
+            # restart counts from that.
             self._number = max(self._number, number_of(now.partition))
             self._versions[now.file.name] = now.file.version
 

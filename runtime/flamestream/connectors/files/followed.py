@@ -83,6 +83,7 @@ class FollowedReader(WatchedFiles):
         self._next = {str(name): int(offset) for name, offset in offsets.items()}
         self._fresh = []
         for mark in self._marks.values():
+            # What had nothing new behind the old offsets may have something behind these.
             mark.seen = -1
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
@@ -178,6 +179,8 @@ class FollowedReader(WatchedFiles):
         chunk = Chunk(Partition(file.name), Offset(offset), [], [])
         for record in islice(self._format.records(self._place, file, mark, growing=True), records):
             # A last line without its end may still grow, so it waits.
+            # An item without bytes says what is wrong with the file: it comes with the first records only, or
+            # each look would give it again.
             if not record.complete or size <= 0 or (record.size == 0 and offset):
                 break
             chunk.payloads.append(record.payload)

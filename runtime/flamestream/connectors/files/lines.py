@@ -103,6 +103,7 @@ class CsvRows(Parser):
     def _names(self, header: bytes) -> list[str]:
         if self._read[0] != header:
             names = self._values(header.rstrip(b"\r\n"))
+            # Excel puts a byte order mark in front of UTF-8.
             names[:1] = [names[0].removeprefix("\ufeff")] if names else []
             if len(set(names)) < len(names):
                 raise ValueError(f"the header names a column twice: {', '.join(names)}")
@@ -241,6 +242,7 @@ def _split(stream: IO[bytes], multiline: bool) -> Iterator[Raw]:
             size, complete, quotes = size + len(more), more.endswith(b"\n"), quotes + more.count(QUOTE)
         while not complete and size > MAX_RECORD and (more := stream.readline(MAX_RECORD)):
             size, complete = size + len(more), more.endswith(b"\n")
+        # `too long` is any text that is not blank: a blank line may be no record.
         yield Raw(b"".join(parts) if size <= MAX_RECORD else b"too long", size, complete and not quotes % 2)
 
 

@@ -147,6 +147,7 @@ def _add(found: dict[str, Found], raw_name: str, path: str) -> None:
     except OSError:  # a dangling link, a link that goes round, or gone meanwhile: not a regular file
         return
     if stat.S_ISREG(state.st_mode):
+        # A name that is not UTF-8 has lone surrogates here, which no payload can hold.
         name = os.fsencode(raw_name).decode("utf-8", "backslashreplace")
         if (
             found.setdefault(name, Found(name, path, state.st_size, version_of(state), state.st_ino)).path

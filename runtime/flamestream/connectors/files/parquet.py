@@ -104,6 +104,7 @@ class ParquetRows:
                 opened = self._opened(stream, opened)
                 yield from self._rows_from(file, opened, mark.offset)
         except pa.ArrowInvalid as error:
+            # It is the only record of such a file: who is past it has had it.
             if mark.offset == 0:
                 yield Record(
                     error_item(
@@ -135,6 +136,8 @@ class ParquetRows:
         import pyarrow.parquet as pq  # lazily: it costs a worker without Parquet 0.1 s
 
         if known is None:
+            # Not buffered ahead, which reads whole column chunks: memory is to be bounded by a batch and its
+            # pages.
             return pq.ParquetFile(stream, buffer_size=BUFFER, pre_buffer=False)
         shared = shared_texts(known.metadata)
         if not shared:

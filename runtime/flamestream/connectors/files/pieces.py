@@ -51,6 +51,7 @@ class Stamps:
 
     def time(self, run: int) -> Time:
         """The time of the run with this number, from 0."""
+        # A timed front's stamps are equally far apart, so none has to be counted up to.
         first = next_time(START, self.front)
         return Time(first + run * (next_time(first, self.front) - first))
 
@@ -202,6 +203,7 @@ class Part:
         if not os.access(self.file.path, os.R_OK):
             return None
         with open_plain(self.file) as file:
+            # From the byte before: if that is a newline, a line begins right at `start`.
             file.seek(self.start - 1)
             at = self.start - 1
             while data := file.readline(1 << 20):

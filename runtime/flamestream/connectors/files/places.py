@@ -103,6 +103,8 @@ class CheckedFile(io.FileIO):
         """Raises Corrupt if it is gone or another."""
         file = self._file
         try:
+            # By its path and not by its descriptor, which stays the old file's when another is renamed over
+            # it.
             now = version_of(os.stat(file.path))
         except FileNotFoundError:
             raise Corrupt(
@@ -122,6 +124,7 @@ def open_plain(file: Found) -> IO[bytes]:
 
 
 def _opener(path: str, flags: int) -> int:
+    # A file when it was listed, it may be a link by now to something that only this process may read.
     return os.open(path, flags | os.O_NOFOLLOW)
 
 

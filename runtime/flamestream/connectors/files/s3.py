@@ -63,6 +63,8 @@ class S3Place:
             empty = False
             yield entry["Key"][len(below) :], entry
         if empty and self.prefix:
+            # Names come in the order of their bytes: an object of just this name is the first that begins
+            # with it.
             for entry in self._listed(self.prefix, MaxKeys=1):
                 if entry["Key"] == self.prefix:
                     yield self.prefix.rpartition("/")[2], entry
@@ -124,6 +126,7 @@ class S3Files:
         return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
+        # S3 answers a range behind the end, and any range of an empty object, with an error (416).
         if position >= file.size:
             return io.BytesIO()
         if position == 0 and (data := self._ahead.take(file)) is not None:
@@ -160,6 +163,7 @@ class _S3Object(io.RawIOBase):
             self._begun = True
             return answer["Body"]
         there = self._place.calls.call("head_object", accept=MISSING, Key=self._key)
+        # Once bytes of it were given, an object that is gone is lost data, and not a file that never was.
         if there is None and not self._begun:
             raise FileNotFoundError(f"{self._file.path} is gone since it was listed")
         what = (
@@ -174,6 +178,7 @@ class S3Stream(_S3Object):
     def __init__(self, place: S3Place, file: Found, position: int) -> None:
         super().__init__(place, file)
         self._position = position
+        # At once, so that an object that is gone is found where it is opened.
         self._body: Any = place.asked("read", file.path, lambda: self._get(position, None))
 
     def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]  # any writable buffer
@@ -190,6 +195,7 @@ class S3Stream(_S3Object):
         try:
             with foreign_errors():
                 data: bytes = self._body.read(size)
+            # The object has more: what looks like its end is a connection that broke.
             if not data:
                 raise AnswerLost(f"the answer ended at byte {self._position} of {self._file.size}")
         except AnswerLost:

@@ -35,6 +35,7 @@ class Ahead:
     def expect(self, files: Sequence[Found]) -> None:
         """These are next, in this order, whatever was expected before."""
         for future in self._begun.values():
+            # One that is under way ends by itself, and nobody takes what it brings.
             future.cancel()
         self._begun, self._bytes = {}, 0
         self._coming = deque(files)

@@ -175,6 +175,7 @@ def reader(spec: FilesSpec, name: str, where: str) -> Reader:
     files, form = place_of(spec, where), format_of(spec, name, where)
     if not spec.follow:
         return ListedReader(files, form)
+    # A packed file that is still written ends in the middle: it has to appear whole.
     packed = spec.pattern.endswith(".gz")
     return (
         ArrivingReader(files, form)

@@ -46,6 +46,7 @@ BEAT_SECONDS: Final = 5.0
 _HEADERS: Final = [
     ("content-type", "text/event-stream"),
     ("cache-control", "no-store"),
+    # nginx gathers what it passes on unless it is told so.
     ("x-accel-buffering", "no"),
 ]
 Look = tuple[bytes, float]
@@ -119,6 +120,7 @@ class EventsConsumer:
 
     def later(self, cost: float, call: Callable[[], None]) -> Timer:
         """Call once a client that looked for `cost` seconds may look again."""
+        # One thread looks for all clients, so the wait grows with their number.
         return self._reactor.later(max(self._poll_seconds, LOOK_SHARE * cost * len(self._clients)), call)
 
     def left(self, client: "_Client") -> None:
@@ -135,6 +137,7 @@ class _Client:
         self._open = True
         self._sent = time.monotonic()
         exchange.gone = self.end
+        # Milliseconds until a browser comes back: by itself it takes seconds.
         exchange.send(b"retry: 200\n\n")
         if from_now:
             sink.background(self._to_the_end, self._looked)

@@ -72,6 +72,7 @@ class KeyLog:
         Raises Corrupt, OSError."""
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True)
+        # Zeros in front: names must sort as fences do.
         mine = f"{fence.attempt:010}-{fence.layout:010}"
         older = (_read(path) for path in sorted(self._folder.glob(f"*{SUFFIX}")) if path.name < mine)
         files = [file for file in older if file is not None]

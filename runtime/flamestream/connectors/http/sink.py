@@ -77,6 +77,7 @@ class HttpWriting:
         self._fenced = place.contract == "fenced"
         self._pool = urllib3.PoolManager(
             maxsize=1,
+            # The queue tries again, and says so in `status`; urllib3 would do it in silence.
             retries=False,
             timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=place.timeout_seconds),
         )
@@ -182,6 +183,7 @@ class HttpWriting:
         except urllib3.exceptions.LocationParseError as error:
             raise UserError(f"{self._place.url}: {error}") from None
         except urllib3.exceptions.HTTPError as error:
+            # An OSError: the same bytes are sent again until there is an answer.
             raise ConnectionError(f"{self._place.url}: {error}") from None
         status, told = answer.status, quoted(answer.data[:500].decode("utf-8", "replace"))
         if 200 <= status < 300:

@@ -106,12 +106,16 @@ class HttpProducer(CreditProducer):
             return
         self._next = action.offsets.get(THE_PARTITION, Offset(0))
         fence, following = action.fence, self._next
+        # Behind a note of the older fence that may be under way: the queue lets one call at a time into the
+        # folder.
         self._calls.run(lambda: self._keys.open(fence, following), lambda notes: self._opened(fence, notes))
+        # Already now: until the keys are known clients hear 503, and not nothing.
         self._server.open()
 
     def durable(self, time: Time, partition: str, upto: int) -> None:
         while self._given and self._given[0].first + self._given[0].count <= upto:
             posted = self._given.popleft()
+            # Its key is remembered for long, so its records are let go.
             posted.durable, posted.records = True, ()
             self._tell(posted)
 
@@ -148,6 +152,7 @@ class HttpProducer(CreditProducer):
                 note.key: _Posted(note.key, note.digest, (), 0, note.first, note.count, durable=True)
                 for note in notes
             }
+            # Only now are requests taken (!): before, a retry would not be known, and would count twice.
             self._following = True
 
     # --- requests -------------------------------------------------------------------------------------------
@@ -235,6 +240,7 @@ class HttpProducer(CreditProducer):
     def _was_noted(self, fence: Fence, batch: Sequence[_Posted], result: object) -> None:
         if isinstance(result, Exception):
             raise result
+        # Else the notes are on the disk all the same, and which of them count the journal decides (keys.py).
         if fence == self._fence and self._following:
             self._noting = []
             self._noted.extend(batch)

@@ -103,6 +103,7 @@ class AvroEncoder:
     def encode(self, value: Any) -> bytes:
         from fastavro import schemaless_writer  # an extra
 
+        # Asked for the first record, in the sink's thread: there a registry that is away is waited for.
         if self._head is None:
             assert self._registry is not None
             self._head = _MAGIC + self._registry.id_of(self._spec).to_bytes(4, "big")
@@ -174,6 +175,7 @@ class Registry:
             with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
                 return from_json(answer.read(MAX_ANSWER), kind)
         except urllib.error.HTTPError as error:
+            # Who asks knows whose fault it is: for an id the record's, for a subject the manifest's.
             if error.code == 404:
                 raise ValueError(f"{self._url} has nothing at {path}") from None
             if error.code in (401, 403):
@@ -246,6 +248,7 @@ def _read(data: bytes, schema: Schema) -> Any:
         RecursionError,
     ) as error:
         raise ValueError(f"it does not fit the Avro schema: {error!r}") from None
+    # A datum does not name its schema, and many a wrong one fits the beginning of it.
     if source.read(1):
         raise ValueError("it does not fit the Avro schema: bytes are left over")
     try:

@@ -68,6 +68,8 @@ class Places:
 
     def __init__(self, tag: bytes, attempt: int, layout: int) -> None:
         whole = pack(Place(tag, attempt, layout, 0, 0, 0, b"", b""))
+        # As an array of their own the last five fields have one byte of head in front: what is cut off is the
+        # fields alone, and what is left begins every header.
         self._before = whole[: -len(pack([0, 0, 0, b"", b""])) + 1]
 
     def around(self, slot: int, sequence: int, count: int, digest: bytes) -> tuple[bytes, bytes]:
@@ -90,6 +92,7 @@ def place_in(headers: Sequence[tuple[str, Any]] | None) -> Place | None:
         if name == HEADER:
             try:
                 return _decode(value)
+            # Somebody else's header may have this name.
             except (msgspec.DecodeError, TypeError):
                 return None
     return None

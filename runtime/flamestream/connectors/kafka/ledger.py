@@ -60,6 +60,8 @@ class KafkaLedger:
         self._complete()
         found = ((slot, self._states.get(slot)) for slot in slots)
         return {
+            # The last item stands for its bundle at a replay: whole ones of all slots would go into every
+            # transaction.
             slot: LastBundle(SequenceNumber(s.sequence), s.t_last, s.last or _NO_ITEMS)
             for slot, s in found
             if s is not None
@@ -90,6 +92,7 @@ class KafkaLedger:
         for bundle, items, digest in fresh:
             self._states[bundle.slot] = SlotState(bundle.slot, bundle.sequence, bundle.t_last, digest, b"")
             self._lasts[bundle.slot] = (bundle.items if len(items) == 1 else b"", items[-1:])
+            # What the bundle covers is known by its number from now on.
             if (metas := self.present.get(bundle.slot)) is not None:
                 self.present[bundle.slot] = {meta for meta in metas if meta > bundle.t_last}
                 if not self.present[bundle.slot]:

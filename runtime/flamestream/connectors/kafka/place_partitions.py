@@ -62,4 +62,5 @@ def _fnv1a(data: bytes) -> int:
     found = 0x811C9DC5
     for byte in data:
         found = (found ^ byte) * 0x01000193 & 0xFFFFFFFF
+    # Sarama takes the absolute value; Java's murmur2 only drops the sign's bit.
     return (1 << 32) - found if found >> 31 else found

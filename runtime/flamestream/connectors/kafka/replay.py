@@ -82,6 +82,7 @@ class KafkaReplay:
 
     def _positioned(self, number: int, first: int) -> _Ahead:
         ahead = self._ahead.get(number)
+        # Further on the same way: what lies between comes, or has come, and is passed over.
         if ahead is not None and ahead.next <= first:
             return ahead
         if self._consumer is None:
@@ -117,6 +118,7 @@ class KafkaReplay:
     def _pause_others(self, number: int) -> None:
         assert self._consumer is not None
         for other, ahead in self._ahead.items():
+            # The one that is asked for is never paused: its run would wait for what nobody fetches.
             full = other != number and len(ahead.messages) > AHEAD
             if full != ahead.paused:
                 (self._consumer.pause if full else self._consumer.resume)([self._place(other)])

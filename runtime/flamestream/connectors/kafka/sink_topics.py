@@ -46,6 +46,7 @@ class WrittenTopics:
         """Raises Corrupt if what these say was written is not in this output topic. Another name is the
         user's decision."""
         for state in states:
+            # An older version's state has no name here, and so accuses nobody.
             name, _, known = state.topic.rpartition(" ")
             if name == self._topic and known != self._id:
                 raise Corrupt(self._created_again(known, self._id))

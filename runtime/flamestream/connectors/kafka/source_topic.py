@@ -109,6 +109,7 @@ class KafkaTopic:
             if start == LATEST:
                 return high
             (found,) = consumer.offsets_for_times([TopicPartition(self.name, number, start)], ANSWER_SECONDS)
+        # -1: every record is older than that.
         return found.offset if found.offset >= 0 else high
 
     def _still_there(self, consumer: "Consumer", number: int, offset: int) -> int:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 
 Written = dict[bytes, tuple[Place, bytes | None]]
 """Records of a slot by meta, with their values."""
+# Every slot's state goes into each transaction, so what is kept of a slot has to be short.
 LONGEST_LAST: Final = 256
 
 
@@ -61,6 +62,8 @@ class Tail:
         return {slot: set(written) for slot, written in self._written.items() if written}
 
     def _last_of(self, slot: int, written: Written) -> SlotState | None:
+        # Who opens stores what it found before it writes: what is here of an older fence is left of a
+        # delivery that was cut off, and makes no bundle.
         newest = max((place.attempt, place.layout) for place, _ in written.values())
         bundles: dict[int, list[bytes]] = {}
         for meta, (place, _) in sorted(written.items()):

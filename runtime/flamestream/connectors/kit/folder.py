@@ -113,6 +113,8 @@ class Writing:
         if self._torn:
             os.ftruncate(self._fd, self._length)
             os.lseek(self._fd, self._length, os.SEEK_SET)
+        # Also behind a sync that failed: Linux takes the pages for clean then, so another sync would prove
+        # nothing; they are cut off and written again (!).
         self._torn = True  # until the write is whole and durable
         write_all(self._fd, record)
         if self._sync:

@@ -87,6 +87,7 @@ class RowMaker:
         slots: list[Slot] = []
         for bundle in bundles:
             items = decode_items(bundle.items)
+            # None at all also means that a payload lacks a field: then one by one, which names it.
             made += self._plain(items) or [
                 self._row(value, (meta, bundle.slot, bundle.sequence)) for meta, value in items
             ]
@@ -117,7 +118,9 @@ class RowMaker:
     def _last_of_each_key(self, made: Sequence[Row], slots: Sequence[Slot]) -> list[Row]:
         last: dict[bytes, tuple[Row, Slot]] = {}
         for row, slot in zip(made, slots, strict=True):
+            # As JSON: values may be unhashable, and to Python 1 and True are one key.
             key = as_json([plain(row[number]) for number in self._key])
+            # Taken out, so that the row stands where its key came last.
             before = last.pop(key, None)
             if before is not None and before[1] != slot:
                 raise two_slots(

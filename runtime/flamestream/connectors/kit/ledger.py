@@ -33,6 +33,7 @@ class Ledger:
         last = self._last
         ahead: dict[Slot, Bundle] = {}
         for bundle in bundles:
+            # A delivery may have several bundles of a slot, each behind one that is not taken yet.
             before = ahead.get(bundle.slot) or last.get(bundle.slot)
             had = before.sequence if before is not None else 0
             if bundle.sequence == had + 1:

@@ -33,6 +33,7 @@ def owner_of_logs(path: str) -> Owned | None:
 
 def remove_logs(path: str) -> None:
     """The fenced logs of a folder."""
+    # Whose it is goes last: a removal that was interrupted can be begun again.
     remove_files(Path(path), ("attempt-*.log", "fences/*", "sink.msgpack"))
 
 

@@ -84,6 +84,7 @@ def _strange(value: float, words: Words) -> str | float | None:
 
 def form(value: Any) -> Hashable:
     """A hashable form of a plain value: equal forms are equal values."""
+    # Before numbers, since True == 1 to Python.
     if isinstance(value, bool):
         return "bool", value
     if isinstance(value, dict):
@@ -93,6 +94,7 @@ def form(value: Any) -> Hashable:
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if isinstance(value, str):
+        # A pair, so that no text has the form of NaN.
         return "text", value
     if isinstance(value, Hashable):
         return value

@@ -148,6 +148,7 @@ class ReadingProducer(CreditProducer):
     # --- what is asked --------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
+        # A source that failed under an older fence is tried again under this one.
         self._stopped, self._tries = False, 0
         self._runs.clear()
         self._restart()
@@ -177,6 +178,7 @@ class ReadingProducer(CreditProducer):
             return
         fence, reader = self._fence, self._reader
         if self._runs:
+            # They stay in the queue until they are read: after a failure the same ones are read again.
             runs = [self._runs[i] for i in range(min(len(self._runs), MAX_RUNS_A_CALL))]
             self._call(
                 fence,
@@ -200,6 +202,8 @@ class ReadingProducer(CreditProducer):
             self._silence.end()
             if self._stopped:
                 return
+            # Else a newer fence has come meanwhile: nobody wants this result, but only now is the reader
+            # free.
             if fence == self._fence:
                 self._settle(result, done)
             self._turn()
@@ -276,6 +280,7 @@ class ReadingProducer(CreditProducer):
     def _give_chunk(self, chunk: Chunk) -> None:
         count, size = 0, 0
         most = min(self._records, len(chunk.payloads))
+        # The last record may overdraw the credit: one that is bigger than it could never leave otherwise.
         while count < most and size < self._size:
             size += chunk.sizes[count]
             count += 1

@@ -35,6 +35,7 @@ def convert(kind: type[S], fields: object, where: str) -> S:
     try:
         return msgspec.convert(fields, kind)
     except msgspec.ValidationError as error:
+        # msgspec says the place nowhere but in its text.
         what, path = _PLACE.findall(str(error))[0]
         known = (
             f" (its fields: {', '.join(kind.__struct_encode_fields__)})" if "unknown field" in what else ""

@@ -58,6 +58,8 @@ class Column:
         self._composite = type_.composite
         self._is_array = type_.name.endswith("[]")
         self._is_json = type_.composite or type_.name.removesuffix("[]") in ("json", "jsonb")
+        # Arrays of arrays have to be rectangular in PostgreSQL: a value that is an array goes as its text,
+        # and the statement casts it.
         self.given = "text" if self._is_array or type_.composite else type_.name
         """The type of the array's elements."""
 
@@ -101,6 +103,7 @@ class Column:
 def _array(values: Sequence[str | None]) -> str:
     if None not in values:
         joined = '","'.join(values)  # type: ignore[arg-type]  # there is no None
+        # One look at all of them: no backslash, and no quote but those between, so nothing has to be escaped.
         if "\\" not in joined and joined.count('"') == 2 * (len(values) - 1):
             return f'{{"{joined}"}}' if values else "{}"
     return "{" + ",".join("NULL" if value is None else _quoted(value) for value in values) + "}"

@@ -93,6 +93,8 @@ class TablePlace:
         if of:
             mine = [sql.SQL("{} = {}").format(name, self.sink) for name in of]
             statement += sql.SQL(" WHERE ") + sql.SQL(" AND ").join(mine)
+        # With a name it is the server's, and rows come a page at a time: else libpq holds all of them beside
+        # ours.
         with connection.cursor("flamestream_audit") as cursor:
             cursor.itersize = PAGE
             yield from cursor.execute(statement)

@@ -41,6 +41,8 @@ _DEFAULTS: Final = {
     "keepalives_count": "4",
     "target_session_attrs": "read-write",
 }
+# 08 connection, 40 rolled back, 53 resources, 55 locks, 57 shut down or cancelled, 58 the system; 25006 is a
+# server that only reads.
 _AWAY_CLASSES: Final = frozenset({"08", "40", "53", "55", "57", "58"})
 _AWAY: Final = frozenset({"25006"})
 _REFUSED: Final = (
@@ -110,6 +112,7 @@ class Server:
 
     def _connect(self) -> Connection:
         given = {**_DEFAULTS, **self._given, "application_name": self.application}
+        # The user's options stand last, and so win; `_check_durable` looks at what came of them.
         given["options"] = (
             f"-c synchronous_commit=on -c lock_timeout={LOCK_SECONDS}s {self._given.get('options', '')}".strip()
         )

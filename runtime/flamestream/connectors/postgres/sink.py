@@ -150,6 +150,8 @@ class PostgresWriting:
                 try:
                     with connection.transaction():
                         connection.execute(self._insert, self._columns.values(rows[good:middle]))
+                    # These stay for the next tries, so that a row which collides with another of them is
+                    # found as well.
                     good = middle
                 except (psycopg.DataError, psycopg.IntegrityError):
                     bad = middle
@@ -181,4 +183,5 @@ def _names(columns: Sequence[str]) -> sql.Composed:
 
 def _mark(job: str, sink: str) -> str:
     """The beginning of the names of this sink's sessions."""
+    # A hash: the server cuts a session's name off at 63 bytes, and the fence behind this must be in it.
     return f"flamestream {hashlib.blake2b(f'{job}/{sink}'.encode(), digest_size=6).hexdigest()} "

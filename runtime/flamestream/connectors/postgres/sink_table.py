@@ -18,6 +18,8 @@ from flamestream.connectors.postgres.server import Connection
 from flamestream.connectors.postgres.tables import Table, find
 from flamestream.model.errors import UserError
 
+# Half of each page stays free, so that the next version of a row finds room there, and the index needs no new
+# entry (HOT).
 _STATE: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         job text, sink text, slot int, attempt bigint NOT NULL, layout bigint NOT NULL,
@@ -35,6 +37,8 @@ _HISTORY: Final[LiteralString] = """
     CREATE TABLE IF NOT EXISTS {table} (
         slot int, sequence bigint, t_last bytea NOT NULL, items bytea NOT NULL,
         CONSTRAINT {key} PRIMARY KEY (slot, sequence))"""
+# What ON CONFLICT (columns) can go by: an index that is valid, not deferrable, of all rows, and of columns
+# alone.
 _UNIQUE: Final[LiteralString] = """
     SELECT array_agg(a.attname::text) FROM pg_index i
     JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)

@@ -60,10 +60,13 @@ _NATIVE: Final = (
     "bytea",
     "character varying",
 )
+# The text of a value depends on these: the server's or the role's own would give other payloads at a replay.
 _SESSION: Final = (
     "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET extra_float_digits = "
     "1; SET bytea_output = 'hex'"
 )
+# By virtual transactions and not by sessions, since one that writes without pause would be waited for in
+# vain. A prepared transaction has one too, and no session.
 _WRITERS: Final[LiteralString] = """
     SELECT l.virtualtransaction, l.pid, round(extract(epoch FROM now() - a.xact_start))::int
     FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
@@ -183,8 +186,10 @@ class PostgresReader:
 
     def _beyond_a_gap(self, connection: Connection, seen: int) -> list[Any]:
         """`_next` is missing and rows up to `seen` are there."""
+        # That gap was filled, and what waited behind it is given: what is missing now is another one.
         if self._open is not None and self._open.upto <= self._next:
             self._open = None
+        # Behind the read (!): a writer that takes the lock only now gets keys above those that were seen.
         found = connection.execute(_WRITERS, {"oid": self._known.oid}).fetchall()
         writers = frozenset(writer for writer, _, _ in found)
         if self._open is None:
@@ -289,10 +294,13 @@ class PostgresReader:
     def _opened(self, connection: Connection) -> None:
         connection.execute(_SESSION)
         table = _checked(connection, self._log)
+        # The first one, for the life of this reader: whatever has its name later is another table.
         self._table = self._table or table
         self._check_identity(table.oid)
         self._check_types(table.types)
         columns = [_column(name, table.types[name]) for name in self._log.columns]
+        # The identity is looked at in the statement itself: between a look before it and the read another
+        # table could take the name (!).
         rows = sql.SQL(
             "SELECT {key}, {columns} FROM {table} WHERE to_regclass({name})::oid = {oid} AND {key} >= %s"
         ).format(columns=sql.SQL(", ").join(columns), oid=sql.Literal(table.oid), **self._names())

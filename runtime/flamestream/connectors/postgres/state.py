@@ -37,12 +37,15 @@ FOLD: Final = 32
 """Deliveries in the log of an opening."""
 FOLD_BYTES: Final = 8 << 20
 
+# Another sink's name with the same hash only makes one wait for the other.
 _SERIAL: Final[LiteralString] = (
     "SELECT pg_advisory_xact_lock(hashtextextended(%(job)s || '/' || %(sink)s, {oid}))"
 )
 _TAKE_AWAY: Final[LiteralString] = """
     DELETE FROM {openings} WHERE job = %(job)s AND sink = %(sink)s AND slots && %(slots)s::int[]
     AND (attempt, layout) <= (%(attempt)s, %(layout)s) RETURNING id"""
+# A CASE without ELSE: if the row is not older than its log, t_last becomes NULL, which the table refuses;
+# `_changed` says what that means. _FOLD does the same.
 _FOLD_THEIRS: Final[LiteralString] = """
     WITH gone AS (DELETE FROM {log} WHERE opening = ANY (%(ids)s::bigint[]) RETURNING *), newest AS (
         SELECT DISTINCT ON (b.slot) b.*
@@ -61,6 +64,8 @@ _FENCE: Final[LiteralString] = """
 _OPENING: Final[LiteralString] = """
     INSERT INTO {openings} (job, sink, attempt, layout, slots)
     VALUES (%(job)s, %(sink)s, %(attempt)s, %(layout)s, %(slots)s) RETURNING id"""
+# Without its opening `mine` is empty, `opening` is NULL, and the table refuses the statement with all its
+# rows (!); `_gone` says what that means.
 _DELIVER: Final[LiteralString] = """
     WITH mine AS (SELECT id FROM {openings} WHERE id = %s FOR KEY SHARE), rows AS ({insert}){history}
     INSERT INTO {log} (opening, number, slots, sequences, t_last, items)
@@ -112,11 +117,14 @@ class Memory:
         with self._connection.transaction():
             # (!) One opening of a sink at a time, whatever slots they share.
             self._run(_SERIAL, oid=self._tables["state"].oid)
+            # Before the log is read (!): who is delivering holds the row of its opening, so this waits for
+            # it; who delivers later finds none.
             taken = [opening for (opening,) in self._run(_TAKE_AWAY).fetchall()]
             self._fold_theirs(taken)
             found = self._run(_FENCE).fetchall()
             # A slot under a newer fence is not updated, so it is not returned.
             if len(found) < len(self._slots):
+                # It ends the transaction as well, so whoever lost an opening to it has that again.
                 raise Fenced(f"{self._where}: {self.held()}")
             ((self._opening,),) = self._run(_OPENING).fetchall()
         return {
@@ -223,6 +231,7 @@ class _Blobs(bytes):
 
 class _BlobsDumper(adapt.Dumper):
     format = pq.Format.BINARY
+    # bytea[] in the server's catalogue, as _BYTEA is bytea: such numbers are the same in every version.
     oid = 1001
 
     def dump(self, obj: bytes) -> bytes:
@@ -242,6 +251,8 @@ def _blobs(values: Sequence[bytes]) -> _Blobs:
         if max(map(len, values)) < len(_SIZES)
         else [_pack(len(value)) for value in values]
     )
+    # The server's binary form: dimensions, whether there are NULLs, type, length, first index; then each
+    # element behind its length.
     return _Blobs(
         _HEAD(1, 0, _BYTEA, len(values), 1) + b"".join(chain.from_iterable(zip(sizes, values, strict=True)))
     )

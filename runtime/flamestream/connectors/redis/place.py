@@ -43,10 +43,12 @@ class EntriesPlace:
 
     def look(self) -> "Entries":
         """Raises UserError if the entries cannot be read."""
+        # Who only reads needs no promise, and no right to ask for it (CONFIG GET).
         server = Server(self.spec.url, self.spec.password_file, "flamestream-audit", durable=False)
         try:
             server.connected()
             if self.spec.form == "hash":
+                # HSCAN may give an entry twice while the hash grows: a dict has it once.
                 return Entries(self, server.where, list(dict(_scanned(server, self.spec.key)).items()), [])
             return Entries(self, server.where, [], list(_ranged(server, self.spec.key)))
         except ServerAway as error:

@@ -63,6 +63,7 @@ local holds = redis.call('TYPE', KEYS[2]).ok
 if holds ~= 'none' and holds ~= form then return {'type', KEYS[2], holds} end
 local fresh = bundles
 """
+# By '%d', since Lua itself writes a number from 10^14 on with an exponent.
 _CHECK: Final = """
 if KEYS[3] then
     local kept = redis.call('TYPE', KEYS[3]).ok
@@ -93,6 +94,8 @@ for i, bundle in ipairs(bundles) do
     end
 end
 """
+# A thousand at a time: `unpack` puts them on Lua's stack, which takes 8,000. An even number, so that no name
+# loses its value.
 _WRITE: Final = """
 for _, bundle in ipairs(fresh) do
     local entries = bundle[5]

@@ -121,10 +121,12 @@ class Server:
             given["password"] = password
         if "path" not in given:
             given |= {"socket_connect_timeout": CONNECT_SECONDS, "socket_keepalive": True}
+        # RESP2: a map comes as a list of names and values by turns there, and answers are read so here.
         made = kind(**given, socket_timeout=ANSWER_SECONDS, protocol=2, client_name=self._application)
         try:
             made.connect()
         except (exceptions.RedisError, OSError) as error:
+            # The node that was told may be gone: the next try asks the given one again.
             self._moved = None
             raise self._judged(error) from error
         self._connection = made
@@ -147,11 +149,13 @@ class Server:
                 f"{self.where}: appendfsync is {found.get('appendfsync')}: {keep}; "
                 f"set `appendfsync always` {_INSTEAD}"
             )
+        # While it rewrites its file such a server answers without a sync.
         if found.get("no-appendfsync-on-rewrite") == "yes":
             raise UserError(
                 f"{self.where}: no-appendfsync-on-rewrite is yes: {keep}; "
                 f"set `no-appendfsync-on-rewrite no` {_INSTEAD}"
             )
+        # Policies for keys that expire (`volatile-`) leave ours alone, which never do.
         policy = found.get("maxmemory-policy", "")
         if found.get("maxmemory") != "0" and policy.startswith("allkeys-"):
             raise UserError(

@@ -71,6 +71,7 @@ class RedisWriting:
 
     def open(self, action: OpenSink) -> dict[Slot, LastBundle]:
         self._fence, self._slots = action.fence, sorted(action.slots)
+        # Slots are opened over a new connection only, and these must be under this fence.
         self._server.hang_up()
         self._ledger = Ledger()
         self._server.connected(self._opened)

@@ -31,6 +31,7 @@ from flamestream.model.payload import ErrorValue
 
 WAIT_MS: Final = 50
 """The longest that a recovery waits for the thread that waits for entries."""
+# With the 43 of the milliseconds: an offset fits a signed number of 64 bits.
 _NUMBER_BITS: Final = 20
 _MOST_MS: Final = 1 << 43
 
@@ -92,6 +93,7 @@ class RedisReader:
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         self._next = max(self._stream.start, offsets.get(THE_PARTITION, Offset(0)))
         self.ended = False
+        # Nothing is taken: whether what was read last is still there must be known before anything is given.
         self._read(1)
 
     def next(self, records: int, size: int) -> Sequence[Chunk]:
@@ -186,6 +188,8 @@ class RedisReader:
             raise UserError(f"{self._where}: {error}") from None
         sizes = list(map(_size, rows))
         self._mean = max(1, sum(sizes) // len(sizes))
+        # From where the last one ended, not from its own first id: runs follow each other without gaps,
+        # though ids do not.
         first, self._next = Offset(self._next), offsets[-1] + 1
         return Chunk(
             THE_PARTITION,

@@ -116,6 +116,8 @@ class Chain:
         """Append what `decide` makes of the newest state; its number. 0 if it decides that there is nothing
         to do."""
         while True:
+            # A decision of our own whose answer was lost is read here like anybody else's: what `decide`
+            # appends a second time must do no harm (!).
             decision = decide(self.refresh())
             if decision is None:
                 return 0
@@ -139,6 +141,8 @@ class Chain:
     # --- reading --------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
+        # A listing that lacks the newest costs some reading and no more: the decisions behind it say the
+        # rest.
         for name in reversed(self.store.names(CHECKPOINTS)):
             state = self._checkpoint(int(name.rpartition("/")[2].removesuffix(".json")))
             if state is not None:

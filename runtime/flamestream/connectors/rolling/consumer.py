@@ -78,6 +78,7 @@ class RollingConsumer:
     def deliver(self, action: Deliver) -> None:
         wait = self._last + self._settings.segment_seconds - time.monotonic()
         if wait > 0:
+            # One timer is enough: the next delivery comes when this one is acknowledged.
             self._pause = self._reactor.later(wait, lambda: self._deliver(action))
         else:
             self._deliver(action)

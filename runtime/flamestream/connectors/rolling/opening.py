@@ -87,6 +87,7 @@ def opened(chain: Chain, fence: Fence, writer: WorkerId, slots: Sequence[Slot]) 
                 f"({fence.layout})"
             )
             raise Fenced(taken)
+        # The last call's counts: if somebody else's decision comes first, this is asked again.
         first = state.newest < fence
         return Opened(fence, writer)
 
@@ -117,6 +118,7 @@ def sealed(chain: Chain, logs: Iterable[int], by: Fence) -> dict[int, int]:
 
 
 def _seal(store: ObjectStore, log: int, absorbed: int, by: Fence) -> int:
+    # Only where to begin: a number that the listing lacks is found because it cannot be created.
     number = max([absorbed + 1, *listed(store, log)])
     while not isinstance(segment_at(store, log, number), Seal):
         # (!) Creation decides the race with the log's owner: the delivery is there and counts, or the seal
@@ -160,6 +162,7 @@ def _last_bundles(
                         last[bundle[0]] = bundle
         if whole:
             return last
+        # A segment is gone: either into a part, and then the chain has grown, or it is lost.
         before = state.index
         if chain.refresh().index == before:
             raise Corrupt(

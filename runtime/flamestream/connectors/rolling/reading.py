@@ -69,6 +69,7 @@ def look(store: ObjectStore) -> Held:
         logs = sorted(chain.state.logs.items(), reverse=True)
         segments = [_segments(store, log, open_log.absorbed) for log, open_log in logs]
         if chain.refresh().index == before:
+            # The chain has not grown meanwhile, so what is missing is in no new part either.
             if any(found is None for found in segments):
                 raise Corrupt("segments are missing that no part has; restore them from a backup")
             return Held(list(chain.parts()), [found for found in segments if found])

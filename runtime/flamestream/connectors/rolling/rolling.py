@@ -81,6 +81,8 @@ def make_part(chain: Chain, log: int, segments: Iterable[Numbered], form: PartFo
     part = Part(
         log, first, last, name, draft.rows, len(data), draft.least, draft.most, newest(draft.numbered)
     )
+    # Part, decision, deletions, in this order (!): who dies between them leaves what the next one finds and
+    # goes on with.
     chain.append(lambda state: _decided(state, part))
     for number in range(first, last + 1):
         chain.store.delete(name_of(log, number))

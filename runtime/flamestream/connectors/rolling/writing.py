@@ -98,6 +98,8 @@ class Log:
             self._since = time.monotonic()
         self._waiting.append((position, segment.bundles))
         self._delivered_bytes += size_of(segment.bundles)
+        # Only behind the creation (!): a call that failed makes the same bytes under the same number again,
+        # and `_create` knows them for its own.
         self._tail, self._newest = position, newest
 
     def _create(self, name: str, data: bytes) -> None:
@@ -139,6 +141,7 @@ class Log:
     def roll(self) -> None:
         """Make parts of what waits."""
         with self._rolling:
+            # First (!): who reads by plain path would see later bundles of a slot without the earlier ones.
             self._close_older()
             self._roll()
 
@@ -162,8 +165,11 @@ class Log:
         self._older_closed = True
 
     def _roll(self) -> None:
+        # What comes meanwhile is the next call's, or this one might never end.
         upto = self._tail
         while self._waiting and self._waiting[0][0] <= upto:
+            # Copied in one step of the interpreter: a deque that another thread appends to cannot be walked
+            # through.
             held = [segment for segment in tuple(self._waiting) if segment[0] <= upto]
             try:
                 last = make_part(self._chain, self._log, held, self._form, self._settings.roll_bytes)

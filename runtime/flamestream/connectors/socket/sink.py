@@ -106,6 +106,7 @@ class SocketConsumer:
             self._fail(
                 "bug", f"would have to take a delivery of {len(self._frame)} bytes, more than {MAX_FRAME}"
             )
+        # Else it leaves once the slots are open: `_opened` sends what is in flight.
         elif self._ready and self._connection is not None:
             self._ask(self._connection, self._frame)
 
@@ -204,4 +205,5 @@ class SocketConsumer:
         self._later(lambda: SinkFailed(fence, self._sink, category, f"{self._where} {what}"))
 
     def _later(self, event: Callable[[], SinkFailed | SinkFenced]) -> None:
+        # Not at once: `deliver` may have led here, and a port posts nothing from within a call.
         self._reactor.soon(lambda: self._post(event()))

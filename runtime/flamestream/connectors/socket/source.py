@@ -163,6 +163,7 @@ class SocketProducer(CreditProducer):
         self._connection = None
         if not self._following or self._at_end:
             return
+        # framing.py's words for a frame that is too long: dialled again, the same one would come.
         if "more than the limit" in reason:
             self._fail(f"sent {reason}: cut the record, or is it no FlameStream producer?")
         else:
@@ -181,6 +182,7 @@ class SocketProducer(CreditProducer):
             # A lower number was had already: the producer sends again from where the last connection was sure
             # of.
             if offset == expected:
+                # Counted before it is decoded: `_text` names the record that it cannot read by that.
                 self._expected = expected = expected + 1
                 buffer.append((decode(frame[OFFSET_BYTES:]), len(frame)))
             elif offset > expected:

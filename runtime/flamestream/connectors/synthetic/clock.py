@@ -49,6 +49,7 @@ class ClockProducer(PacedProducer):
     def _turn(self) -> None:
         if not self._following:
             return
+        # A clock that was set back gives nothing until it has passed the last moment that was given.
         newest = self._reactor.now() // self._every
         if newest >= self._next and self._records > 0:
             moment = EPOCH + newest * self._every * MICROSECOND

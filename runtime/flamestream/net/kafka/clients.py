@@ -162,11 +162,14 @@ class Clients:
         usual = {
             "socket.nagle.disable": True,
             "queued.max.messages.kbytes": 8192,
+            # librdkafka wants one of every consumer, and brokers check rights on it. Nothing is ever
+            # committed under it.
             "group.id": f"flamestream-{self._name}",
         }
         fixed = {
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
+            # An offset that is gone must be an error, or records would be passed over in silence (!).
             "auto.offset.reset": "error",
             **settings,
         }
@@ -218,6 +221,8 @@ class Clients:
             "error_cb": self._error,
         }
         secrets = {name: secret.value(name) for name, secret in self._access.secrets.items()}
+        # Later ones win: a user's settings over ours, which are for speed, and over all of them what a
+        # guarantee rests on (!).
         return {"bootstrap.servers": self._access.brokers, **quick, **usual, **mine, **secrets, **fixed}
 
     def _error(self, error: "KafkaError") -> None:

@@ -67,8 +67,11 @@ def judged(error: "KafkaError", where: str) -> FlameStreamError | BrokersAway:
     if name in _CORRUPT:
         return Corrupt(f"{text}: {_CORRUPT[name]}")
     if name in _USER:
+        # Only what a broker answers: because of a NoSuchTopic topics are made, or taken for deleted, and
+        # `_UNKNOWN_TOPIC` is no more than what librdkafka has heard so far.
         kind = NoSuchTopic if name == "UNKNOWN_TOPIC_OR_PART" else UserError
         return kind(f"{text}: {_USER[name]}")
+    # What nobody knows is waited out: the stream stands and says why, and nothing is lost.
     return BrokersAway(text)
 
 

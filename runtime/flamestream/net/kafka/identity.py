@@ -43,6 +43,7 @@ def described(
 ) -> Described:
     """Wait for a topic's description. Raises NoSuchTopic, BrokersAway if there is no answer."""
     with clients.asking(admin, *where):
+        # The request ends by itself before that; and the TimeoutError of this wait is an OSError, too.
         found = asked.result(ANSWER_SECONDS * 2)
     partitions = sorted(found.partitions, key=lambda info: info.id)
     return Described(
@@ -71,6 +72,7 @@ class TopicIdentity:
         """The answer to `look`, once. Raises NoSuchTopic if it is not there any more."""
         if self._asked is None or not self._asked.done():
             return None
+        # Let go first: after a failure the next `look` asks anew.
         asked, self._asked = self._asked, None
         try:
             return self._answer(asked)

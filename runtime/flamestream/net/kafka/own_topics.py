@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 
 COMPACTED: Final = {
     "cleanup.policy": "compact",
+    # The newest segment is never compacted, so its size bounds what a recovery reads in vain.
     "segment.bytes": str(8 << 20),
     "min.cleanable.dirty.ratio": "0.1",
     "max.message.bytes": str(8 << 20),

@@ -52,6 +52,7 @@ def visible(
         try:
             yield from read_to(reader, topic, starts, ends, where)
         finally:
+            # A set: where all records are visible both are one consumer.
             for each in {uncommitted, reader}:
                 each.close()
 
@@ -84,6 +85,8 @@ def read_to(
                     yield message
                 if offset + 1 >= ends.get(number, 0):
                     left.pop(number, None)
+            # The last offsets may be markers of transactions, which nobody is given: then only this says that
+            # the end is reached. Below the end it says where something undecided begins.
             elif error.code() == KafkaError._PARTITION_EOF:
                 if offset >= ends.get(number, 0):
                     left.pop(number, None)

@@ -55,6 +55,8 @@ class Decisions(ABC, Generic[F, D]):
         if decision is None:
             self._create(fence, counted(self.newest(below=fence)))
             decision = self._decision(fence)  # another's, if that was first
+        # Once more: who has opened under a newer fence meanwhile may have decided without this decision, so
+        # nothing may follow from it (!).
         self.check(fence)
         if decision is None:
             raise Corrupt(

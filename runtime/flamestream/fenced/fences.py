@@ -106,11 +106,14 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         """Refuse everything older than `fence` from now on, for every slot. Raises Fenced if there is a newer
         one."""
         record = self.decide(fence, lambda before: self._proposal(fence, before))
+        # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
         return self._with_logs_of(record)
 
     def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
         """A descriptor of a new, empty log, and its name."""
+        # Never a log that is there: an earlier opening may have left a torn end, and with records behind that
+        # it would be damage.
         for number in range(1_000_000):
             name = f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}-{number}.log"
             try:
@@ -153,6 +156,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         return str(self.root)
 
     def _announce(self, fence: Fence) -> None:
+        # Without O_EXCL: every worker of the attempt announces the same fence.
         os.close(os.open(self._path(fence, "announced"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o666))
         sync_folder(self._fences)
 
@@ -226,6 +230,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         try:
             write_all(fd, framed(body))
             os.fsync(fd)
+            # fails if the name exists: `rename` would replace what another has decided (!)
             os.link(temporary, path)
         except FileExistsError:
             pass

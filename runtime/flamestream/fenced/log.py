@@ -98,6 +98,7 @@ def read_body(file: FileIO, start: int) -> bytes | None:
     file.seek(start)
     header = file.read(HEADER)
     length = int.from_bytes(header[:4], "big")
+    # A length of 0: zeros that a crash of the machine left where nothing was synced.
     if len(header) < HEADER or not 0 < length <= MAX_RECORD:
         return None
     body = file.read(length)

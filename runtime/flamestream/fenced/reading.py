@@ -46,9 +46,11 @@ def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item
     for name, record in _records(folder):
         if not logs or logs[-1] != name:
             logs.append(name)
+        # Once a record: `_items_of` takes all bundles of a slot that are in it.
         for slot in dict.fromkeys(bundle[0] for bundle in record.delivery.bundles):
             where.setdefault(slot, array("q")).extend((len(logs) - 1, record.start))
 
+    # A record has bundles of many slots, and the merge comes to them at about the same time.
     @lru_cache(CACHED_RECORDS)
     def bundles_at(log: int, start: int) -> list[Delivered]:
         with FileIO(folder / logs[log]) as file:

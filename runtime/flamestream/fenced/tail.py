@@ -31,6 +31,8 @@ from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Seque
 from flamestream.model.meta import Meta
 from flamestream.model.payload import decode_items
 
+# Clients send them: the parts are bounded (a start fits a seek), and what names a log is only looked up among
+# those that are there.
 _CURSOR: Final = re.compile(r"(\d{1,10})\.(\d{1,10})((?:/[^/@]{1,200}@\d{1,18}(?:\+\d{1,10})?){0,1000})")
 _POSITION: Final = re.compile(r"([^/@]+)@(\d+)(?:\+(\d+))?")
 
@@ -185,6 +187,7 @@ class Tail:
         self._cursor.places = {
             log: place for log, place in self._cursor.places.items() if fence_of(log) > fence
         }
+        # the least fence above it, whether or not there is one
         self._cursor.floor = max(self._cursor.floor, Fence(fence.attempt, LayoutVersion(fence.layout + 1)))
 
     def _newest(self, record: FenceRecord, room: _Room) -> list[Given]:
@@ -193,6 +196,7 @@ class Tail:
         for log in ordered_logs(self._folder.logs_of(record.fence)):
             if room.left:
                 given += self._read(log, None, room)
+        # Looked at behind the reading: what was whole before a newer fence was announced will be counted (!).
         if given and self._folder.newest_announced() != record.fence:
             self._cursor.places = before  # somebody takes over, and decides what of it counts
             return []
@@ -215,6 +219,7 @@ class Tail:
                 for slot, sequence, _, data in record.delivery.bundles
                 for item in decode_items(data)
             ]
+            # An even share of the record: near enough for a bound, and nothing has to be encoded for it.
             each = (record.end - record.start) // max(1, len(items))
             skipped = place.items
             for number, (slot, sequence, (meta, payload)) in enumerate(items[skipped:], skipped + 1):

@@ -102,6 +102,7 @@ def _imported(file: Path, py_files: Sequence[Path]) -> ModuleType:
 
 
 def _executed(file: Path) -> ModuleType:
+    # Finders remember what a folder held: a file that was made a moment ago may not be seen.
     importlib.invalidate_caches()
     try:
         return importlib.import_module(file.stem)

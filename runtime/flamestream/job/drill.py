@@ -159,6 +159,7 @@ def _flows(seen: DrillObserved) -> Step | None:
 
 def _due(seen: DrillObserved) -> Step:
     status, plan = seen.status, seen.plan
+    # From the same seed at each look: the pause is the one that `next_at` was made of.
     rng = random.Random(f"{plan.seed}/{status.done}")  # a schedule, not a secret
     pause = plan.after if plan.after is not None else rng.uniform(0.2, 3.0)
     if not status.next_at:

@@ -95,6 +95,7 @@ def folder_of(file: PyFile) -> Path:
 
     Raises what `found` raises: also for a file that has changed since it was found.
     """
+    # Again and again: until this process holds it, another that makes room may take it away.
     while (there := unpacked.kept(_key(file))) is None:
         found(file.place, file.sha256)
     return there

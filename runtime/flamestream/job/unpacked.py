@@ -101,6 +101,7 @@ def kept(key: str) -> Path | None:
         fcntl.flock(held, fcntl.LOCK_SH)  # never released: the folder is ours as long as we live
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(held), os.stat(folder)):  # else it was removed before we had it
+                # its age is since its last use: the oldest goes
                 os.utime(folder)
                 _held[folder] = held
                 return folder

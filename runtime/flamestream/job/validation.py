@@ -84,6 +84,7 @@ def checked_job(job: Job) -> CheckedJob:
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)
+    # for what it refuses
     journal_of(job)
     gives = {
         name: sources.settings_of(job.source(name), f"spec.sources.{name}").gives()

@@ -204,6 +204,8 @@ class _Log:
 
     def begin(self) -> None:
         """Send the next batch, if none is under way."""
+        # One at a time (!): sent again after a lost answer it could land behind the next, and a reader of a
+        # topic takes only times that grow.
         if self._batch is None and self.waiting and not self._abandoned and (taken := self._take()):
             self._number += 1
             self._batch = Batch(self._number, self._last, taken[-1].time, encoded(taken))
@@ -231,6 +233,7 @@ class _Log:
 
     def _send(self) -> None:
         if self._batch is not None and not self._abandoned:
+            # Silence is told, no more: only an answer says whether the batch is to be sent again.
             self._late = self._reactor.later(
                 PATIENCE, lambda: self._trouble(TimeoutError("it has not answered yet"))
             )

@@ -97,6 +97,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         if not self._fsync:
             self._written(front, log, _outcome(log.write))
         elif self._disk is None or log.needs_file:
+            # Beginning a file lists and syncs the folder, which would hold up the loop.
             self._reactor.background(log.write, partial(self._written, front, log))
         else:
             self._disk.write(log.fd, log.bytes_of_batch(), partial(self._synced, front, log))
@@ -204,6 +205,7 @@ class _Log:
     def abandon(self) -> None:
         """Write nothing more."""
         self._abandoned = True
+        # Under a write its descriptor stays open: once closed, its number could be another file's.
         if not self._busy:
             self._close()
 
@@ -232,18 +234,22 @@ class _Log:
         while left:
             left = left[os.write(self.fd, left) :]
         if self._fsync:
+            # Not fsync: the length is synced too, and times are not (decision 046).
             os.fdatasync(self.fd)
         return self.confirm()
 
     @property
     def needs_file(self) -> bool:
         """Whether the batch has to begin a new file."""
+        # Without a name (st_nlink is 0: somebody has deleted it) nobody finds what is written to it.
         return self.fd < 0 or self._size >= self._rotate or os.fstat(self.fd).st_nlink == 0 or self._spoiled
 
     @property
     def _spoiled(self) -> bool:
         """Whether the file has bytes of a batch that failed. It stays as it is: a sealer may have counted
         some of them already."""
+        # Also behind a failed sync: Linux reports that once and may drop the pages, so that a second sync of
+        # the same file would prove nothing.
         return os.fstat(self.fd).st_size != self._size
 
     def bytes_of_batch(self) -> bytes:
@@ -264,6 +270,7 @@ class _Log:
             self.path / name, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o666
         )
         if self.fd >= 0:
+            # A sealer may count what a failed batch has left there: it stays until that batch is below a cut.
             self._older[self._name] = self._batch_last if self._spoiled else self._last
             os.close(self.fd)
         self.fd, self._name, self._size = fd, name, 0

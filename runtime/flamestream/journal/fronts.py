@@ -64,6 +64,7 @@ class SealedFronts(Generic[L, R]):
             self._threads.background(self._sealer(action), partial(self._sealed, action, tries))
 
     def _sealed(self, action: SealJournal, tries: int, result: R | Exception) -> None:
+        # The late answer of an older fence: its log must not take the newer one's place.
         if self._sealing[action.front] != action.fence:
             return
         if isinstance(result, AWAY):

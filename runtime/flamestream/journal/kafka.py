@@ -138,8 +138,11 @@ def judged(rows: Iterable[Row], job: str, front: FrontId, topic: str, cut: Time)
             found.batches.pop(row.key, None)
             values.pop(row.key, None)
         elif attempt < found.newest:
+            # Kept by name: the seal that bars it may go only when it is gone itself.
             found.batches[row.key] = START
         else:
+            # Counted behind this loop: a trim further on takes it away again, so nothing depends on the
+            # cleaner.
             values[row.key] = row.value
     for key, data in values.items():
         _count(found, key, data, f"{topic}/{front}", cut)
@@ -156,6 +159,8 @@ def _count(found: Found, key: bytes, data: bytes, where: str, cut: Time) -> None
         ) from error
     if value.version != FORMAT:
         raise Corrupt(f"journal {where} was written by another version ({value.version})")
+    # Below the cut it may have been trimmed. And not `!=`: where a try whose answer was lost is there twice,
+    # the second copy follows what stands before the first.
     if value.after >= cut and value.after > found.last:
         raise Corrupt(
             f"journal {where}: what came before {key.decode()} is missing, with entries after {found.last} "
@@ -200,13 +205,17 @@ class TopicPlace:
         partitions.ensure()
         keys = _Keys(self._job, front, attempt)
         key = keys.next("seal")
+        # Written before anything is read: what older attempts add from here on lies behind it, and does not
+        # count (!).
         at = self._written(front, key)
         rows, end = partitions.read(front, None, at)
         found = judged(rows, self._job, front, partitions.name, cut)
+        # Before the own seal is looked for: whoever has sealed since may have removed it.
         if found.newest > attempt:
             raise _replaced(partitions.name, front, found.newest, attempt)
         if key not in found.seals:
             raise ConnectionError(f"the seal {key.decode()} is not there")
+        # The others, of older attempts or of own tries whose answer was lost, may go once nothing needs them.
         found.seals.remove(key)
         return Sealed(
             found.entries,
@@ -225,6 +234,7 @@ class TopicPlace:
             answered.set()
 
         self._partitions.write(front, key, SEAL, told)
+        # It needs no limit: the producer answers within its message.timeout.ms, with an error at the latest.
         answered.wait()
         if isinstance(answers[0], Exception):
             raise answers[0]
@@ -264,8 +274,10 @@ class TopicWriter:
             for key, last in self._batches.items()
             if last < before and (last == START or last != self._newest)
         ]:
+            # Out at once: the next trim may come before the answer.
             last = self._batches.pop(key)
             self._write(key, None, partial(self._trimmed, key, last))
+        # Without its seal a batch that it keeps from counting would begin to count (!).
         if not self._strays:
             seals, self._seals = self._seals, []
             for key in seals:
@@ -278,6 +290,7 @@ class TopicWriter:
 
     def _gone(self, answer: int | Exception) -> None:
         """A seal is gone. If it is not, who seals next meets it again."""
+        # Own records move the position too: else the next batch would stand behind a gap, and be looked for.
         self._follows(answer)
 
     def _trimmed(self, key: bytes, last: Time, answer: int | Exception) -> None:
@@ -316,6 +329,7 @@ class TopicWriter:
             )
         keys, topic = self._keys, self._partitions.name
         rows, end = self._partitions.read(keys.front, start, at)
+        # Of records of any kind: an attempt writes nothing before it has sealed.
         newest = max((_parsed(row, keys.job, keys.front, topic)[1] for row in rows), default=0)
         if newest > keys.attempt:
             raise _replaced(topic, keys.front, newest, keys.attempt)

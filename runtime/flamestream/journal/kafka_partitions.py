@@ -56,6 +56,7 @@ class KafkaPartitions:
         self._clients, self._partitions, self._where = clients, partitions, f"{where}: topic {topic!r}"
         self._sender: _Sender | None = None
         self._reader: Consumer | None = None
+        # Seals are written by a helper thread, batches and trims by the loop.
         self._lock = threading.Lock()
 
     def ensure(self) -> None:
@@ -102,6 +103,8 @@ class KafkaPartitions:
         where = f"{self._where}: creating it with {self._partitions} partitions and {SETTINGS}"
         with failure_of(where):
             replicas = min(REPLICAS, len(admin.list_topics(timeout=ANSWER_SECONDS).brokers))
+        # acks=all waits for the replicas in sync, which may be the leader alone: of three, two have to be. Of
+        # two, the loss of one would stop the journal then.
         settings = {**SETTINGS, "min.insync.replicas": "2" if replicas == REPLICAS else "1"}
         create(admin, self.name, self._partitions, replicas, settings, where)
 
@@ -124,6 +127,7 @@ class KafkaPartitions:
                 if self._sender is not None:
                     self._sender.retire()
                 more = {
+                    # by default librdkafka waits some milliseconds for more, and so would each result
                     "linger.ms": 0,
                     "message.timeout.ms": int(DELIVERY_SECONDS * 1000),
                     "message.max.bytes": self.largest + ENVELOPE,
@@ -141,6 +145,7 @@ class KafkaPartitions:
             )
             return
         self._clients.works()
+        # None: the broker had it already when it was sent again, and does not say where.
         offset = message.offset()
         told(-1 if offset is None else max(offset, -1))
 
@@ -153,11 +158,13 @@ class KafkaPartitions:
             self._reader = self._clients.reader("read_uncommitted", **{"check.crcs": True})
         low, high = self._bounds(partition)
         for _ in range(READS):
+            # A cleaner leaves holes and never moves the beginning; a deletion of records does.
             if start is not None and low > start:
                 raise Corrupt(
                     f"{self._where}: partition {partition} begins at offset {low} now: "
                     "somebody has deleted records before"
                 )
+            # What was acknowledged is there, though the high watermark that is told may not be so far yet.
             end = max(high, beyond + 1)
             messages = read_to(
                 self._reader,
@@ -168,6 +175,8 @@ class KafkaPartitions:
             )
             rows = [Row(message.offset() or 0, message.key() or b"", message.value()) for message in messages]
             low, high = self._bounds(partition)
+            # Nothing was written meanwhile: else what is not in `rows` may be gone because of a record behind
+            # `end` (!).
             if high == end:
                 return rows, end
         raise BrokersAway(f"{self._where}: partition {partition} grows faster than it is read")

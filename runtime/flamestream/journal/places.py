@@ -47,6 +47,7 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
         from flamestream.journal.batches import BatchJournal
         from flamestream.journal.kafka import TopicPlace
 
+        # One thread: a partition is read by one call at a time, and brokers that hang hold up nothing else.
         own = Threads(1, reactor.soon)
         place = TopicPlace(_partitions(config.kafka, job, fronts), job, reactor, own)
         return BatchJournal(place, reactor, post, threads=own, keep=config.keep)
@@ -65,6 +66,7 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
     if config.kafka is not None:
         from flamestream.journal import kafka as journal_topic
 
+        # It reads only, so nobody looks how many partitions there must be.
         partitions = _partitions(config.kafka, job, 0)
         try:
             return journal_topic.everything(partitions, job, front)

@@ -102,6 +102,8 @@ class FrontFolder(Decisions[Attempt, Files]):
             return ()
         attempt, fixed = before
         last = max((file.last for file in fixed), default=START)
+        # A file above the cut stays listed though it is gone, to be Corrupt when it is read. So does the
+        # newest one: the next file's head names its last time.
         kept = [file for file in fixed if file.last >= min(cut, last) or (self.path / file.name).exists()]
         scans |= {
             name: scan(self._read(name), f"{self.path}/{name}", cut)
@@ -116,6 +118,8 @@ class FrontFolder(Decisions[Attempt, Files]):
         for file in files:
             if file.length and file.last >= cut:
                 found = scans.get(file.name)
+                # What was decided may be somebody else's look at the file, which saw more or less of it than
+                # ours.
                 if found is None or found.length != file.length:
                     found = self._scan_sealed(file, cut)
                 self._check_chain(file.name, found.after, before, cut)
@@ -187,6 +191,7 @@ class FrontFolder(Decisions[Attempt, Files]):
     def _decision(self, fence: Attempt) -> Files | None:
         path = self.path / _seal_name(fence)
         try:
+            # Not by way of the store: there an object that is not there yet is Corrupt.
             return _decode(path.read_bytes(), str(path))
         except FileNotFoundError:
             return None

@@ -73,6 +73,8 @@ class _ZooKeeper:
             self._state = self._connect()
             self.name = f"ZooKeeper at {self._state.hosts}"
         folder, acl = f"{self._root}/front-{front}", _acl_of(self._state, self._root)
+        # The fence first: no older attempt can create a batch from here on, so what is read is all there is
+        # of them (!).
         version = _fence(self._state, folder, attempt, acl)
         entries, batches = _read(self._state, folder, cut)
         writer = _Writer(self._state, self._reactor, folder, attempt, version, batches, acl)
@@ -106,6 +108,7 @@ class _Writer:
                 self._batches[name] = batch.last
             done(error)
 
+        # kazoo calls back in a thread of its own
         transaction.commit_async().rawlink(lambda answer: self._reactor.soon(lambda: answered(answer)))
 
     def trim(self, before: Time) -> None:
@@ -131,6 +134,8 @@ class _Writer:
         if isinstance(created, QuotaExceededError):
             way_out = "raise zookeeper.journalRoom of the chart, and commit more often (checkpoint.interval)"
             return ClusterStateUnavailable(f"the journal is full: {way_out}")
+        # NodeExistsError: an own try whose answer was lost. It is said only where the check before it has
+        # passed, so the batch counts (!).
         if isinstance(created, Exception) and not isinstance(created, NodeExistsError):
             return Bug(f"journal {self._folder}: ZooKeeper refuses an entry: {created!r}")
         return None
@@ -160,6 +165,7 @@ def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None
         try:
             data, stat = state.ask(f"reading {path}", lambda: client.get_async(path))
         except NoNodeError:
+            # In this order: once there is a fence nobody looks whether `entries` is there.
             _create(state, f"{folder}/entries", b"", acl)
             _create(state, path, b"0", acl)
             continue
@@ -168,6 +174,7 @@ def _fence(state: ClusterState, folder: str, attempt: int, acl: list[ACL] | None
                 f"journal {folder}: attempt {int(data)} has sealed it; "
                 f"this worker of attempt {attempt} has been replaced"
             )
+        # written by an earlier try of our own
         if int(data) == attempt:
             return int(stat.version)
         try:

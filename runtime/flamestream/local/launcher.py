@@ -122,6 +122,7 @@ class Launcher:
 
     def _begin(self) -> None:
         self._create_store(self._checked.job.store)
+        # Else `status` would show the end of the run before, until a coordinator has written.
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
         told = worker_config(
@@ -228,6 +229,7 @@ class Launcher:
         ):
             return
         status, pid = self._folder.status(), self._coordinator.pid
+        # Before it has written its status it may have no handlers yet, and the signal would kill it.
         if status is not None and status.pid == pid:
             os.kill(pid, signal.SIGTERM if self._request == "stop" else signal.SIGUSR1)
         else:
@@ -246,6 +248,7 @@ class Launcher:
 
     def _finish(self, outcome: Outcome, anyone_told: bool) -> None:
         self._outcome = outcome
+        # Nobody was there to be told to stop, so nobody's end would come.
         if self._workers is None or not anyone_told:
             self._reactor.stop()
         else:

@@ -44,6 +44,8 @@ def look(store: ObjectStore, folder: RunFolder, job: str, url: str) -> None:
 
 def claim(store: ObjectStore, folder: RunFolder, job: str, url: str) -> bool:
     """Make the store this run folder's, or see that it is; whether it was nobody's. Raises as `look` does."""
+    # The folder's own file comes first: after a crash between the two the store is nobody's, and never one
+    # whose folder does not know it (!).
     # create-if-absent: of two starts one has it
     if store.put_new(NAME, msgspec.json.encode(_made(folder, job))):
         return True

@@ -86,6 +86,8 @@ class SparkWorkers:
         from flamestream.spark.streaming.session import SparkDriver
 
         self._starts += 1
+        # Here, in the main thread, which the JVM ends with (parent_death.py): only what waits for it is in a
+        # helper.
         self._spark = SparkDriver(self._settings)
         self._reactor.background(self._run_tasks, self._begun)
 

@@ -140,6 +140,7 @@ def huge_pages(root: Path) -> Iterator[Finding]:
 
 def _limits() -> Iterator[Finding]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # unlimited is -1
     few = 0 <= soft < FEW_FILES
     yield Finding(
         "open files",

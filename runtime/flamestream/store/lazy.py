@@ -45,6 +45,7 @@ class LazyStore:
         return ""
 
     def _opened(self) -> ObjectStore:
+        # Held while it is opened: who comes meanwhile waits, instead of opening another.
         with self._lock:
             if self._store is None:
                 self._store = self._open()

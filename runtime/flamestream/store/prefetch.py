@@ -79,6 +79,7 @@ class Prefetched:
     def _advance(self, segments: Sequence[SegmentRef]) -> None:
         """Go on from the snapshot at hand to a newer one. Reads first, so that a failure changes nothing."""
         fresh = [ref for ref in segments if ref.name not in self._names]
+        # Rows of newer epochs alone (!): what a merge carries along is at hand, and would be joined twice.
         for chain in self._read(fresh, self._newest) if fresh else ():
             of_slot = self._chains.setdefault(chain.slot, {})
             key = chain.operation, chain.key
@@ -91,5 +92,6 @@ class Prefetched:
         self._reading = False
         if isinstance(result, Exception):
             log.info("the committed snapshot is not at hand: %s", result)
+        # Commits that came meanwhile are one step: the newest has what all of them added.
         if self._wanted is not segments:
             self._go_on()

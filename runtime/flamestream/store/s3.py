@@ -69,6 +69,7 @@ class S3Store:
                 raise
 
         created = self._tried("write", name, put)
+        # Without a lost try the name is another's, and nothing has to be read to know it.
         return created or (lost and self.get(name) == data)
 
     def get(self, name: str) -> bytes:
@@ -112,6 +113,7 @@ class S3Store:
                 return bytes(obstore.get(client_of(bucket), key).bytes())
             except FileNotFoundError as error:
                 answer = answer_in(error)
+                # a bucket that is not there is a 404 too
                 if answer is None or answer.code not in MISSING:
                     raise
         raise Corrupt(
@@ -136,6 +138,7 @@ class S3Store:
     def _names(self, bucket: Bucket, prefix: str) -> list[str]:
         folder = prefix.rpartition("/")[0]
         with foreign_errors():
+            # For obstore a prefix is of whole parts of a path: what only begins so is picked below.
             pages = obstore.list(client_of(bucket), folder or None, chunk_size=1000)
             found = [entry["path"] for page in pages for entry in page]
         return sorted(key[len(self._prefix) :] for key in found if key.startswith(prefix))

@@ -71,6 +71,7 @@ class Refused(Exception):
 
 def judge(code: str, status: int, error: Exception) -> NoReturn:
     """Raise what an answer that is an error means: AnswerLost or Refused."""
+    # 501 is for good: that server does not know such a request (a removal of many, say).
     if (status >= 500 and status != _NOT_OFFERED) or status == _CONFLICT or code in _AGAIN:
         raise AnswerLost(f"{code} (HTTP {status})") from error
     advice = _ADVICE.get(code, "see the store's log")

@@ -81,6 +81,7 @@ class Answer(NamedTuple):
 
 def answer_in(error: Exception) -> Answer | None:
     """The answer that obstore's error tells of; None if the server said nothing."""
+    # obstore's errors tell it in their text only
     status, code = _STATUS.search(str(error)), _CODE.search(str(error))
     return Answer(int(status[1]), code[1] if code else status[1]) if status else None
 
@@ -105,6 +106,7 @@ def foreign_errors() -> Iterator[None]:
 def client_of(bucket: Bucket, size: int = 0) -> Client:
     """The shared client for an upload of `size` bytes. Raises UserError: no keys, or a place that cannot
     be."""
+    # Looked up each time, as part of the cache's key: changed keys are another client.
     return _shared(_patient(bucket, size), bucket.keys or _environments_keys())
 
 
@@ -148,6 +150,7 @@ def _with_found_keys(bucket: Bucket) -> Client:
 def _made(bucket: Bucket, keys: "S3CredentialProvider") -> Client:
     known = os.environ.get
     endpoint = bucket.endpoint or known("AWS_ENDPOINT_URL_S3") or known("AWS_ENDPOINT_URL")
+    # S3's certificate does not cover the host of a bucket with dots in its name.
     where: S3Config = (
         {"endpoint": endpoint} if endpoint else {"virtual_hosted_style_request": "." not in bucket.name}
     )
@@ -173,6 +176,7 @@ def _options(bucket: Bucket) -> "ClientConfig":
         "allow_http": True,
         "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
         "read_timeout": timedelta(seconds=bucket.seconds),
+        # left out it is 30 s for all of a call, however much is on its way
         "timeout": LONGEST,
     }
     if file := os.environ.get(_ROOTS):

@@ -73,6 +73,7 @@ def read_segment(data: bytes, name: str = "segment", *, verified: bool = False) 
         file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=not verified)
         table = file.read(use_threads=False)
         table.validate(full=not verified)
+    # MemoryError too: a damaged length may ask for any amount.
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise Corrupt(
             f"{name} is damaged: {str(error)[:200]}; restore it from a backup, or choose an older snapshot"
@@ -117,6 +118,7 @@ def chains_in(parts: Sequence[Part], between: Callable[[], None] = pause) -> lis
     """The chains of all rows of some segments: those that `chain.chains_of` gives."""
     pa, compute = _arrow(), _compute()
     rows = pa.concat_tables(
+        # an empty one first, for Arrow does not concatenate nothing
         [pa.Table.from_batches([], _schema(pa).remove(STATE)), *(part.rows for part in parts)]
     ).combine_chunks()
     if rows.num_rows == 0:
@@ -180,6 +182,8 @@ def merged(tables: Sequence["Table"]) -> "Table":
     rows = table.drop_columns("state").combine_chunks()
     order = compute.sort_indices(rows, sort_keys=ORDER)
     stays = compute.invert(_superseded(pa, compute, rows.take(order).combine_chunks()))
+    # Sorting a permutation inverts it: the mask goes back to the order of `table`, and no state is moved that
+    # does not stay.
     return _sorted(table.filter(stays.take(compute.sort_indices(order))))
 
 

@@ -107,6 +107,7 @@ class StoreSnapshots:
             problem = StoreUnavailable(
                 f"{MAX_WAITING} snapshot actions wait for a store that does not keep up"
             )
+            # never from within the call (ports.py)
             self._reactor.soon(partial(self._post, _failed(action, problem)))
             return
         self._waiting.append(action)
@@ -120,6 +121,7 @@ class StoreSnapshots:
             self._reactor.background(partial(work, action), partial(self._done, action))  # type: ignore[arg-type]
 
     def _done(self, action: Upload | Load, result: Event | Exception) -> None:
+        # Of an older fence: `_under_way` speaks of the newer one's action by now.
         if action.fence != self._newest:
             return
         self._under_way = False
@@ -143,6 +145,7 @@ class StoreSnapshots:
         if merge:
             tables = [merged([*map(self._table, merge), *tables])]
         segments = [self._put(action, table) for table in tables]
+        # If the epoch is aborted they are asked for once more, and read from the store then.
         for ref in merge:
             self._cache.remove(ref.name)
         held = [self._put(action, table_of(rows, between)) for rows in _cut(action.held)]
@@ -252,6 +255,7 @@ def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> 
 def _holds(store: ObjectStore, name: str, data: bytes | memoryview) -> bool:
     try:
         return store.get(name) == data
+    # Corrupt is what a store says of an object that is not there: nothing was written.
     except (StoreUnavailable, Corrupt):
         return False
 

@@ -58,6 +58,7 @@ class ClusterState:
         what a call raises that the login has no right to."""
         self.hosts, self._refused = access.hosts, refused
         self.session = session
+        # For connecting alone: kazoo makes no call of ours a second time.
         forever = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
         self._tls = TlsHandler(access.authority) if access.authority else None
         sealed = {"handler": self._tls, "use_ssl": True} if self._tls else {}
@@ -92,6 +93,7 @@ class ClusterState:
         """The result of an asynchronous call of kazoo, in bounded time. Errors that are answers (no node, bad
         version) pass through."""
         try:
+            # Asynchronous, since kazoo's blocking forms of these calls wait without a limit.
             return call().get(timeout=ANSWER_WITHIN)
         except (NoNodeError, NodeExistsError, BadVersionError):
             raise
@@ -176,6 +178,7 @@ class ZooKeeperJobRecords:
             return int(
                 self._state.ask(what, lambda: client.set_async(self._path, data, version=version)).version
             )
+        # These are answers: nothing was written. Whatever else is raised leaves that open (!).
         except (NodeExistsError, BadVersionError, NoNodeError):
             return None
 
@@ -237,6 +240,7 @@ class SingleInstance:
             )
         except NoNodeError:
             return
+        # If the session was lost meanwhile, the claim that is there may be another launcher's.
         if stat.ephemeralOwner == self._state.client.client_id[0]:
             self._remove(int(stat.version))
 

@@ -62,6 +62,7 @@ ssl.enabledProtocols=TLSv1.3,TLSv1.2
 _OPENSSL: Final = ("netty-tcnative-classes", "netty-tcnative-boringssl-static")
 """Java's own TLS, in a JVM that starts fast, takes a millisecond for 8 KB: without its second compiler AES is
 plain Java."""
+# Not a word of failed handshakes: probes make one each time, and so may any stranger (decision 056).
 _LOGGING: Final = """rootLogger.level = warn
 logger.handshakes.name = org.apache.zookeeper.server.NettyServerCnxnFactory
 logger.handshakes.level = off
@@ -96,6 +97,7 @@ def command(data: Path, scratch: Path, login: str, port: int = PORT, tls: Path |
         "-XX:+ExitOnOutOfMemoryError",
         f"-Dlog4j2.configurationFile={logging}",
     ]
+    # ZooKeeper's own are 64 MB ahead for each log file, and a snapshot every 100,000 writes.
     small_log = ["-Dzookeeper.preAllocSize=1024", "-Dzookeeper.snapCount=10000"]
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     return [str(find_java().launcher), *options, *small_log, "-cp", class_path(*_OPENSSL), main, str(config)]
@@ -104,6 +106,7 @@ def command(data: Path, scratch: Path, login: str, port: int = PORT, tls: Path |
 def _key_store(tls: Path, store: Path) -> Path:
     """Key and certificates in one file. ZooKeeper reads keys as PKCS #8 only, and helm makes PKCS #1."""
     key = load_pem_private_key((tls / "tls.key").read_bytes(), None)
+    # Made anew: a file that is there would keep its own mode.
     store.unlink(missing_ok=True)
     with os.fdopen(os.open(store, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as made:
         made.write(

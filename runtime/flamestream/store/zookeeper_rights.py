@@ -80,6 +80,7 @@ class Rights:
                 extra={"zookeeper": self._state.hosts, "nodes": foreign[:SHOWN]},
             )
         else:
+            # Last, and only when all is closed: without the mark the next leader begins anew (!).
             self._state.ask(f"writing {ROOT}", lambda: client.set_async(ROOT, self._mark))
 
     def prepare(self, job: str) -> None:
@@ -89,6 +90,8 @@ class Rights:
             self._state.ask(f"looking for {journal}", lambda: self._state.client.exists_async(journal))
             is None
         ):
+            # By itself (!): made along with the journal it would get the journal's rights, the job's among
+            # them.
             self._create(folder_of(job), self._own)
             self._create(journal, self.of_journal(job))
         self._bound(journal)

@@ -148,6 +148,8 @@ class EmbeddedZooKeeper:
 
     def _claim(self) -> bool:
         try:
+            # flock and not lockf (!): it is of the open file, so the server that inherits that holds it as
+            # well.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
@@ -188,6 +190,7 @@ class EmbeddedZooKeeper:
         raise AssertionError("unreachable")
 
     def _start(self, place: str) -> None:
+        # Its port may be somebody else's by now: who joins would take any ZooKeeper there for this one.
         (self._folder / "served.json").unlink(missing_ok=True)
         self._process = start_child(
             self._command(place), self._folder / "zookeeper.out", os.environ, pass_fds=(self._lock,)

@@ -88,6 +88,7 @@ class Committed:
         old = self.record.manifest
         self._write(record)
         self.record, self.manifest = record, manifest
+        # Behind the record's write: until then they are what is committed (!).
         delete_objects(store, [*gone, *([old] if old else [])])
 
     def _check(self, found: Manifest) -> None:

@@ -172,6 +172,7 @@ class _Delivering:
         if self._halt is not None:
             lines.append((HALT, TASK, 0, 0, 0, *self._halt))
         elif self._states is not None:
+            # not behind a halt: nothing of it will be committed
             segments, replaced = self._states.end(self._slots)
             lines += [(SEGMENT, TASK, 0, 0, 0, b"", encoded_ref(ref)) for ref in segments]
             lines += [(REPLACED, TASK, 0, 0, 0, b"", name.encode()) for name in replaced]

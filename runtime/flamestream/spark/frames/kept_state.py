@@ -73,6 +73,8 @@ class EarlierState:
                     for column in table.filter(pc.is_in(table["key"], value_set=wanted)).columns
                 ),
             )
+        # What was found before may go: a key that goes on from the batch before was restored at its
+        # beginning.
         self._found = {(chain.operation, chain.key): chain for chain in chains_of(rows)}
 
     def of(self, operation: int, key: bytes) -> Chain | None:
@@ -102,6 +104,7 @@ class StateWriter:
             return [], []
         table = table_of(self._rows)
         mine = set(slots)
+        # Of this partition alone: what is replaced goes, with all rows that others have in it (!).
         old = [ref for ref in self._place.segments if mine.issuperset(ref.slots)]
         merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
         if merge:
@@ -126,6 +129,7 @@ _tables: "OrderedDict[str, Any]" = OrderedDict()
 
 
 def _table(store: str, ref: SegmentRef) -> Any:
+    # By content, so that it is right for any store; taken out and put back, so that the oldest use is first.
     found = _tables.pop(ref.checksum, None)
     if found is None:
         found = segment_table(store_at(store), ref)

@@ -170,6 +170,7 @@ class KeyedLevel:
         if self._heap:
             self._go_round(before=None)
         for operation in self._members if self._keep else ():
+            # Another operation of the cycle may have seen nothing of this key: its older rows still count.
             if operation.touched and (state := operation.stored()) is not None:
                 self._walk.out.add((state_row(operation.vertex.id), operation.slot, self._key, b"", state))
         self._members = []
@@ -190,6 +191,7 @@ class KeyedLevel:
         if key != self._key or self._stage_of[vertex] != self._stage:
             raise self._refusal(vertex, key)
         self._pushed += 1
+        # the count decides ties, so that no payloads are compared
         heappush(self._heap, (meta, self._pushed, vertex, payload))
 
     def _refusal(self, vertex: int, key: bytes) -> GraphError:

@@ -117,6 +117,7 @@ class MicroBatches:
             file.write_text(json.dumps({"committed": committed}))
         base = int(json.loads(file.read_text())["committed"])
         done = max((int(path.name) + 1 for path in (self._checkpoint / "commits").glob("[0-9]*")), default=0)
+        # One more than Spark knows of: the record was written, and the query died before Spark's own commit.
         if not base + done <= committed <= base + done + 1:
             raise UserError(
                 f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job "

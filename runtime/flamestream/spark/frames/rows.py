@@ -82,4 +82,5 @@ class Outbox:
             yield pa.record_batch(
                 [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
             )
+            # not a new list: `add` is bound to this one
             self._rows.clear()

@@ -21,6 +21,7 @@ _REQUIRED: Final = {
     "spark.python.use.daemon": "true",
     "spark.python.daemon.module": "flamestream.spark.streaming.daemon",
     "spark.python.worker.reuse": "true",
+    # a second copy of a delivering task would fence the first
     "spark.speculation": "false",
     "spark.sql.session.timeZone": "UTC",
 }

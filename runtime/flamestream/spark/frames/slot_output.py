@@ -107,6 +107,8 @@ class SinkOutput:
         return bundle
 
     def _check(self, slot: int, its: _Slot, meta: bytes, payload: bytes) -> None:
+        # Of what comes before the last bundle's items nothing is known; from the first of these on each must
+        # be there.
         if not its.expected or (meta < its.expected[0][0] and not its.comparing):
             return
         expected_meta, expected = its.expected.popleft()

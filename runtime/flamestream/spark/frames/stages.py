@@ -114,6 +114,7 @@ def _components(graph: Graph) -> list[list[int]]:
     """Strongly connected components in topological order (Tarjan's algorithm, with a stack of its own)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
+    # a stack (popitem takes the last) that knows at once what is in it
     on_stack: dict[int, None] = {}
     found: list[list[int]] = []
     for start in range(len(graph.vertices)):
@@ -139,4 +140,5 @@ def _components(graph: Graph) -> list[list[int]]:
                 while not component or component[-1] != v:
                     component.append(on_stack.popitem()[0])
                 found.append(component)
+    # a component is found behind all that it leads to
     return found[::-1]

@@ -62,6 +62,7 @@ class Walk(Operations):
     def settle(self) -> None:
         """Finish what goes round."""
         while self._round:
+            # In any order: whoever gets what comes of it goes by metas.
             meta, vertex, payload = self._round.pop()
             self._enter[vertex](meta, payload, False)
 

@@ -16,6 +16,7 @@ from flamestream.machine.java import Java
 def archive_of(java: Java, class_path: str) -> Path:
     """Where the archive for this runtime and class path is, or would be."""
     jars = [Path(jar) for jar in class_path.split(":")]
+    # The JVM refuses an archive whose jars have other sizes or times than when it was made.
     sizes = [(jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars if jar.is_file()]
     release = java.real.parent.parent / "release"
     runtime = release.read_text() if release.exists() else str(java.real.stat())

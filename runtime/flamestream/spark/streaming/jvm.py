@@ -172,6 +172,7 @@ def _options(java: Java, scratch: Path, conf: Mapping[str, str], *, console: boo
         (_CONSOLE if console else _LOGGING).format(level=conf.get("spark.log.level", "WARN"), folder=scratch)
     )
     extra = conf.get("spark.driver.extraJavaOptions", "").split()
+    # A JVM that is to write such an archive must not run on one.
     archive = [] if any("ArchiveClassesAtExit" in option for option in extra) else archive_options(java, path)
     memory = f"-Xmx{conf.get('spark.driver.memory', '512m')}"
     return [

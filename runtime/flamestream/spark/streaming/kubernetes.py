@@ -43,6 +43,7 @@ _REQUIRED: Final = {
     "spark.task.cpus": "1",
     "spark.authenticate.secret.file": SECRET,
     "spark.kubernetes.executor.podTemplateContainerName": CONTAINER,
+    # the driver has no right to make one
     "spark.kubernetes.executor.disableConfigMap": "true",
     # there is none, and the driver has no right to any
     "spark.kubernetes.driver.service.deleteOnTermination": "false",

@@ -45,6 +45,7 @@ REQUIRED_BY_WORKERS: Final = {
     "spark.executor.maxNumFailures": str(LIVES),
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.speculation": "false",
+    # else Spark keeps a task off executors that it was lost on
     "spark.excludeOnFailure.enabled": "false",
     "spark.python.use.daemon": "true",
     "spark.python.daemon.module": "flamestream.spark.streaming.daemon",
@@ -127,10 +128,13 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
     variables = {**INTERPRETER, MODULES_VARIABLE: ",".join(settings.preimport)}
     environment = {f"spark.executorEnv.{name}": value for name, value in variables.items()}
     if settings.local:
+        # elsewhere this machine's folders mean nothing
         environment["spark.executorEnv.PYTHONPATH"] = _python_path(settings)
     places = {"spark.local.dir": str(settings.scratch / "local")} | (_LOOPBACK if settings.local else {})
     named = {
         "spark.app.name": settings.name,
+        # A local master says by itself how often a task may be lost: spark.task.maxFailures does not count
+        # there.
         "spark.master": settings.master or master or f"local[{settings.workers},{LIVES}]",
     }
     return {**_DEFAULTS, **settings.defaults, **places, **environment, **settings.conf, **required, **named}

@@ -65,6 +65,7 @@ class WorkerTasks:
     def _run(self) -> None:
         problem = None
         try:
+            # A job group is of the thread that sets it, so it is set where the job is run.
             self._context.setJobGroup(self._group, f"{self._count} workers", interruptOnCancel=True)
             self._context.parallelize(range(self._count), self._count).foreachPartition(
                 WorkerTask(self._main)

@@ -57,6 +57,7 @@ def _leave_trace(folder: Path, life: Life) -> None:
     target = folder / "workers" / f"{life.name}.json"
     fresh = target.with_suffix(".new")
     fresh.write_bytes(msgspec.json.encode(ProcessIdentity.of_this_process()))
+    # whole: `status` and `drill` look at any time
     os.replace(fresh, target)
 
 

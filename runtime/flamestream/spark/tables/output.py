@@ -97,6 +97,7 @@ def first_payload(files: JobFiles, sink: str) -> list[Any]:
         for b in chunk.bundles()
         for _, payload in codec.decode_items(b.items)
     )
+    # The range stands first: else a second payload would be read before that ends.
     return [payload for _, payload in zip(range(1), found, strict=False)]
 
 

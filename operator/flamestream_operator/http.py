@@ -51,6 +51,7 @@ class Health:
                 web.get("/metrics", self._metrics),
             ]
         )
+        # The runner closes the sites that it made, and the listener is ours.
         app.on_shutdown.append(self._listen_no_more)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=HEAD_SECONDS)
         await runner.setup()

@@ -204,6 +204,7 @@ def _count(job: str, status: JobStatus) -> None:
     }  # fmt: skip
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
     for now in status.workers:
+        # Taken out and put back behind all others: the bound below drops who was not heard of for longest.
         before = known.pop(now.worker, _NOTHING)
         if _went_back(now, before, counters.values()):
             known[now.worker] = before  # it has connected again, and has not said its counts yet

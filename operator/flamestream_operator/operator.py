@@ -70,6 +70,7 @@ class Operator:
             ]
             await stop.wait()
             log.info("asked to end")
+            # The watch ends by its flag.
             for task in everything[1:]:
                 task.cancel()
             await self._hand_on(everything[1])
@@ -80,6 +81,7 @@ class Operator:
         await asyncio.wait([leading], timeout=1)
         if self._hosting is not None:
             await asyncio.to_thread(self._hosting.close)
+        # Last (!): from here on another operator acts.
         await self._leadership.release()
 
     async def _watch(self, stop: asyncio.Event) -> None:
@@ -118,6 +120,8 @@ class Operator:
         log.info("leads", extra={"pod": self._env.pod})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
+            # First of all: workers that have lost the last leader dial already, and find us by it alone
+            # (decision 040).
             await self._insist("the coordinators' address is not written yet", self._point_service)
             # behind the Lease (!): watches may be late
             await self._insist("what there is can not be listed yet", self._relist)
@@ -137,6 +141,7 @@ class Operator:
         if there is None:
             await self._api.create(desired)
         else:
+            # As it was read: where two believe to lead, one of them is refused.
             desired["metadata"]["resourceVersion"] = there["metadata"]["resourceVersion"]
             await self._api.replace(desired)
 
@@ -166,6 +171,7 @@ class Operator:
         def changed(job: str) -> None:
             loop.call_soon_threadsafe(jobs.changed, job)  # told in the coordinators' thread
 
+        # Nobody calls `changed` before a job is started, which `jobs`, made below, does.
         self._hosting = hosting = self._make_hosting(changed)
         check, again = self._leadership.check, self._changed("jobs")
         tools = Tools(api=self._api, cluster=self._cluster, hosting=hosting, check=check, again=again)

@@ -44,6 +44,7 @@ class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         return any(image.startswith(each) if each.endswith("/") else image == each for each in self.images)
 
     def has_host_path(self, path: str) -> bool:
+        # A pure path does not resolve `..`: /data/../etc would count as below /data.
         folder = PurePosixPath(path)
         return ".." not in folder.parts and any(folder.is_relative_to(each) for each in self.host_paths)
 

@@ -60,11 +60,14 @@ class SharedClusterState:
 
     def connected(self) -> tuple[ClusterState, Rights]:
         """The session, and what it may give. Raises ClusterStateUnavailable."""
+        # Also while it connects: several helper threads come at once, and would each open a session.
         with self._lock:
             if self._state is None:
                 self._state = ClusterState(
                     self._place.access, connect_within=CONNECT_WITHIN, refused=ClusterStateUnavailable
                 )
+            # Apart from the session: where ZooKeeper refuses to give them, the next call asks again on the
+            # same one.
             if self._rights is None:
                 login, room, alone = self._place.access.login, self._place.journal_room, self._place.alone
                 rights = Rights(self._state, login, lambda job: login_of(job, login), room=room, alone=alone)

@@ -88,6 +88,7 @@ class Coordinators:
 
     def status(self, job: str) -> JobStatus | None:
         """As far as this leader knows; None: not started here."""
+        # In another thread than the loop's, which changes it: a single look-up needs no lock.
         hosted = self._hosted.get(job)
         return hosted.status() if hosted else None
 
@@ -143,6 +144,8 @@ class Coordinators:
             records = self._state.records(job.job)
             found = records.read()
             if (
+                # the record first (!): a commit that is on its way then conflicts, and names nothing that is
+                # removed below
                 found is not None
                 and begins_anew
                 and records.compare_and_set(savepoints.emptied(found[0]), found[1]) is None
@@ -163,6 +166,7 @@ class Coordinators:
 
     def close(self) -> None:
         """End the loop; nobody is told, the streams run on."""
+        # The loop ends first: all that is closed below is its thread's own.
         self._reactor.stop()
         self._thread.join(TURNS_WITHIN)
         for hosted in self._hosted.values():
@@ -256,6 +260,7 @@ class Coordinators:
             hosted.hold_deletions(True)  # or a commit would delete what is being copied (!)
 
         def work() -> Savepoint:
+            # Read behind the hold (!): of what it names nothing is removed until it is copied.
             record = self._record(job.job)
             if record is None:
                 raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
@@ -276,6 +281,7 @@ class Coordinators:
                 "a savepoint is restored into a job that has never run"
             )
         source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
+        # Objects before the record, which makes them count; where somebody was faster they are orphans.
         record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")

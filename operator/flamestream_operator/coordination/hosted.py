@@ -113,6 +113,7 @@ class Hosted:
 
     def gone(self, ip: str) -> None:
         """Nothing runs at this address any more."""
+        # The next pod may be given this address.
         self._retired.pop(ip, None)
         workers = [*self._left.pop(ip, []), *self._disconnect(ip, "its pod is gone")]
         if self._host is not None:
@@ -147,6 +148,7 @@ class Hosted:
             self._server.disconnect(hello.worker)
             return
         self._hellos[hello.worker] = (hello, time.monotonic())
+        # Whoever was away when the job ended has not heard of it, and would dial for ever.
         if self._early_end or (self._host is not None and self._host.finish is not None):
             self._server.tell(hello.worker, Stop("the job has ended"))
             return
@@ -189,6 +191,7 @@ class Hosted:
             self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
             self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
+        # A savepoint may be under way since before this coordinator.
         if self._held:
             host.hold_deletions(True)
         return host
@@ -217,6 +220,7 @@ class Hosted:
 
     def _begin_again(self) -> None:
         if not self._closed:
+            # Let go so that they dial: the first Hello makes the successor.
             self._host = None
             self._let_go()
 
@@ -228,6 +232,7 @@ class Hosted:
     def _disconnect(self, ip: str, reason: str) -> list[WorkerId]:
         workers = [worker for worker, (hello, _) in self._hellos.items() if host_of(hello.address) == ip]
         for worker in workers:
+            # It tells nobody: of those that are let go here the coordinator hears below.
             self._server.disconnect(worker)
             self._hellos.pop(worker, None)
             if self._host is not None:

@@ -63,6 +63,7 @@ def restore(
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
     layout = _nobodys(LayoutVersion(0), found.slots, fronts)
+    # Epochs go on behind the snapshot's: its rows carry their numbers, and only greater ones are newer.
     return JobRecord(
         attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut,
         manifest=name, manifest_hash=digest, job=job, writer=f"savepoint {savepoint.name}",
@@ -78,6 +79,7 @@ def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
     """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the
     newest manifest."""
     manifest = [record.manifest] if record is not None and record.manifest else []
+    # By a listing, as nothing rests on it any more: a job that runs removes by name alone (!).
     store.delete(*store.names(f"{plain(job)}/"), *manifest)
 
 
@@ -109,6 +111,7 @@ def _copied(
     """Copy the segments into a folder of `target`. What they are called there."""
     copied = []
     for segment in segments:
+        # The last part has epoch, attempt, writer and a nonce, so that no two meet here.
         name = f"{folder}/{PurePosixPath(segment.name).name}"
         put_and_compare(target, name, segment_bytes(source, segment))
         copied.append(msgspec.structs.replace(segment, name=name))

@@ -33,6 +33,7 @@ def _mapping(kinds: Mapping[str, type[Struct]], what: str) -> Schema:
         "type": "object", "properties": {name: _kind(kind, text) for name, kind in sorted(kinds.items())},
         "x-kubernetes-validations": [{"rule": f"[{has}].filter(x, x).size() == 1", "message": message}],
     }  # fmt: skip
+    # The bound is needed: without one the API server refuses the rule for what it might cost.
     return {"type": "object", "minProperties": 1, "maxProperties": 16, "additionalProperties": entry}
 
 

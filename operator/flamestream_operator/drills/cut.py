@@ -43,6 +43,7 @@ def heal() -> None:
 
 def devices() -> list[str]:
     """The network's devices to the outside, by name."""
+    # A worker and its JVM talk over the loopback: a cut between them would be another fault (decision 041).
     return [name for _, name in socket.if_nameindex() if name != "lo"]
 
 
@@ -58,10 +59,12 @@ def _stop(*_: object) -> None:
 
 def main(arguments: list[str]) -> int:
     """The exit code."""
+    # Before the cut (!): a container's first process does not get a SIGTERM that it has no handler for.
     signal.signal(signal.SIGTERM, _stop)
     names = devices()
     cut(names)
     sys.stdout.write(f"{CUT} {' '.join(names)}\n")
+    # A pipe is buffered, and this line is the only sight of the fault.
     sys.stdout.flush()
     try:
         time.sleep(float(arguments[0]))

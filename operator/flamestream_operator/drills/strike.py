@@ -66,6 +66,7 @@ def state(pid: int, proc: Path = PROC) -> str:
 
 
 def _stat(pid: int, proc: Path) -> list[str]:
+    # The name in brackets may hold spaces and brackets: the last one ends it.
     return (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
 
 
@@ -79,6 +80,7 @@ def killed(pids: Sequence[int]) -> bool:
 def paused(pids: Sequence[int], seconds: float) -> bool:
     """Whether all were seen standing still. They go on after so many seconds."""
     for pid in pids:
+        # The list is older than the fork below, so who ends the pause is not on it.
         os.kill(pid, signal.SIGSTOP)
     if os.fork() == 0:  # (!) ends the pause, whatever becomes of who asked
         os.setsid()
@@ -86,6 +88,7 @@ def paused(pids: Sequence[int], seconds: float) -> bool:
             os.close(number)
         time.sleep(seconds)
         for pid in pids:
+            # Only who stands still: the pid may be another process's by now.
             if state(pid) == "T":
                 os.kill(pid, signal.SIGCONT)
         os._exit(0)

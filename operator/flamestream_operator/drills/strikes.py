@@ -145,6 +145,7 @@ class Strikes:
             ]
         else:
             names = [status.victim]
+        # Afresh: the cache may still show a life that is over.
         found = [await self._api.get("Pod", place, name) for name in names]
         return [pod for pod in found if pod is not None and pod["metadata"]["uid"] in status.lives]
 
@@ -236,6 +237,7 @@ class Strikes:
                 pod["metadata"]["namespace"], pod["metadata"]["name"], container["name"]
             )
         except ApiProblem as problem:
+            # 400: the container is there, and has not started.
             if problem.passing or problem.status in (400, 404):
                 return False
             raise

@@ -27,6 +27,7 @@ RESTRICTED: Final = (
     "secret",
 )
 """Kinds of volumes that the restricted Pod Security Standard has."""
+# An annotation too says under which AppArmor profile a container runs, also under none.
 _UNCONFINED: Final = "container.apparmor.security.beta.kubernetes.io/"
 _SPARK_PODS: Final = "spark.kubernetes."
 _SPARK_PACE: Final = (
@@ -85,6 +86,7 @@ def _of_store(url: str, allowed: Allowed) -> Iterator[str]:
 
 def _of_volume(volume: dict[str, object], allowed: Allowed) -> Iterator[str]:
     where = f"spec.pods.volumes: volume {volume.get('name')!r}"
+    # Sorted: the first refusal is in the status, where every operator must write the same.
     for kind in sorted(set(volume) - {"name", *RESTRICTED}):
         given = volume[kind]
         if kind != "hostPath" and kind not in allowed.volumes:

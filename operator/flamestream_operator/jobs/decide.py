@@ -54,11 +54,13 @@ def decide(observed: Observed) -> do.Decision:
     if observed.deleting:
         after, actions = decide_deletion(observed, before, desired_of(observed, before))
         return do.Decision([do.WriteStatus(after)] if is_transition(before, after) else actions, SOON)
+    # Before anything is made (!): a job that is deleted needs somebody who ends its stream.
     if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return do.Decision([do.SetFinalizer(True)], SOON)
     after, desired = transition(observed, before)
     # written first (!): its effects come with the next look, from what the API server has
     if is_transition(before, after):
+        # Events behind the write: where that is refused, nothing is told that did not happen.
         return do.Decision([do.WriteStatus(after), *events_between(before, after)], SOON)
     # from what is written, never from what is only decided (!)
     actions = list(effects(observed, before, desired))
@@ -93,6 +95,7 @@ def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
     spec = dict(observed.job.get("spec") or {})
     if is_rolled_back(observed, status) and status.last_stable is not None:
         stable = status.last_stable
+        # The newest application is still read: another one ends the rollback (`is_rolled_back`).
         return dataclasses.replace(
             observed.specs.read(observed.job, dict(stable.spec), observed.site, stable.application),
             waits_for="" if observed.app_digest else needs_config_map(spec),
@@ -105,6 +108,7 @@ def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
 
 def is_rolled_back(observed: Observed, status: JobResourceStatus) -> bool:
     """Whether the newest spec and application are those that failed."""
+    # Not read yet is not another one: a new leader must not try a second time what has failed.
     same = (
         not observed.app_digest
         or not status.rolled_back_application

@@ -27,6 +27,7 @@ def decide_deletion(
     observed: Observed, status: JobResourceStatus, desired: Desired
 ) -> tuple[JobResourceStatus, list[do.Action]]:
     """The next status and what is to be done for it."""
+    # The object goes whatever is done here: nothing but the coordinator is left to be let go.
     if FINALIZER not in (observed.job["metadata"].get("finalizers") or ()):
         return status, [do.Abandon()] if observed.coordinated is not None else []
     message = _message(observed, desired)
@@ -49,6 +50,7 @@ def _actions(observed: Observed, status: JobResourceStatus, desired: Desired) ->
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
     if observed.could_write:  # no state is removed under a worker that may still write (!)
         return
+    # Before the state: `forget` leaves their copies, which their own reconciler removes meanwhile.
     if _deletes(observed) and observed.snapshots:
         for snapshot in observed.snapshots:
             if not is_going(snapshot):

@@ -58,6 +58,7 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
     """Note the pods that were seen, and drop the drivers that have ended."""
     for driver in status.drivers:
         pod = observed.pod(driver.name)
+        # Noted first (!): what was seen once and is gone was deleted, and is never made again under its name.
         if pod is not None and not driver.uid:
             status = _with(status, driver, uid=pod["metadata"]["uid"])
     for driver in list(status.drivers):
@@ -109,6 +110,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
                 for driver in mine
                 if driver not in fresh
             ):
+                # One launch of an application at a time: the outdated one is given up before the next begins.
                 return _retired(
                     status, [driver for driver in mine if driver.state == "Starting"], observed.now
                 )
@@ -125,6 +127,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
         for driver in status.drivers
         if driver.application not in plan.applications and driver.state != "Retiring"
     ]
+    # Not while one starts: until it is there the superfluous ones may be all that carries the stream.
     whole = all(driver.state != "Starting" for driver in status.drivers)
     return _retired(status, superfluous, observed.now) if whole else status
 
@@ -169,6 +172,7 @@ def _able(observed: Observed, driver: DriverStatus) -> int:
 
 def has_handed_over(observed: Observed, driver: DriverStatus) -> bool:
     """Whether none of its workers has slots."""
+    # Nobody is heard of without a coordinator, which a new leader has not started yet.
     if observed.coordinated is None:
         return False
     busy = {member.ip for member in observed.members if not member.standby}

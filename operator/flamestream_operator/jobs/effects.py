@@ -71,6 +71,7 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     stage = status.run.stage
     if stage in (*_HOSTED, "Restoring", "Forgetting") and not observed.token and desired.plan is not None:
+        # Made only while a run begins: later its workers prove themselves with the one that is lost.
         token = build_token(observed.job, status.run.number, "")
         yield do.ReadSecrets(
             token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or ""
@@ -83,6 +84,7 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
         yield do.Suspend() if status.run.cause != "Rollback" else do.End()
     if stage in ("Stopped", "Ended") and observed.coordinated is not None:
         yield from () if observed.coordinated.status.outcome else (do.End(),)
+        # Once all have gone: who is connected has still to hear that the job has ended.
         if not observed.members:
             yield do.Abandon()
 
@@ -112,6 +114,7 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
             settings_of(observed, desired.plan),
             snapshot=restore.snapshot,
         )
+    # As in a deletion: nothing is removed under a worker that may still write (!).
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
         yield do.Begin(
             f"forgetting/{run.number}", "forget", settings_of(observed, desired.plan), begins_anew=True
@@ -164,6 +167,7 @@ def _launch(
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     # before the driver: an executor that is refused later is only seen in its log
     yield do.Try(build_trial_pod(launch), key)
+    # The mark of a launch (!): who finds it cannot know whether its pod has been, and gives it up.
     yield do.Create(
         build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True
     )
@@ -193,9 +197,12 @@ def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action
         driver = named.get(pod["metadata"]["name"])
         ended = phase_of(pod) in ("Failed", "Succeeded") and driver is None
         lost = node_of(pod) in observed.dead_nodes
+        # No kubelet there confirms an end: with a grace above 0 the object would stay.
         if lost and driver is None:
             yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
         elif (
+            # also one that is going: a shorter grace is the word that its hook waits for
+            # (spark/streaming/driver_stay.py)
             (driver is None or ended)
             and lingers(pod)
             and not (stopping and _still_stopping(observed, status))
@@ -234,6 +241,7 @@ def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:
     stay = [pod for pod in pods if not is_going(pod) and ip_of(pod) not in observed.retired]
     beside = tuple(ip_of(pod) for pod in stay if node_of(pod) in drained)
     able = {member.ip for member in observed.members if member.warm}
+    # Warm ones alone: who has to read the snapshot first holds the stream up for that time (decision 042).
     enough = sum(node_of(pod) not in drained and ip_of(pod) in able for pod in stay) >= replicas
     yield do.Retire(ips, beside if enough else ())
 
@@ -243,8 +251,10 @@ def _on_dead_node(observed: Observed, pod: Object, active: bool) -> Iterator[do.
     counts any more."""
     counts = any(not member.standby and member.ip == ip_of(pod) for member in observed.members)
     if active and counts:
+        # Its slots first (!): at the word of its failure Spark makes another, while this one may be a zombie.
         yield do.Gone(ip_of(pod))
     else:
+        # Failed first: by the last event of one that is just removed it still runs, and Spark waits.
         yield do.DeletePod(
             pod["metadata"]["name"],
             pod["metadata"]["uid"],

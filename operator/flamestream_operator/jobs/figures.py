@@ -30,9 +30,11 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
     if coordinated is None:
         return replace(status, problems=[])
     reported = coordinated.status
+    # Sorted: the same troubles in another order would count as a transition, and be written.
     problems = sorted({problem[:LONGEST] for problem in reported.problems})[:MOST_PROBLEMS]
     return replace(
         status, run=replace(status.run, graph=reported.graph[:LONGEST] or status.run.graph),
+        # a coordinator that has not read the record yet reports 0
         attempt=max(reported.attempt, status.attempt), epoch=_epoch(status, coordinated),
         items=_items(status, reported), recovery=_recovery(observed, status, reported),
         latency=_latency(status, reported), problems=problems,
@@ -116,6 +118,7 @@ def _recovery(
         or (before is not None and before.attempt == last.attempt)
     ):
         return before
+    # One less: the first attempt of a run is its start, which repairs nothing.
     return api.RecoveryStatus(
         cause=last.cause[:LONGEST], time=written(observed.now), duration_ms=round(last.duration_ms, 1),
         replayed_from=str(last.replayed_from), count=max(1, last.attempt - status.run.attempt - 1),

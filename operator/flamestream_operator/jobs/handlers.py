@@ -55,6 +55,8 @@ class Tools:
         """Add our finalizer to `thing` as it was seen, or take it away. The object as it is then. Raises
         ApiProblem."""
         known = [each for each in thing["metadata"].get("finalizers") or () if each != FINALIZER]
+        # With the version that was seen: the list is replaced whole, and without it somebody's newer
+        # finalizer would be lost.
         meta = {
             "finalizers": [*known, FINALIZER] if there else known,
             "resourceVersion": thing["metadata"]["resourceVersion"],

@@ -60,6 +60,7 @@ class JobInputs:
             keys = await self.keys(key[0], action.credentials)
         except (ApiProblem, LookupError) as problem:
             text = str(problem.args[0]) if isinstance(problem, LookupError) else str(problem)
+            # The same problem again is nothing new to look at: `_later` brings the next look.
             news = text != memory.secrets_problem
             memory.secrets_problem = text
             self._later(key, memory, "secrets")
@@ -82,6 +83,7 @@ class JobInputs:
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
+                # Made by a try whose answer was lost, or by a leader before: workers may have it.
                 found = await self._api.get("Secret", key[0], name)
         # (!) a token of an earlier life lets its workers in
         if found is not None and not is_owned(found, job):
@@ -116,6 +118,7 @@ class JobInputs:
     def _later(self, key: Key, memory: Memory, what: str) -> None:
         """Look again for `what` was missing, and not before a while."""
         memory.read_again[what] = self._instant() + READ_AGAIN
+        # A little behind the moment: a look before it would do nothing, and ask for no other.
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)
 
 

@@ -76,6 +76,7 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
         return _failed_for_good(observed, status, plan, ending.reason, ending.message)
     if gives_up(status, plan.spec):  # spec.backoff.limit, or restartPolicy: Never
         return _ended(observed, status, "Failed")
+    # Before the code: a run that stops for the suspension begins again with the new code anyway.
     if plan.spec.suspend:
         return _draining(observed, status, "Suspend")
     if plan.code != status.run.code:
@@ -88,6 +89,8 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
 def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """Other code: tried beside the stream first, if there is one that could go on without it."""
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
+    # No trial where the state is dropped, where nothing has ever been stable, or of what is gone back to:
+    # that one has run.
     if fresh or status.last_stable is None or status.rolled_back:
         return _draining(observed, status, "Upgrade")
     status = with_trial(observed, status, plan)
@@ -180,6 +183,7 @@ def _deadline(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
 
 def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
     run = replace(status.run, stage="Draining", cause=cause)
+    # The key has the moment, from which `_drained` counts under whatever leader.
     intent = IntentStatus(key=f"drain/{run.number}/{written(observed.now)}", generation=observed.generation)
     return replace(status, run=run, intent=intent)
 
@@ -241,8 +245,10 @@ def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan
     run = status.run
     if plan.spec.suspend and run.stage != "Ended":
         return status
+    # A failure is final for the spec that failed: only an edit, another generation, is tried.
     if run.stage == "Ended" and (run.cause == "Completed" or run.generation == observed.generation):
         return status
+    # Without an attempt there is no state: one that has run keeps its own, whatever `restoreFrom` says.
     if run.stage in ("None", "Ended") and plan.spec.restore_from is not None and not status.attempt:
         return _waits(observed, status, "Restoring", plan, desired)
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
@@ -301,6 +307,7 @@ def _next_run(
     observed: Observed, status: JobResourceStatus, plan: Plan, app_digest: str
 ) -> JobResourceStatus:
     """The drivers of the old run are not of the new one: their workers' token is no longer good."""
+    # The count and the pause were the old code's.
     if plan.code != status.run.code and not status.rolled_back:
         status = replace(status, failures=replace(status.failures, count=0, next_try=""))
     run = RunStatus(

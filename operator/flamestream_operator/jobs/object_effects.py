@@ -56,6 +56,7 @@ class JobObjects:
         if there is None:
             raise Stop
         self._ours(memory, action.key, there, job)
+        # What the API server lets change: a RoleBinding's roleRef, for one, is fixed.
         parts: Object = {name: thing[name] for name in ("rules", "subjects", "data") if name in thing}
         if kind in ("PodDisruptionBudget", "NetworkPolicy"):
             parts["spec"] = thing["spec"]
@@ -87,6 +88,7 @@ class JobObjects:
             there = await self._api.get(thing["kind"], key[0], thing["metadata"]["name"])
             if there is None:
                 raise Stop from problem
+            # Savepoints by the clock have no owner: they outlive the job.
             if thing["metadata"].get("ownerReferences"):
                 self._ours(memory, action.key, there, job)
             if action.once:
@@ -156,6 +158,8 @@ class JobObjects:
                 "reason": "Connected",
             },
         ]
+        # A merge patch replaces the whole list of conditions: by the version it undoes nothing that kubelet
+        # has written meanwhile (!).
         patch = {
             "metadata": {"resourceVersion": meta["resourceVersion"]},
             "status": {"conditions": conditions},

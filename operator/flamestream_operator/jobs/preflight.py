@@ -65,6 +65,7 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
     )
     failed = replace(trial, state="Failed", message=text[:500])
     status = replace(status, preflight=failed, failures=failures)
+    # As behind a start that failed: this generation with this application is not tried again.
     return replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
 
 
@@ -77,6 +78,7 @@ def trial_of(
         return
     pod = observed.pod(trial.pod)
     if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
+        # Launches count from 1, so nothing is named like one of theirs.
         launch = launch_of(observed, status, desired, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
         if not plan.spec.pods.service_account_name:

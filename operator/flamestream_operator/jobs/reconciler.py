@@ -62,6 +62,8 @@ class JobReconciler:
         """Seconds until the next look, or None."""
         pause: float | None = None
         for _ in range(MOST_ROUNDS):
+            # From the cache, which may be old: the status is written as a compare-and-set, and what cannot be
+            # taken back reads the job again.
             job = self._cluster.jobs.get(key)
             if job is None:
                 self._forgotten(key)
@@ -82,6 +84,8 @@ class JobReconciler:
         """A ConfigMap that may be a job's application."""
         for key, memory in self._memories.items():
             if key[0] == namespace and memory.app_name == name:
+                # Not taken from the event, which may be old: until a look has read it anew there is no plan,
+                # and the stream runs on.
                 memory.app_digest = ""
                 self._again(key)
 
@@ -102,6 +106,7 @@ class JobReconciler:
     def planned(self, job: Object) -> tuple[Observed, JobResourceStatus, Desired]:
         """A job as other reconcilers see it: without its pods, but with its status and the plan that should
         run."""
+        # A new one is not kept: that there is one says that this process has looked at the job (`memory_of`).
         memory, status = self._memories.get(key_of(job)) or Memory(""), status_of(job)
         observed = Observed(
             now=self._clock(), job=job, site=self._site, app_digest=memory.app_digest, specs=memory.specs
@@ -113,6 +118,7 @@ class JobReconciler:
     def _memory(self, key: Key, job: Object) -> Memory:
         uid = str(job["metadata"]["uid"])
         known = self._memories.get(key)
+        # Another life of the name inherits nothing: refusals, tokens and missed pods are of the old one.
         if known is None or known.uid != uid:
             known = self._memories[key] = Memory(uid)
         return known
@@ -123,6 +129,7 @@ class JobReconciler:
         if app != memory.app_name:
             memory.app_name, memory.app_digest, memory.app_problem, memory.app = app, "", "", None
         restore = (job.get("spec") or {}).get("restoreFrom") or {}
+        # Not the word of an earlier run's coordinator: its outcome would end this run as well (!).
         pods, coordinated = (
             tuple(self._cluster.pods_of(key)),
             self._coordinated(key, memory) if memory.hosted_run == run else None,
@@ -147,6 +154,7 @@ class JobReconciler:
             return None
         # without: a coordinator that has just begun, and has read no record yet
         if status.attempt and status.epoch != memory.epoch:
+            # The first look adds nothing: those epochs were committed before this process looked.
             metrics.epochs.labels(identity).inc(
                 max(0, status.epoch - memory.epoch) if memory.epoch >= 0 else 0
             )
@@ -161,6 +169,7 @@ class JobReconciler:
         if (
             status.recoveries > counted
             and status.last_recovery is not None
+            # one that is under way has no duration yet, and is counted when it has
             and status.last_recovery.duration_ms
         ):
             metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
@@ -186,6 +195,7 @@ class JobReconciler:
             self._check()  # before every effect (!): another operator may lead by now
             metrics.actions.labels(type(action).__name__).inc()
             try:
+                # In this order: `news or ...` would leave actions out.
                 news = bool(await self._do[type(action)](key, memory, job, action)) or news
             except Stop:
                 return True
@@ -195,6 +205,7 @@ class JobReconciler:
         """Whether the job has changed since it was seen."""
         fresh = await self._api.get("FlameStreamJob", *key)
         if fresh is None or fresh["metadata"]["uid"] != job["metadata"]["uid"]:
+            # That ends the life: its late events are refused from here on (kube/cache.py).
             self._cluster.jobs.forget(key)
             if fresh is not None:
                 self._cluster.jobs.put(fresh)
@@ -203,6 +214,7 @@ class JobReconciler:
         return bool(fresh["metadata"]["resourceVersion"] != job["metadata"]["resourceVersion"])
 
     async def _write_status(self, key: Key, memory: Memory, job: Object, action: do.WriteStatus) -> bool:
+        # `metadata` has the version that was seen, so that what follows from an old copy is refused (!).
         thing = {
             **{name: job[name] for name in ("apiVersion", "kind", "metadata", "spec")},
             "status": encoded(action.status),
@@ -244,6 +256,7 @@ def _note_away(memory: Memory, pods: Sequence[Object], coordinated: Coordinated 
     away = (
         {ip_of(pod) for pod in pods if pod["metadata"].get("labels", {}).get(ROLE) == "worker"} - here - {""}
     )
+    # Without a coordinator nobody can be missed: a new leader counts from the first word of its own.
     memory.away = {ip: memory.away.get(ip, now) for ip in away} if coordinated is not None else {}
 
 

@@ -115,6 +115,7 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     image = parsed.image or site.image
     application = parsed.application
     from_image = not application.config_map  # what is in pyFiles is in the spec, by its content
+    # The image is code only where the application is in it; else another one replaces pods alone.
     code = [
         application, app_digest, image if from_image else "", parsed.sources, parsed.sinks, parsed.guarantee,
         parsed.on_error, parsed.journal, parsed.workers.slots,

@@ -68,6 +68,7 @@ class JobStreams:
         memory.retired.clear()
 
     async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> None:
+        # Not those beside: their stop is only expected, and counts once more when it comes.
         memory.retired.update(action.ips)
         self._hosting.retire(".".join(key), [*action.ips, *action.beside])
 
@@ -76,6 +77,7 @@ class JobStreams:
 
     async def _begin(self, key: Key, memory: Memory, job: Object, action: do.Begin) -> None:
         known = memory.operations.get(action.key)
+        # Under way, done, or failed for good: only one whose pause after a failure is over begins again.
         if known is not None and (not known.done or not known.problem or known.final):
             return
         memory.operations[action.key] = Operation(problem=known.problem if known else "")
@@ -99,6 +101,7 @@ class JobStreams:
             if not final:
                 memory.operations[action.key] = Operation(False, text)
                 self._again(key)
+                # Not done for so long: nobody begins it anew before.
                 await asyncio.sleep(OPERATE_AGAIN)
             memory.operations[action.key] = Operation(True, text, final)
         self._again(key)

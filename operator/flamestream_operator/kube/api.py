@@ -76,6 +76,7 @@ class LightkubeApi:
 
     def __init__(self, config: KubeConfig | None = None) -> None:
         timeout = httpx2.Timeout(TIMEOUT)
+        # No proxy of the environment between: tokens and Secrets go to the API server alone.
         self._client: Any = AsyncClient(
             config=config or KubeConfig.from_env(), timeout=timeout, field_manager=MANAGER, trust_env=False
         )
@@ -211,5 +212,6 @@ def _asking(verb: str, kind: str) -> Iterator[None]:
         raise ApiProblem(
             said.status_code, said.reason_phrase, f"{verb} {kind}: {said.reason_phrase}"
         ) from error
+    # Status 0: it may have been done all the same, so whoever repeats it bears `exists` and `absent`.
     except (httpx2.HTTPError, HTTPXWSException, TimeoutError) as error:
         raise ApiProblem(0, type(error).__name__, f"{verb} {kind}: {error}") from error

@@ -67,6 +67,7 @@ class Store:
     def replace_all(self, things: list[Object], namespace: str | None) -> None:
         """Take over a fresh list; what it lacks is gone."""
         fresh = {key_of(thing) for thing in things}
+        # The list of one namespace says nothing about the others.
         for key in [key for key in self._things if key not in fresh and namespace in (None, key[0])]:
             self.forget(key)
         for thing in things:
@@ -98,6 +99,7 @@ class Cluster:
         job = job_of_pod(pod)
         if job is not None and job in self._pods:
             self._pods[job].drop(pod)
+            # Kept while the job is there: a store also knows whose late events are to be refused.
             if not len(self._pods[job]) and self.jobs.get(job) is None:
                 del self._pods[job]
         return job

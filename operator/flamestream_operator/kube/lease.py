@@ -82,6 +82,7 @@ class Leadership:
         """Renew the Lease for as long as that works; calls `lost` otherwise."""
         while True:
             await asyncio.sleep(RENEW)
+            # Behind the sleep (!): the process may have stood still for longer than the Lease lasts.
             self.check()
             await self._renew()
 
@@ -93,6 +94,7 @@ class Leadership:
             async with asyncio.timeout(max(0.1, self._held_until - time.monotonic())):
                 lease = await self._api.get("Lease", self._namespace, self._name)
                 if lease is not None and lease["spec"].get("holderIdentity") == self._identity:
+                    # With the version that was just read: a successor's Lease is left as it is.
                     await self._api.replace(
                         {**lease, **_LEASE, "spec": {**lease["spec"], "holderIdentity": ""}}
                     )
@@ -104,6 +106,7 @@ class Leadership:
         while True:
             began = time.monotonic()
             try:
+                # An answer that comes later says nothing any more: another may have taken it meanwhile.
                 async with asyncio.timeout(max(0.1, self._held_until - began)):
                     if not await self._try(began):
                         self._lost("another operator has the Lease")
@@ -166,6 +169,7 @@ def end_process(why: str) -> None:
     """
     log.critical("this operator leads no more and ends", extra={"why": why})
     logging.shutdown()
+    # exec drops what is still buffered.
     sys.stdout.flush()
     try:
         os.execv(sys.executable, sys.orig_argv)  # every thread ends, every file and connection is closed

@@ -66,6 +66,7 @@ class WorkQueue(Generic[K]):
             key = await self._ready.get()
             loop = asyncio.get_running_loop()
             metrics.queue_depth.dec()
+            # No await from here to `busy`: a change that fell in between would be served beside this one.
             metrics.queue_seconds.observe(loop.time() - self._waiting.pop(key))
             self._busy.add(key)
             try:

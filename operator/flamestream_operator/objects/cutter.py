@@ -28,8 +28,10 @@ def build_cutter(name: str, image: str, pull_policy: str, seconds: float) -> Obj
         "image": image,
         "imagePullPolicy": pull_policy,
         "command": ["python3", "-m", "flamestream_operator.drills.cut", f"{seconds:g}"],
+        # why the kernel has refused becomes the drill's reason
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
+            # added capabilities are effective for root alone: Kubernetes gives others no ambient ones
             "runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False, "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
         },

@@ -100,6 +100,8 @@ def owner(thing: Object) -> Object:
         "name": thing["metadata"]["name"],
         "uid": thing["metadata"]["uid"],
     }
+    # True would hold an owner that is deleted in the foreground until this is gone, and on some clusters
+    # needs a right to the owner's finalizers.
     return {**about, "controller": True, "blockOwnerDeletion": False}
 
 

@@ -22,6 +22,7 @@ def build_network_policy(job: Object, spec: Spec) -> Object:
     name = job["metadata"]["name"]
     rules: list[Object] = [{"from": [{"podSelector": {"matchLabels": {JOB: name}}}]}]
     if ports := sorted(set(_listened(spec))):
+        # A rule without `from` lets everybody in: `pods.clients` was left out.
         clients = {"from": [dict(each) for each in spec.pods.clients]} if spec.pods.clients else {}
         rules.append({**clients, "ports": [{"protocol": "TCP", "port": port} for port in ports]})
     policy = {"podSelector": {"matchLabels": {JOB: name}}, "policyTypes": ["Ingress"], "ingress": rules}

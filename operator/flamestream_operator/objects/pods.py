@@ -106,6 +106,7 @@ def build_driver_pod(launch: Launch) -> Object:
         "lifecycle": _before_stop("python3", "-m", "flamestream.spark.streaming.driver_stay", str(SUCCEED)),
         **_credentials(launch),
     }  # fmt: skip
+    # A Secret's files are root's and the fsGroup's: with 0440 user 185 reads them by its group.
     volumes = [
         *_volumes(launch),
         {"name": "config", "configMap": {"name": launch.pod}},
@@ -114,10 +115,12 @@ def build_driver_pod(launch: Launch) -> Object:
     ]
     spec = {
         **_common(launch, "driver"),
+        # a driver comes back as another launch, under a new name, and only if the operator says so
         "restartPolicy": "Never",
         "containers": [container],
         "volumes": volumes,
     }
+    # The hook's time counts within the grace.
     spec |= {
         "serviceAccountName": launch.account,
         "automountServiceAccountToken": True,
@@ -203,6 +206,7 @@ def _common(launch: Launch, role: str) -> Object:
     pods = launch.spec.pods
     common: Object = {
         "securityContext": dict(_POD_SECURITY),
+        # else every Service of the namespace is in the environment that Spark and users' code read
         "enableServiceLinks": False,
         # a replica of it may be gone
         "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "4"}]},
@@ -218,6 +222,7 @@ def _common(launch: Launch, role: str) -> Object:
 
 
 def _tolerations() -> list[Object]:
+    # Without these admission adds tolerations of 300 s, and pods of a lost node stay bound to it for so long.
     return [
         {
             "key": f"node.kubernetes.io/{what}",
@@ -253,7 +258,9 @@ def _affinity(launch: Launch, role: str) -> Object:
 
 def _elsewhere(rules: Object, nodes: tuple[str, ...]) -> Object:
     """The user's rules, and not on these. Alternatives are alternatives: each gets it."""
+    # No wish: the scheduler believes in the node still, and its spreading may even prefer it.
     key = "requiredDuringSchedulingIgnoredDuringExecution"
+    # One requirement a node: a field's NotIn takes a single value.
     fields = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
     terms = (rules.get(key) or {}).get("nodeSelectorTerms") or [{}]
     return {

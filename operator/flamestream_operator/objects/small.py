@@ -19,6 +19,7 @@ def build_slice(*, service: str, namespace: str, pod: str, ip: str, port: int) -
     """The EndpointSlice of the coordinators' `service`, with its name: one address, the leader's."""
     labels = {
         "kubernetes.io/service-name": service,
+        # by this Kubernetes' own controller leaves the slice alone
         "endpointslice.kubernetes.io/managed-by": "flamestream-operator",
         **MANAGED,
     }
@@ -102,6 +103,7 @@ def build_budget(job: Object, workers: int) -> Object:
     spec = {
         "minAvailable": max(0, workers - 1),
         "selector": pods,
+        # a worker that is not connected carries nothing, and must not block a drain
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
     }
     return dependent("PodDisruptionBudget", job, names.budget(name), spec=spec)

@@ -46,6 +46,7 @@ class SnapshotReconciler:
         status = snapshot_status(thing)
         if thing["metadata"].get("deletionTimestamp"):
             return await self._deleted(key, thing, status)
+        # Before the copy is begun (!): an object that could just go would leave one that nobody removes.
         if FINALIZER not in (thing["metadata"].get("finalizers") or ()):
             self._cluster.snapshots.put(await self._tools.finalize(thing, there=True))
             return 0.1

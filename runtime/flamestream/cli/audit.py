@@ -212,6 +212,7 @@ def input_in_words(found: Sequence[InputVerdict]) -> str:
 def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
     with cluster_state_of(folder) as zookeeper:
+        # Before the sinks are read (!): what the record promises is in them then (decision 045).
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
         return audited(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
 

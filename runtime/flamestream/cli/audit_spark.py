@@ -129,6 +129,7 @@ def _first_behind(each: Input, recorded: RecordedInput) -> Meta | None:
     if count is None:
         return None
     first = next_time(each.source.behind, front.front)
+    # Stamps of a timed front are all one step apart, so runs are counted and not read.
     step = next_time(first, front.front) - first
     return meta_of(Time(first + count // front.run_length * step), count % front.run_length)
 

@@ -82,6 +82,7 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
             python=PYTHON, slots=job.job.spec.workers.slots, code=records.record.code,
         )  # fmt: skip
         refuse_state(job.job.name, committed)
+        # Before the commit (!): no job that began so is without it, and one too many is removed (`settle`).
         folder.write(MARK, Begun(texts, end_of(history)))
         try:
             return bootstrap(session_of(driver), frames, committed, history, len(job.graph.sources))

@@ -116,6 +116,7 @@ class _Killer(threading.Thread):
         self.status = DrillStatus()
 
     def run(self) -> None:
+        # A job that does not begin writes no status: then the main thread ends.
         while status_of(self._folder) is None and threading.main_thread().is_alive():
             time.sleep(POLL)
         plan = DrillPlan(
@@ -170,6 +171,7 @@ def _documents(count: int) -> list[Path]:
 
 def _below(root: Path) -> Iterable[Path]:
     for folder, folders, names in os.walk(root):
+        # In place: os.walk goes on into what is left in the list, and in its order.
         folders[:] = sorted(
             name for name in folders if name not in ("__pycache__", "site-packages", "dist-packages")
         )

@@ -36,6 +36,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
     """Carry out `arguments` (None: the process's own). Leaves with one of `ExitCode`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        # Standalone, typer would end the process with codes of its own; so it returns that of typer.Exit.
         sys.exit(app(given, standalone_mode=False) or ExitCode.OK)
     except _WRONG_LINE as error:
         rich_utils.rich_format_error(error)

@@ -121,6 +121,7 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     found = records.read()
     name = WorkerId("batch")
     slots, fronts = checked.job.spec.workers.slots, len(checked.graph.sources)
+    # The same version each time: a fence compares attempts first, and this one is greater.
     layout = Layout(version=LayoutVersion(1), owners=(name,) * slots, fronts=(name,) * fronts, acker=name)
     if found is None:
         record = JobRecord(

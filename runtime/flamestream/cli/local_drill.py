@@ -106,6 +106,7 @@ class LocalPlace:
         """The state of the job and of its processes now."""
         info, said = self._folder.info(), status_of(self._folder)
         runs = info is not None and info.running
+        # The file may be the word of a coordinator that is gone: only that of the one that runs counts.
         told = (
             said if runs and info is not None and said is not None and said.pid == info.coordinator else None
         )
@@ -177,6 +178,7 @@ class LocalPlace:
         }
         if self._role is not Role.EXECUTOR:
             return {name: (f"{found.pid}/{found.ticks}",) for name, found in here.items()}
+        # A worker's parent is Spark's daemon, and that one's the JVM.
         above = {name: _parent(_parent(found.pid)) for name, found in here.items()} if info.driver else {}
         return {f"executor of {name}": (_life(pid),) for name, pid in above.items() if _is_java(pid)}
 
@@ -228,6 +230,7 @@ def _pid(life: str) -> int:
 
 def _lives(life: str) -> bool:
     ticks = int(life.partition("/")[2])
+    # 0: there was no such process when it was looked for.
     return bool(ticks) and start_ticks(_pid(life)) == ticks
 
 

@@ -70,6 +70,7 @@ def _until_stopped(batches: MicroBatches) -> bool:
     try:
         batches.run()
     except UserError:
+        # One that an error item has caused is told as the job's outcome.
         if not batches.totals.problem:
             raise
     finally:

@@ -27,6 +27,7 @@ def as_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """A line for people."""
+    # Texts have square brackets, which rich would take for its own.
     console.print(text, markup=False)
 
 

@@ -180,6 +180,7 @@ def _store(job: Job, folder: RunFolder) -> Iterator[Part]:
     if theirs.id != lineage.of_folder(folder):
         yield Part(f"snapshots of the job whose run folder is {theirs.run_folder}", job.store)
         return
+    # The lineage last: a reset that was cut off finds by it whose the rest is.
     names = [*_manifests(store, job.name), *store.names(f"{plain(job.name)}/segments/"), lineage.NAME]
     yield Part(f"{len(names) - 1} objects of snapshots", job.store, lambda: store.delete(*names))
     if savepoints := store.names("savepoints/"):

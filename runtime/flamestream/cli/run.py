@@ -109,6 +109,7 @@ def run(
     with progress_line(folder, shown=errors.is_terminal and not json) as look:
         say_aside = lambda text: errors.print(text, markup=False)  # noqa: E731
         launcher = Launcher(job, folder, spark=spark, changed=changed, look=look, say=say_aside)
+        # Put back afterwards: the demo goes on in this process when the job has ended.
         before = {
             number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop"))
             for number in _SIGNALS

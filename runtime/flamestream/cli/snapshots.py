@@ -111,6 +111,7 @@ def _one(job: Job, epoch: int | None) -> tuple[str, Manifest]:
         raise UserError(
             f"{which} of job {job.name!r} in {job.store}: `flamestream snapshots list` shows what is there"
         )
+    # Names begin with the epoch in twelve digits, and a listing is sorted.
     return found[-1]
 
 

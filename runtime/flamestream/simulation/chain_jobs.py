@@ -65,6 +65,7 @@ def entered(pairs: Any) -> Any:
     keys, values = zip(*pairs.to_pylist(), strict=True)
     chances = [crc32(value.encode()) for value in values]
     refuse(chances, 23)
+    # Narrower types than declared, and a dictionary: what a function gives has to mean the same.
     amounts = pa.array([None if one % 5 == 0 else one % 1000 for one in chances], pa.int16())
     parts = pa.array([range(one % 4) for one in chances], pa.list_(pa.int32()))
     return items_of([pa.array(keys), pa.array(values).dictionary_encode(), amounts, parts])

@@ -79,6 +79,7 @@ class Cluster:
         if self.outcome is not None:
             return
         self._lives += 1
+        # Never used twice: what is meant for the life before must not reach this one.
         me = WorkerId(f"w{place}.{self._lives}")
         self._places[me] = place
         node = self._make_worker(me, lambda ended: self._worker_ended(place, ended))
@@ -101,6 +102,7 @@ class Cluster:
             self.world.trace.cover(f"worker.exit {node.exit.category or 'told'}")
         slow = not self.calm and self.world.rng.random() < 0.2  # longer than others wait for it
         self.world.after(self.world.between(1 * MS, 15 * MS) * (12 if slow else 1), self._start_worker, place)
+        # Half of the deaths are told, as by Spark or Kubernetes; the others only by silence or a broken link.
         if self.world.rng.random() < 0.5 and (coordinator := self._head(place in self._far)) is not None:
             coordinator.post_later(self.world.between(1, 5 * MS), c.WorkerGone(node.id))
 
@@ -108,6 +110,7 @@ class Cluster:
         """To the newest coordinator of its half; tried again for as long as it takes."""
         if not node.alive or self.outcome is not None:
             return
+        # Asked again and again: only so it finds a newer coordinator, or that of another half.
         coordinator = self._head(self._is_far(node.id))
         if node.link is not None and not node.link.broken and node.link.coordinator is coordinator:
             self.world.after(self.world.between(3 * MS, 9 * MS), self._connect, node)
@@ -132,6 +135,7 @@ class Cluster:
         if self._plan.edited:
             self._settings = self._edited()
         node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
+        # The one before is left as it is, a zombie if it lives: fencing has to bear it.
         self.coordinators.append(node)
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
 
@@ -234,6 +238,7 @@ class Cluster:
     def _split(self, lasts: int) -> None:
         """Some workers find themselves in another half, with a coordinator of its own."""
         places = sorted(self.workers)
+        # Before the coordinator starts, which is in charge of the far half alone then.
         self._far = frozenset(self.world.rng.sample(places, self.world.rng.randint(1, len(places) - 1)))
         self._start_coordinator(far=True)
         lasts = lasts // self.world.rng.choice([1, 1, 8])

@@ -75,6 +75,7 @@ class CoordinatorNode(Process):
                 if (link := self.links.get(action.worker)) is not None:
                     link.tell_worker(action.message)
             case c.WakeAt():
+                # The newest alarm counts: `_ring` drops those that it replaces.
                 self._alarm = action.time
                 self.world.after(max(1, action.time - self.instant), self._ring, action.time)
             case c.Disconnect():
@@ -85,6 +86,7 @@ class CoordinatorNode(Process):
             case c.Finish():
                 self.alive = False
                 for link in list(self.links.values()):
+                    # not closed: the Stop that was told just before still arrives
                     link.finish()
                 self._finished(self, action)
             case _:
@@ -103,6 +105,7 @@ class CoordinatorNode(Process):
                         self.name, action.record, action.version, answer
                     )
                 )
+                # Asked already: the write takes effect while nobody is there to hear of it.
                 if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
                     self.pause(self.world.between(1_000, 150_000))
             case c.WriteManifest():
@@ -130,6 +133,7 @@ class CoordinatorNode(Process):
             f"{self.name} asks for the job record before the last answer is there",
         )
         self._asked = True
+        # Also this is answered: every request is, once, and the core asks for nothing else before.
         if self.world.now < self.session_lost_until:
             self.world.after(
                 self.session_lost_until - self.world.now, self._answered, c.RecordUnknown("session expired")

@@ -64,6 +64,7 @@ class DriftWatch:
             marks = {
                 meta: int(codec.decode(payload)[1].rpartition("#")[2])
                 for meta, payload in last
+                # below the cut nothing is computed again
                 if meta >= floor(cut)
             }
             differ = [meta.hex() for meta, mark in marks.items() if mark < changes]

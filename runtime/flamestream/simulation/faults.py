@@ -166,6 +166,7 @@ def drawn_faults(rng: Random, trace: Trace, start: int, heal_at: int) -> FaultPl
     chosen = [fault for fault in Fault if rng.random() < _WEIGHT.get(fault, 0.2)]
     rates = {fault: _RATE[fault] * rng.uniform(0.1, 1.0) for fault in chosen if fault not in SCHEDULED}
     if Fault.CLOCK_SKEW in rates:
+        # Each life draws a skew of its own (cluster.py): a hit only counts it.
         rates[Fault.CLOCK_SKEW] = 1.0
     bursts = [rng.randrange(start, heal_at) for _ in range(2)]
     moments = [

@@ -52,6 +52,7 @@ def digest(text: str) -> str:
 
 def spread(payload: Any) -> int:
     """Anywhere."""
+    # Never `hash`: of a str it differs from process to process.
     return crc32(repr(payload).encode()) + INT32_MIN
 
 
@@ -171,6 +172,7 @@ def chain(rng: Random) -> SimJob:
         stage = rng.choices([s for s, _ in STAGES], [w for _, w in STAGES])[0]
         if stage not in _ONCE or stage not in stages:
             stages.append(stage)
+    # Something has to remember: without state no order would be a wrong one.
     if not {concatenation, windows, vector, rounds} & set(stages):
         stages.append(concatenation)
     graph, stream, sources = _sources(rng, "chain")

@@ -36,6 +36,7 @@ class TwoPhases(Invariants):
 
     def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
         """A consumer took a bundle that is new to it: it was committed."""
+        # By the record, which is written before anybody hears of the commit.
         cut = self._committed.cut if self._committed is not None else START
         early = (
             f"slot {bundle.slot} of {sink} got a result of {time_of_meta(Meta(bundle.t_last))}, "
@@ -51,6 +52,7 @@ class TwoPhases(Invariants):
         held = self._held(manifest)
         if held is None:
             return
+        # Of the epoch before: `_committed` becomes the new one behind this look.
         before = floor(self._committed.cut if self._committed is not None else START)
         for sink, slot, count in self._oracle.due(manifest.cut):
             expected, taken = self._oracle.expected(sink, slot), self._has(sink, slot)

@@ -105,6 +105,7 @@ class Invariants:
             f"{where}: t_last is not the meta of its last item",
         )
         time = time_of_meta(Meta(bundle.t_last))
+        # Taking it claims that nothing enters up to its time any more: a run that does is found.
         oracle.advance(Time(time + 1))
         encoded = [(meta, codec.encode(payload)) for meta, payload in items]
         self._continues(where, (sink, bundle.slot), encoded)
@@ -189,11 +190,13 @@ class Invariants:
                 if True in message.tombstones:
                     self._world.trace.cover("peer.tombstone")
         if causes:
+            # Until it is processed: a lost frame stays, and no minimal time of its attempt may pass it.
             self._in_flight.setdefault(frame.fence, {})[sender, peer, frame.sequence] = min(causes)
 
     def processed(self, receiver: WorkerId, sender: WorkerId, frame: Frame) -> None:
         """The receiver's step with this frame is over."""
         if (flying := self._in_flight.get(frame.fence)) is not None:
+            # a duplicate comes a second time
             flying.pop((sender, receiver, frame.sequence), None)
 
     def told(self, fence: Fence, time: Time) -> None:
@@ -290,6 +293,7 @@ class Invariants:
             f"{len(record.layout.owners)}"
         )
         self._world.require(manifest.slots == len(record.layout.owners), "4 snapshot", slots)
+        # Before it counts as the committed one: under two phases this is judged from the cut before.
         self._covers(manifest)
         self._committed, self._committed_name = manifest, record.manifest
         self._positions(manifest)
@@ -337,6 +341,7 @@ class Invariants:
                     f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has "
                     f"{stored!r}, not {wanted!r}"
                 )
+                # By their encoding: `==` takes True for 1, and no NaN for itself.
                 self._world.require(
                     stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
                 )
@@ -350,6 +355,7 @@ class Invariants:
             ) from error
 
     def _decoded(self, name: str, data: bytes) -> list[Row]:
+        # Read once a run, whatever manifests name it: segments never change.
         if name not in self._rows:
             self._rows[name] = decode_rows(data)
         return self._rows[name]
@@ -371,6 +377,8 @@ class Invariants:
         """Released and not acknowledged: no more runs of a front than it has credit for, apart from those
         that the journal replays."""
         replayed: dict[tuple[Fence, FrontId], int] = {}
+        # The greatest that there ever was: settings are edited, and what waits may have been let in by a life
+        # that is over.
         credit = self._credit = max([self._credit, *(worker._settings.credit_runs for worker in workers)])
         for worker in workers:
             for front, entries in worker._fronts._sealed.items():

@@ -70,6 +70,7 @@ class Oracle:
         self._slot_count = slots
         self.dead_letter = dead_letter
         self._walk = Walk(graph, fronts=sources)
+        # A second one for the state at cuts: the first is ahead of them, and a walk does not go back.
         self._behind = Walk(graph, fronts=sources)
         self._behind_runs = 0
         self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
@@ -109,6 +110,7 @@ class Oracle:
             f"front {front} stamped {entry.time} out of order",
         )
         self._last[front] = entry.time
+        # It brings nothing, and nothing may be stamped at or below it any more.
         if entry.is_pledge:
             return
         world.require(
@@ -210,6 +212,7 @@ class Oracle:
             self._sources[front], time, self._records(time, front, partition, first, count)
         )
         if self.dead_letter is None and any(name == ERRORS for name, _, _ in reached):
+            # The job ends below this run: nothing of it may come out, its other results neither.
             self.error_at = time
             return
         self.runs.append(run)
@@ -217,6 +220,7 @@ class Oracle:
             encoded = codec.encode(payload)
             sink = self.dead_letter if name == ERRORS and self.dead_letter is not None else SinkName(name)
             expected = self.expected(sink, self._slot(name, payload, encoded))
+            # Ascending, as the order of a walk is that of metas: whoever looks may bisect.
             expected.metas.append(meta)
             expected.payloads.append(encoded)
 
@@ -229,6 +233,7 @@ class Oracle:
     ) -> list[object]:
         if (marker := self._markers.get(time)) is not None:
             return RunRecords([marker], Entry(START, partition, first, 0))
+        # With their places, which error items name.
         records = self._sites[front].partitions[partition][first : first + count]
         return RunRecords((record.payload for record in records), Entry(START, partition, first, count))
 

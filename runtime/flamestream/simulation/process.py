@@ -84,6 +84,7 @@ class Process(ABC):
     @property
     def clock(self) -> Timestamp:
         """The time as the process believes it to be, in microseconds."""
+        # 1: a clock that is set before all clocks stands where they begin (CLOCK_UNSET).
         return Timestamp(max(1, CLOCKS_BEGIN + self.world.now + self.skew))
 
     @property
@@ -92,12 +93,14 @@ class Process(ABC):
         return Instant(self.world.now + self._zero)
 
     def _wake(self, delay: int) -> None:
+        # One turn is due at most: what comes meanwhile joins its pass.
         if not self._due:
             self._due = True
             self.world.after(max(delay, self.paused_until - self.world.now), self._turn)
 
     def _turn(self) -> None:
         self._due = False
+        # Busy: `_finish` wakes it, and its inbox has what came meanwhile.
         if not self.alive or not self._inbox or self._busy:
             return
         if self.world.now < self.paused_until:
@@ -137,6 +140,7 @@ class Process(ABC):
             self.world.between(0, len(actions)) if actions and self.world.hits(self.crash_in_step) else None
         )
         stall = (
+            # before the first action it would be no more than a late turn
             self.world.between(1, len(actions))
             if len(actions) > 1 and self.world.hits(self.stall_in_step)
             else None

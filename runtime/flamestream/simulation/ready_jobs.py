@@ -99,6 +99,7 @@ def measured_together(pairs: Any) -> Any:
         [{f: getattr(one, f) for f in Measured.__slots__} for one in measured((key, value))]
         for key, value in pairs.to_pylist()
     ]
+    # In another order and of other widths than the fields of Measured, which are found by name.
     return pa.array(lists, pa.list_(pa.struct([
         ("note", pa.string()), ("key", pa.large_string()), ("value", pa.string()), ("amount", pa.int32()),
         ("share", pa.float64()), ("raw", pa.binary()), ("odd", pa.bool_()),

@@ -74,6 +74,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
 def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
     """The same job with other limits."""
     return replace(
+        # small: a few dozen records never meet the limits that users have
         settings, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
         delivery_items=rng.choice([1, 3, 50, 8192]), slice_size=rng.choice([1, 4, 128]),
         slice_bytes=rng.choice([30, 64 << 10]), upload_bytes=rng.choice([1, 40, 64 << 20]),
@@ -151,6 +152,7 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
     )
     for number, name in enumerate(numbers):
         parts[name].append(
+            # no number is of two fronts: a result shows whose records are in it
             SimRecord(job.record(rng, number if job.one_partition else number * 4 + front), 0, Timestamp(0))
         )
     # nothing but its input moves a timed front: an idle one holds all others back

@@ -275,6 +275,7 @@ class _WatchedWorker(WorkerNode):
         """Take a pass of the core, and show it to the invariants."""
         actions = super().step(events)
         invariants, fence = self._invariants, self.core.fence
+        # In the order of the step itself: what it received was processed before its acker told a time.
         for event in events:
             if type(event) is FromPeer:
                 invariants.processed(self.id, event.peer, event.frame)

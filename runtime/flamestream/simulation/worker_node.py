@@ -84,6 +84,7 @@ class WorkerNode(Process):
                 self.world.trace.cover(f"said.{type(action.message).__name__}")
                 if self.link is not None:
                     message = action.message
+                    # Its host says so, as in production: the core does not know what its shell has at hand.
                     warm = self._snapshots.prefetched.warm
                     self.link.tell_coordinator(
                         replace(message, warm=warm) if isinstance(message, Progress) else message
@@ -96,6 +97,8 @@ class WorkerNode(Process):
                 self._producers[action.front].pull(action)
             case a.Append():
                 entry = action.entry
+                # A producer may forget what its entry holds only when that is durable (!): which offset goes
+                # with which time is the shell's to know.
                 if entry.moves:
                     self._appended.setdefault(action.front, []).append(
                         (entry.time, entry.partition, entry.next)
@@ -141,6 +144,7 @@ class WorkerNode(Process):
         if isinstance(event, FromCoordinator):
             self.world.trace.cover(f"heard.{type(event.message).__name__}")
             if isinstance(event.message, Recover):
+                # Entries of the attempt before: what of them counts is said by the seal.
                 self._appended.clear()
                 if self.core.fence != NO_FENCE:
                     self.world.trace.cover("recovery.of a survivor")

@@ -57,6 +57,7 @@ class SimulationFailure(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels between processes of a swarm."""
+        # By default an exception is made again from its `args`, which are the text alone here.
         return SimulationFailure, (
             self.seed,
             self.invariant,

@@ -79,6 +79,7 @@ def suspend(
     cluster = Cluster(namespace, context)
     cluster.patch(_KIND, job, {"spec": {"suspend": True}})
     if wait:
+        # Shorter than TIMEOUT (cluster.py), so that kubectl itself says what it has waited for.
         cluster.run("wait", "--for=condition=Suspended", f"{_KIND}/{job}", "--timeout=55s")
     found = cluster.job(job) if wait or json else {}
     if json:
@@ -264,6 +265,7 @@ def logs(
             [(line, name) for line in cluster.run(*command).splitlines()]
             for name, command in zip(names, commands, strict=True)
         ]
+        # Each line begins with its timestamp, by which pods are merged.
         for line, name in heapq.merge(*streams):
             _show(name, line, json)
         return

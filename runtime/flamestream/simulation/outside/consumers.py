@@ -76,6 +76,7 @@ class ConsumerSite:
 
     def deliver(self, fence: Fence, bundles: Sequence[Bundle]) -> bool:
         """Take them, each atomically; what was there already is compared. False if the fence is old."""
+        # All are asked before one is taken: what a zombie delivers changes no slot.
         if any(self.refuses(fence, bundle.slot) for bundle in bundles):
             self.world.trace.cover("consumer.delivery fenced")
             return False
@@ -211,10 +212,12 @@ class ConsumerPort:
         self._world.after(self._site.resend_after + self._site.time(), self._send, action)
 
     def _arrive(self, action: OpenSink | Deliver) -> None:
+        # Whether the sender lives is not asked: what is on its way arrives, a zombie's as well.
         site = self._site
         if site.down:  # whoever sent it hears nothing, and sends again
             return
         answer = self._open(action) if isinstance(action, OpenSink) else self._deliver(action)
+        # Taken already: who sent it hears nothing, and sends the same bytes again.
         if self._world.hits(Fault.CONSUMER_CRASH):
             site.crash()
         else:
@@ -241,6 +244,7 @@ class ConsumerPort:
         )
 
     def _answered(self, action: OpenSink | Deliver, answer: Event, life: int) -> None:
+        # Another life: the connection that the answer was to take broke with the crash.
         if self._alive and self._pending is action and life == self._site.life:
             self._pending = None
             self._post(answer)

@@ -91,6 +91,7 @@ class ControlLink:
 
     def _carry(self, way: _Way, arrive: Callable[[object], None], message: object) -> None:
         if not self.broken:
+            # Not before what was said before it: a late message holds back all behind it.
             way.arrives = max(
                 way.arrives, self._world.now + self._time() + self._late(message), way.silent_until
             )
@@ -113,6 +114,7 @@ class ControlLink:
         self.coordinator.post(c.WorkerConnected(hello))
 
     def _arrive_up(self, message: object) -> None:
+        # One that was replaced, or taken away by a Disconnect, says nothing any more.
         if not self.broken and self.coordinator.links.get(self.worker.id) is self:
             self.coordinator.post(c.FromWorker(self.worker.id, message))  # type: ignore[arg-type]
 

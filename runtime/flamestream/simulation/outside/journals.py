@@ -199,6 +199,7 @@ class JournalPort:
         written = [(fence, entry) for fence, entry in batch if self._journals.write(front, fence, entry)]
         if written and self._world.hits(Fault.JOURNAL_ANSWER_LOST):
             self._say(JournalFailed(written[-1][0], front, "no answer; it is tried again"))
+            # It is durable already: asked for again, `write` only says so.
             writer.queue[:0] = batch
             self._world.after(20 * self._delay(), self._flush, front, writer)
             return

@@ -68,6 +68,7 @@ class Network:
         """A worker process is gone: its peers notice, each in its own time."""
         end = self._ends[worker]
         end.alive = False
+        # Sorted wherever a set is walked: its own order is that of Python's hash seed (invariant 10).
         for peer in sorted(end.peers):
             self._break(end.fence, peer, worker, "connection reset")
 
@@ -83,6 +84,7 @@ class Network:
     def send(self, sender: WorkerId, peer: WorkerId, frame: Frame) -> None:
         """Send in order. Nothing is said about its arrival."""
         end, other = self._ends[sender], self._ends.get(peer)
+        # What an older attempt still says goes nowhere: `link` has closed its connections.
         if not end.alive or frame.fence != end.fence or peer not in end.peers:
             return
         way = self._way(end.fence, sender, peer)
@@ -175,6 +177,7 @@ class Network:
         way.arrives = max(way.arrives, world.now + delay, silent_until)
         world.after(way.arrives - world.now, self._arrive, way, sender, peer, frame)
         if world.hits(Fault.FRAME_DUPLICATE):
+            # It takes no place in the order, and may come behind later frames.
             again = way.arrives - world.now + world.between(0, 4 * self._delay)
             world.after(again, self._arrive, way, sender, peer, frame)
 

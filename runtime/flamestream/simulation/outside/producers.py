@@ -146,6 +146,7 @@ class ProducerPort:
     def _give(self, reader: _Reader) -> None:
         """Give one batch of one partition; then look again when there is more to come."""
         reader.due = False
+        # Another reader: a new fence has begun, and the records would be of an attempt that is over.
         if not self._alive or reader is not self._reader or reader.ended:
             return
         if all(reader.offsets.get(p, 0) >= len(records) for p, records in self._site.partitions.items()):

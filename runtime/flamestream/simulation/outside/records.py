@@ -76,6 +76,7 @@ class Records:
         self.record, self.version = record, len(self._past)
         self._past.append(record)
         if self._world.hits(Fault.RECORD_UNKNOWN):
+            # Not noted as shown: who heard nothing may next read an older record than his own.
             self._later(answer, RecordUnknown("connection lost after the request was sent"))
         else:
             self._shown[writer] = self.version

@@ -151,6 +151,7 @@ class SnapshotPort:
             written([])
             return
         self._nonce += 1
+        # Epoch, attempt, writer and a nonce: no two writers mean one object, be one of them a zombie.
         name = f"segments/e{action.epoch}-a{action.fence.attempt}-{self._writer}-{self._nonce}"
         data = (
             bytes(segment.written(segment.table_of(rows)))

@@ -144,6 +144,7 @@ def store_surely(
     """Create `name`; after any doubt read back and compare. `done` gets "" or what is wrong."""
 
     def written(result: bytes | StoreError) -> None:
+        # Also if an earlier try has stored it, and its answer was lost.
         if result == data:
             done("")
         elif isinstance(result, bytes):

@@ -133,7 +133,7 @@ class Ours:
         ]
 
     def command(self, job: str, places: Places) -> Command:
-        source = {"brokers": places.brokers, "topic": places.source, "value": "bytes"}
+        source = {"brokers": places.brokers, "topic": places.source}
         sink = {"brokers": places.brokers, "topic": places.sink, "form": self.form}
         spec = {
             "application": {"file": str(JOBS / "rtm_graphs.py"), "graph": job},

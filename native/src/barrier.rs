@@ -10,7 +10,7 @@ use crate::python::reference::{refused, unmatched};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 pub struct Held {
     pub meta: Meta,
@@ -131,6 +131,8 @@ type Difference<'py> = (u16, Bound<'py, PyBytes>, &'static str, Bound<'py, PyByt
 pub struct Queue {
     slots: HashMap<u16, SlotState>,
     waiting: VecDeque<Held>,
+    /// Slots that a replay has to give something again.
+    expecting: BTreeSet<u16>,
 }
 
 #[pymethods]
@@ -146,6 +148,7 @@ impl Queue {
         if !t_last.is_empty() {
             state.t_last = Meta::from_slice(t_last);
             state.delivered = Meta::from_slice(t_last);
+            self.expecting.insert(slot);
             state
                 .expected
                 .extend(expected.into_iter().map(|(meta, payload)| (Meta::from_vec(meta), payload.into())));
@@ -209,6 +212,20 @@ impl Queue {
             self.waiting.push_back(held);
         }
         Ok(None)
+    }
+
+    /// All results below `floor` were put; the difference, if one of them was delivered and has not come again.
+    fn passed<'py>(&mut self, py: Python<'py>, floor: &[u8]) -> Option<Difference<'py>> {
+        self.expecting.retain(|slot| !self.slots[slot].expected.is_empty());
+        let next = |slot: &u16| self.slots[slot].expected.front().map(|(meta, _)| (*slot, meta));
+        let (slot, meta) = self.expecting.iter().filter_map(next).find(|(_, meta)| meta[..] < *floor)?;
+        Some((slot, PyBytes::new(py, meta), "missing", PyBytes::new(py, b""), PyBytes::new(py, b"")))
+    }
+
+    /// Whether a replay has to give something again.
+    #[getter]
+    fn expects(&self) -> bool {
+        !self.expecting.is_empty()
     }
 
     /// The time of the first result that waits.

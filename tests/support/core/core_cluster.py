@@ -142,7 +142,10 @@ class CoreCluster(Outcome):
     def seal(self) -> None:
         """Up to Sealed of all."""
         assert len(self.heard(msg.Opened)) == len(self.layout.workers)
-        self.say(msg.Seal(self.fence))
+        cut = START if self.manifest is None else self.manifest.cut
+        ends = (output.t_last for opened in self.heard(msg.Opened) for output in opened.outputs)
+        released = {time for end in ends if end and (time := time_of_meta(Meta(end))) >= cut}
+        self.say(msg.Seal(self.fence, sorted(released)))
         self.run()
 
     def replay(self) -> None:

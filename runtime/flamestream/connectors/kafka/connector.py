@@ -30,7 +30,7 @@ PARTITIONERS: Final = (
     "fnv1a",
     "random",
 )
-_COMMIT_SECONDS: Final = 0.5
+_COMMIT_SECONDS: Final = 2.0
 
 
 class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -62,7 +62,7 @@ class Recovery:
         if not self._all_opened():
             return None
         self._check_outputs()
-        return Seal(self.fence)
+        return Seal(self.fence, sorted(self._released()))
 
     def sealed(self, worker: WorkerId, answer: Sealed) -> Replay | None:
         """Take an answer to Seal; the last one gives what all workers are told next."""
@@ -81,6 +81,11 @@ class Recovery:
         it."""
         released = [time_of_meta(Meta(answer.t_last)) for answer in self._opened.values()]
         return max([self.cut, *released, *(answer.last for answer in self._sealed.values())])
+
+    def _released(self) -> set[Time]:
+        """Times of runs that a replay has to give again, since consumers have results of them."""
+        ends = (output.t_last for answer in self._opened.values() for output in answer.outputs)
+        return {time for end in ends if end and (time := time_of_meta(Meta(end))) >= self.cut}
 
     def _check_outputs(self) -> None:
         """Raises Corrupt if a consumer has lost what the manifest says it had."""

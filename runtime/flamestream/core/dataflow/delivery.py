@@ -51,6 +51,8 @@ class Delivery:
         self._cut = floor(cut)
         self._most = most_items
         self._slots: dict[Slot, _SlotState] = {}
+        self._expecting: set[Slot] = set()
+        """Slots that a replay has to give something again."""
         self._queue: deque[Result] = deque()
         self._in_flight: Meta | None = None
 
@@ -65,6 +67,7 @@ class Delivery:
                 items = ((meta, codec.encode(payload)) for meta, payload in codec.decode_items(bundle.items))
                 # the replay begins at the cut, and gives nothing below it again
                 state.expected.extend(item for item in items if item[0] >= self._cut)
+                self._expecting.add(slot)
 
     def outputs(self) -> list[SlotOutput]:
         """How far each slot has released."""
@@ -95,6 +98,16 @@ class Delivery:
             )
             state.t_last = meta
             queue.append(result)
+
+    def passed(self, minimal: Time) -> None:
+        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not come
+        again."""
+        for slot in sorted(self._expecting):
+            if not (expected := self._slots[slot].expected):
+                self._expecting.discard(slot)
+            # (!) An epoch that is cut above it would forget that it was ever expected.
+            elif expected[0][0] < floor(minimal):
+                self._differs(slot, Meta(expected[0][0]), NOT_AGAIN)
 
     def next_call(self) -> tuple[Bundle, ...] | None:
         """The bundles of the next call; None while one is in flight or nothing waits."""

@@ -102,6 +102,7 @@ class HeldOutputs(Outputs):
                 # by and by: to encode all of an epoch's results at its cut would hold up that pass
                 if self._uncut[number] >= self._most:
                     self._bundle(number)
+            self.deliveries[number].passed(minimal)
         return count
 
     def prepare(self, epoch: Epoch) -> list[Row]:

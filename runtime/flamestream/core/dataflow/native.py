@@ -336,6 +336,8 @@ class NativeDelivery:
         self._cut = floor(cut)
         self._most = most_items
         self._queue = kernel.Queue()
+        self._expects = False
+        """A replay has to give something again."""
         self._in_flight: Time | None = None
 
     def opened(self, last: Mapping[Slot, LastBundle], compare: bool) -> None:
@@ -344,6 +346,7 @@ class NativeDelivery:
             decoded = codec.decode_items(bundle.items) if compare else []
             items = [(meta, codec.encode(payload)) for meta, payload in decoded if meta >= self._cut]
             self._queue.opened(slot, bundle.sequence, bundle.t_last if compare else b"", items)
+            self._expects |= bool(items)
 
     def outputs(self) -> list[SlotOutput]:
         """How far each slot has released."""
@@ -354,7 +357,17 @@ class NativeDelivery:
 
     def put(self, released: Any) -> None:
         """Released results, ascending. Raises UserError if a replay differs."""
-        if (found := self._queue.put(released)) is not None:
+        self._judge(self._queue.put(released))
+
+    def passed(self, minimal: Time) -> None:
+        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not come
+        again."""
+        if self._expects:
+            self._judge(self._queue.passed(floor(minimal)))
+            self._expects = self._queue.expects
+
+    def _judge(self, found: tuple[Slot, bytes, str, bytes, bytes] | None) -> None:
+        if found is not None:
             slot, meta, kind, expected, again = found
             what = {"missing": NOT_AGAIN, "new": NOT_BEFORE}.get(kind) or changed(expected, again)
             raise difference(self.sink, slot, Meta(meta), what)

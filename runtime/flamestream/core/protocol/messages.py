@@ -372,9 +372,14 @@ class Recover(_Message, frozen=True):
 
 
 class Seal(_Message, frozen=True):
-    """Every worker has opened its sinks: seal your journals. Answer: Sealed."""
+    """Every worker has opened its sinks: seal your journals. Answer: Sealed.
+
+    `released` are the times of runs at or above the cut of which consumers have results: a journal that lacks
+    one has lost entries.
+    """
 
     fence: Fence
+    released: list[AtTime] = []
 
 
 class Replay(_Message, frozen=True):

@@ -32,6 +32,7 @@ from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
 from flamestream.core.worker.silence import Markers
 from flamestream.model import payload as codec
+from flamestream.model.errors import Corrupt
 from flamestream.model.event_time import ENDED, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
@@ -96,6 +97,7 @@ class Fronts:
         self._told: dict[FrontId, Promise] = {}
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
         self._sealed: dict[FrontId, Sequence[Entry]] = {}
+        self._released: set[Time] = set()
         self.last = START
         """The newest journalled run or pledge above the cut; START if there is none."""
         self._following: set[FrontId] = set()
@@ -104,12 +106,23 @@ class Fronts:
 
     # --- recovery -------------------------------------------------------------------------------------------
 
-    def seal(self, cut: Time) -> None:
-        """Fix what counts of the journals."""
+    def seal(self, cut: Time, released: Iterable[Time]) -> None:
+        """Fix what counts of the journals. Consumers have results of the runs at `released`."""
+        self._released = {time for time in released if front_of(time) in self._unsealed}
         self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
 
     def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
-        """The answer to SealJournal: the entries of `front` above the cut."""
+        """The answer to SealJournal: the entries of `front` above the cut. Raises Corrupt if some are lost."""
+        # (!) Without them the replay is of other input: it would be blamed on the functions, or on nobody.
+        lost = {time for time in self._released if front_of(time) == front} - {
+            entry.time for entry in entries
+        }
+        if lost:
+            raise Corrupt(
+                f"the journal of source {self._settings[front].source!r} has lost entries: results of "
+                f"{len(lost)} of its runs were delivered (the first at time {min(lost)}), and it has none of "
+                "them. Restore the journal; or begin anew (`flamestream reset`) with empty sinks"
+            )
         self._unsealed.discard(front)
         self._sealed[front] = [entry for entry in entries if not entry.is_pledge]
         self.last = max([self.last, *(entry.time for entry in entries)])

@@ -189,7 +189,7 @@ class Worker:
     ) -> None:
         match message:
             case msg.Seal():
-                self._fronts.seal(self.cuts.committed)
+                self._fronts.seal(self.cuts.committed, message.released)
                 self._rejoin.seal()
                 self._advance()
             case msg.Replay():

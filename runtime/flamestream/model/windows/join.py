@@ -10,9 +10,8 @@ Keeps: a pair is a result once, when the second of it comes; an item meets partn
 times.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, Final
 
 from flamestream.model.duration import Duration, micros, shown
@@ -33,7 +32,6 @@ HOW: Final = {"inner": (), "left": (LEFT,), "full": (LEFT, RIGHT)}
 """Sides of which every item leaves."""
 FOR_EVER: Final = 1 << 61
 """Less than to the end of time, and more than any two events are apart."""
-_TIME = itemgetter(0)
 
 
 @payload_type
@@ -71,15 +69,12 @@ class Join(OfKeys):
         low, high = self.low, self.high
         if now.side == RIGHT:
             mine, others, low, high = others, mine, -high, -low
-        first, last = (
-            bisect_left(others, now.time + low, key=_TIME),
-            bisect_right(others, now.time + high, key=_TIME),
-        )
+        first, last = since(others, now.time + low), since(others, now.time + high + 1)
         met = others[first:last]
         # Whether an item has met one matters only where it would leave with None; else nothing is made anew.
         if met and 1 - now.side in self.kept and not all(row[2] for row in met):
             others = (*others[:first], *((time, other, True) for time, other, _ in met), *others[last:])
-        place = bisect_right(mine, now.time, key=_TIME)
+        place = since(mine, now.time + 1)
         mine = (*mine[:place], (now.time, item, bool(met)), *mine[place:])
         if now.side == LEFT:
             return Waiting(mine, others), [(item, row[1]) for row in met]
@@ -194,7 +189,13 @@ def on_written(on: On) -> str:
     )
 
 
+def since(rows: tuple[Any, ...], time: int) -> int:
+    """Where those of `time` or later begin."""
+    # (time,) is less than any row of that time, so the items behind it are never compared
+    return bisect_left(rows, (time,))
+
+
 def _parted(rows: tuple[Row, ...], before: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
     """Those older than `before`, and the others."""
-    place = bisect_left(rows, before, key=_TIME)
+    place = since(rows, before)
     return rows[:place], rows[place:]

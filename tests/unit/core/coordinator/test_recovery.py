@@ -12,7 +12,17 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    WorkerId,
+)
+from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
@@ -247,6 +257,14 @@ def test_answers_of_an_older_attempt_count_for_nothing() -> None:
     assert bench.last(msg.Seal) is None
     bench.opened("a").opened("c").sealed("a", fence=old).sealed("c")
     assert bench.last(msg.Replay) is None
+
+
+def test_journals_are_sealed_by_who_knows_which_runs_at_or_above_the_cut_were_delivered() -> None:
+    bench = running("a", "b").epoch(5).connect("c").lose("b")
+    ends = [(slot, bytes(meta_of(Time(time), 0))) for slot, time in enumerate((3, 9, 5, 9))]
+    outputs = [msg.SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), end) for slot, end in ends]
+    bench.opened("a", outputs=outputs[:2]).opened("c", outputs=outputs[2:])
+    assert bench.last(msg.Seal).released == [5, 9]
 
 
 def test_answers_of_a_standby_count_for_nothing() -> None:

@@ -119,6 +119,14 @@ def test_a_replay_that_differs_from_the_last_bundle_is_an_error(replay: list[Res
         delivery.put(replay)
 
 
+def test_what_does_not_come_again_is_an_error_though_nothing_comes_behind_it() -> None:
+    delivery = _open({Slot(0): _last(5, _result(2), _result(3)), Slot(1): _last(2, _result(2, slot=1))})
+    delivery.put([_result(2), _result(2, slot=1)])
+    delivery.passed(Time(3))
+    with pytest.raises(UserError, match=r"slot 0.*time 3 .*not computed again"):
+        delivery.passed(Time(4))
+
+
 def test_items_of_the_last_bundle_below_the_cut_are_not_expected_again() -> None:
     delivery = _open({Slot(0): _last(5, _result(2), _result(3))}, cut=Time(3))
     delivery.put([_result(3), _result(4)])

@@ -182,7 +182,7 @@ def _fronts(
 
     settings = WorkerSettings("j", 4, (FrontSettings(F, SourceName("s"), timed),), **changes)
     fronts = Fronts(FENCE, settings, [F], {}, enter)
-    fronts.seal(START)
+    fronts.seal(START, ())
     if not timed:
         fronts.sealed(F, entries or [])
     fronts.start(bound)

@@ -52,6 +52,21 @@ def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
     played(play)
 
 
+def test_event_time_that_goes_on_is_written_when_the_other_figures_are() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(60)  # past the moment at which the stable spec is written
+        hosted, before = world.operators[0].hosting.jobs["default.job"], world.kubernetes.requests
+        for second in range(600):
+            hosted.event_times = {SourceName("clicks"): second * 1_000_000}
+            hosted.late = {SourceName("clicks"): second}
+            await world.calm(1)
+        assert world.kubernetes.requests - before <= 600 / 120 + 1
+        assert world.status.late["clicks"] > 600 - 2 * 120
+
+    played(play)
+
+
 def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None:
     async def play(world: World) -> None:
         await started(world)

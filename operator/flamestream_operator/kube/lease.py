@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import ceil
 from typing import Final
 
 from flamestream_operator import metrics
@@ -148,7 +149,7 @@ class Leadership:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before = lease.get("spec") or {}
         spec = {
-            **before, "holderIdentity": self._identity, "leaseDurationSeconds": max(1, round(self._seconds)),
+            **before, "holderIdentity": self._identity, "leaseDurationSeconds": ceil(self._seconds),
             "renewTime": now, "acquireTime": now if took else before.get("acquireTime", now),
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + (1 if took and lease else 0),
         }  # fmt: skip

@@ -125,7 +125,8 @@ class Leadership:
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
         if self._seen[0] != version:  # it was renewed: its duration begins anew
-            self._seen = (version, began)
+            # From the answer (!): the renewal may have begun after our request.
+            self._seen = (version, time.monotonic())
         mine = spec.get("holderIdentity") == self._identity
         free = not spec.get("holderIdentity")
         self._runs_out = self._seen[1] + float(spec.get("leaseDurationSeconds") or self._seconds)

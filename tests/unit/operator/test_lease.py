@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from flamestream_operator.kube import lease
+from flamestream_operator.objects.meta import Object
 from support.operator.fake_kubernetes import FakeKubernetes
 from support.operator.operator_world import World
 
@@ -47,7 +48,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += seconds
 
     monkeypatch.setattr(lease, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(lease, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(lease, "asyncio", SimpleNamespace(sleep=sleep, timeout=asyncio.timeout))
     return now
 
 
@@ -71,6 +72,26 @@ def test_a_lease_is_not_taken_before_the_fraction_of_a_second_for_which_it_is_he
     async def play() -> None:
         one, two = contenders(World().kubernetes, 4.4)
         await one.acquire()
+        await two.acquire()
+        assert not one.valid
+
+    asyncio.run(play())
+
+
+def test_a_renewal_that_a_slow_answer_tells_of_counts_from_the_answer(now: list[float]) -> None:
+    async def play() -> None:
+        api = World().kubernetes
+        one, two = contenders(api, 4.0)
+        await one.acquire()
+        get = api.get
+
+        async def slow(kind: str, namespace: str, name: str) -> Object | None:
+            api.get = get  # type: ignore[method-assign]
+            now[0] += 2.0
+            await one._renew()
+            return await get(kind, namespace, name)
+
+        api.get = slow  # type: ignore[method-assign]
         await two.acquire()
         assert not one.valid
 

@@ -19,6 +19,7 @@ from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
     AT_ONCE,
@@ -129,7 +130,9 @@ def _drivers(
 ) -> Iterator[do.Action]:
     for driver in status.drivers:
         if driver.state == "Retiring":
-            yield from _retire(observed, driver)
+            # Not before the coordinator has found them (!): it would let none of them in, and adopt nothing.
+            if not is_taking_over(observed, status):
+                yield from _retire(observed, driver)
         elif (
             observed.pod(driver.name) is None
             and observed.token

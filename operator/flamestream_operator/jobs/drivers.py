@@ -106,11 +106,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(observed, driver)
         ]
         if not fresh:
-            if any(
-                driver.state == "Starting" and not _leaves(observed, driver)
-                for driver in mine
-                if driver not in fresh
-            ):
+            if any(driver.state == "Starting" and not _leaves(observed, driver) for driver in mine):
                 # One launch of an application at a time: the outdated one is given up before the next begins.
                 return _retired(
                     status, [driver for driver in mine if driver.state == "Starting"], observed.now

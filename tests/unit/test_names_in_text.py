@@ -108,6 +108,16 @@ def test_what_code_says_of_other_code_is_there(folder: str) -> None:
     assert not found
 
 
+def test_an_invariant_is_reported_under_a_name_that_the_page_has() -> None:
+    page = (ROOT / "docs/explanation/reliability.md").read_text()
+    said = set(re.findall(r"\| `(\d+ [a-z ]+)` \|", page))
+    texts = [
+        (ROOT / name).read_text() for name in FILES if name.startswith("runtime/flamestream/simulation/")
+    ]
+    reported = {name for text in texts for name in re.findall(r'"(\d+ [a-z ]+)"', text)}
+    assert reported and reported <= said
+
+
 def test_code_that_went_away_is_noticed() -> None:
     there = (
         "nowhere.py has `nowhere.Class` of flamestream.nowhere, flamestream.ports.Nothing and `ports.Nothing`"

@@ -69,8 +69,9 @@ class Hosted:
 
     def status(self) -> JobStatus:
         """Before the first worker: starting."""
-        if self._host is not None:
-            return self._host.look()
+        host = self._host  # read once: the loop may let it go meanwhile
+        if host is not None:
+            return host.look()
         phase = "finished" if self._early_end else "starting"
         return JobStatus(
             job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end
@@ -78,15 +79,20 @@ class Hosted:
 
     def members(self) -> tuple[Member, ...]:
         """Connected workers, by name."""
-        inside = self._host.status.workers if self._host else ()
+        host = self._host
+        inside = host.status.workers if host is not None else ()
         found = sorted(self._hellos.items())
         # one that fell silent was let go without a word from its link
-        if self._host is not None and self._host.finish is None:
-            known = {*inside, *self._host.status.standbys}
+        if host is not None and host.finish is None:
+            known = {*inside, *host.status.standbys}
             found = [each for each in found if each[0] in known]
         return tuple(
             Member(
-                worker, hello.address, since, worker not in inside, worker in inside or self._is_warm(worker)
+                worker,
+                hello.address,
+                since,
+                worker not in inside,
+                worker in inside or (host is not None and host.is_warm(worker)),
             )
             for worker, (hello, since) in found
         )
@@ -183,9 +189,6 @@ class Hosted:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _is_warm(self, worker: WorkerId) -> bool:
-        return self._host is not None and self._host.is_warm(worker)
-
     def _made(self, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
             self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
@@ -199,12 +202,13 @@ class Hosted:
     def _look(self) -> None:
         """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that
         was not told at once."""
-        if self._host is None:
+        host = self._host
+        if host is None:
             return
-        status, finish = self._host.status, self._host.finish
+        status, finish = host.status, host.finish
         shown = (
             status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries,
-            finish, [worker for worker in status.standbys if self._is_warm(worker)],
+            finish, [worker for worker in status.standbys if host.is_warm(worker)],
         )  # fmt: skip
         now = self._reactor.instant()
         if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):

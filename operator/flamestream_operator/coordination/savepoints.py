@@ -24,8 +24,8 @@ from flamestream.model.layout import Layout
 from flamestream.model.time import START
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
-from flamestream.store.snapshot_index import read_manifest, write_manifest
-from flamestream.store.snapshots import put_and_compare, segment_bytes
+from flamestream.store.snapshot_index import encode_manifest, read_manifest, write_manifest
+from flamestream.store.snapshots import checksum_of, put_and_compare, segment_bytes
 from flamestream_operator.coordination.hosting import Savepoint
 
 NOBODY: Final = WorkerId("savepoint")
@@ -33,19 +33,23 @@ NOBODY: Final = WorkerId("savepoint")
 
 
 def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -> Savepoint:
-    """Copy the snapshot that `record` has committed. Raises UserError if there is none."""
+    """Copy the snapshot that `record` has committed; where an earlier try has taken this savepoint, that one
+    is the answer. Raises UserError if nothing is committed."""
     if not record.manifest:
         raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
     found = read_manifest(store, record.manifest, record.manifest_hash)
     folder = f"savepoints/{job}/{name}"
     copied, held = _copied(store, store, found.segments, folder), _copied(store, store, found.held, folder)
-    manifest = msgspec.structs.replace(found, segments=copied, held=held)
-    # last: without it there is no savepoint
-    digest = write_manifest(store, f"{folder}/manifest.json", manifest)
+    manifest = f"{folder}/manifest.json"
+    # last: without it there is no savepoint. One that is there counts (!): an earlier try has made it.
+    store.put_new(manifest, encode_manifest(msgspec.structs.replace(found, segments=copied, held=held)))
+    digest = checksum_of(store.get(manifest))
+    taken = read_manifest(store, manifest, digest)
+    segments = taken.segments + taken.held
     return Savepoint(
-        job=job, name=name, store=url, epoch=found.epoch, cut=found.cut, manifest=f"{folder}/manifest.json",
-        manifest_hash=digest, graph=found.graph, size=sum(segment.size for segment in copied + held),
-        objects=len(copied + held) + 1,
+        job=job, name=name, store=url, epoch=taken.epoch, cut=taken.cut, manifest=manifest,
+        manifest_hash=digest, graph=taken.graph, size=sum(segment.size for segment in segments),
+        objects=len(segments) + 1,
     )  # fmt: skip
 
 

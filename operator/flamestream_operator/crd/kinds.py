@@ -6,6 +6,7 @@ Does not: know any kind.
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct, inspect
 
@@ -13,6 +14,12 @@ from flamestream.connectors import sinks
 from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.crd.schema import Schema, schema_of
+
+_RESERVED: Final = {
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+    "namespace", "null", "package", "return", "true", "var", "void", "while",
+}  # fmt: skip
+"""Words of CEL: a property of such a name needs another spelling."""
 
 
 def sources_schema() -> Schema:
@@ -87,4 +94,6 @@ def _least(kind: type[Struct]) -> Schema:
 
 def _escaped(name: str) -> str:
     """CEL's spelling of a property's name."""
-    return name.replace("_", "__") if "__" in name else name.replace("-", "__dash__")
+    if name in _RESERVED:
+        return f"__{name}__"
+    return name.replace("__", "__underscores__").replace("-", "__dash__")

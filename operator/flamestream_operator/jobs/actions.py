@@ -100,7 +100,6 @@ class DeletePod(Action, frozen=True):
     """`fail` first says in its status that it has failed, so that whoever watches it notices at once."""
 
     name: str
-    uid: str
     grace: int | None = None
     fail: bool = False
 

@@ -159,6 +159,8 @@ def _decided(status: JobResourceStatus) -> JobResourceStatus:
         items=replace(status.items, input=0, output=0),
         snapshot=None,
         latency=None,
+        event_times={},
+        late={},
         conditions=conditions,
         message="",
     )

@@ -47,7 +47,7 @@ def _actions(observed: Observed, status: JobResourceStatus, desired: Desired) ->
     for pod in observed.of_role("driver"):
         if is_owned(pod, observed.job) and (lingers(pod) or node_of(pod) in observed.dead_nodes):
             grace = 0 if node_of(pod) in observed.dead_nodes else AT_ONCE
-            yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=grace)
+            yield do.DeletePod(pod["metadata"]["name"], grace=grace)
     if observed.could_write:  # no state is removed under a worker that may still write (!)
         return
     # Before the state: `forget` leaves their copies, which their own reconciler removes meanwhile.

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from flamestream.job.moments import passed, written
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
+from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.failures import may_try, with_failure
 from flamestream_operator.jobs.observed import (
     Observed,
@@ -72,7 +73,7 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             ):
                 status = with_failure(status, plan.spec, observed.now, ending.reason, ending.message)
         elif driver.state == "Retiring" and (
-            has_handed_over(observed, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)
+            has_handed_over(observed, status, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)
         ):
             status = _without(status, driver)
         elif driver.state == "Starting" and _able(observed, driver) >= driver.tasks:
@@ -105,11 +106,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             if driver.revision == plan.revision and driver.tasks == tasks and not _leaves(observed, driver)
         ]
         if not fresh:
-            if any(
-                driver.state == "Starting" and not _leaves(observed, driver)
-                for driver in mine
-                if driver not in fresh
-            ):
+            if any(driver.state == "Starting" and not _leaves(observed, driver) for driver in mine):
                 # One launch of an application at a time: the outdated one is given up before the next begins.
                 return _retired(
                     status, [driver for driver in mine if driver.state == "Starting"], observed.now
@@ -170,10 +167,10 @@ def _able(observed: Observed, driver: DriverStatus) -> int:
     return sum(1 for pod in observed.workers_of(driver.launch) if ip_of(pod) in able)
 
 
-def has_handed_over(observed: Observed, driver: DriverStatus) -> bool:
+def has_handed_over(observed: Observed, status: JobResourceStatus, driver: DriverStatus) -> bool:
     """Whether none of its workers has slots."""
-    # Nobody is heard of without a coordinator, which a new leader has not started yet.
-    if observed.coordinated is None:
+    # Who has not dialled yet may have slots all the same (!): a new coordinator finds them first.
+    if observed.coordinated is None or is_taking_over(observed, status):
         return False
     busy = {member.ip for member in observed.members if not member.standby}
     return not any(ip_of(pod) in busy for pod in observed.workers_of(driver.launch))

@@ -19,6 +19,7 @@ from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
     AT_ONCE,
@@ -129,7 +130,9 @@ def _drivers(
 ) -> Iterator[do.Action]:
     for driver in status.drivers:
         if driver.state == "Retiring":
-            yield from _retire(observed, driver)
+            # Not before the coordinator has found them (!): it would let none of them in, and adopt nothing.
+            if not is_taking_over(observed, status):
+                yield from _retire(observed, driver)
         elif (
             observed.pod(driver.name) is None
             and observed.token
@@ -187,27 +190,22 @@ def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
 
 
 def _strays(observed: Observed, status: JobResourceStatus) -> Iterator[do.Action]:
-    """Driver pods that the status does not name (any more), and those that have ended: their executors go
-    with them."""
-    named = {driver.name: driver for driver in status.drivers}
+    """Driver pods that the status does not name (any more), those that have ended among them: their executors
+    go with them."""
+    named = {driver.name for driver in status.drivers}
     stopping = status.run.stage == "Stopped"
     for pod in observed.of_role("driver"):
         if not is_owned(pod, observed.job):  # somebody's own pod with our labels, or of an earlier life
             continue
-        driver = named.get(pod["metadata"]["name"])
-        ended = phase_of(pod) in ("Failed", "Succeeded") and driver is None
-        lost = node_of(pod) in observed.dead_nodes
+        if pod["metadata"]["name"] in named:
+            continue
         # No kubelet there confirms an end: with a grace above 0 the object would stay.
-        if lost and driver is None:
-            yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=0)
-        elif (
-            # also one that is going: a shorter grace is the word that its hook waits for
-            # (spark/streaming/driver_stay.py)
-            (driver is None or ended)
-            and lingers(pod)
-            and not (stopping and _still_stopping(observed, status))
-        ):
-            yield do.DeletePod(pod["metadata"]["name"], pod["metadata"]["uid"], grace=AT_ONCE)
+        if node_of(pod) in observed.dead_nodes:
+            yield do.DeletePod(pod["metadata"]["name"], grace=0)
+        # also one that is going: a shorter grace is the word that its hook waits for
+        # (spark/streaming/driver_stay.py)
+        elif lingers(pod) and not (stopping and _still_stopping(observed, status)):
+            yield do.DeletePod(pod["metadata"]["name"], grace=AT_ONCE)
 
 
 def _still_stopping(observed: Observed, status: JobResourceStatus) -> bool:
@@ -255,9 +253,4 @@ def _on_dead_node(observed: Observed, pod: Object, active: bool) -> Iterator[do.
         yield do.Gone(ip_of(pod))
     else:
         # Failed first: by the last event of one that is just removed it still runs, and Spark waits.
-        yield do.DeletePod(
-            pod["metadata"]["name"],
-            pod["metadata"]["uid"],
-            grace=0,
-            fail=phase_of(pod) in ("Pending", "Running"),
-        )
+        yield do.DeletePod(pod["metadata"]["name"], grace=0, fail=phase_of(pod) in ("Pending", "Running"))

@@ -95,7 +95,7 @@ def trial_of(
         )
         yield do.Create(build_preflight_pod(launch, trial.pod), key)
     elif trial.state != "Running" and pod is not None:
-        yield do.DeletePod(trial.pod, pod["metadata"]["uid"])
+        yield do.DeletePod(trial.pod)
 
 
 def taken_snapshot(observed: Observed) -> Object | None:

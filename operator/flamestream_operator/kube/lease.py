@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import ceil
 from typing import Final
 
 from flamestream_operator import metrics
@@ -124,7 +125,8 @@ class Leadership:
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
         if self._seen[0] != version:  # it was renewed: its duration begins anew
-            self._seen = (version, began)
+            # From the answer (!): the renewal may have begun after our request.
+            self._seen = (version, time.monotonic())
         mine = spec.get("holderIdentity") == self._identity
         free = not spec.get("holderIdentity")
         self._runs_out = self._seen[1] + float(spec.get("leaseDurationSeconds") or self._seconds)
@@ -148,7 +150,7 @@ class Leadership:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before = lease.get("spec") or {}
         spec = {
-            **before, "holderIdentity": self._identity, "leaseDurationSeconds": max(1, round(self._seconds)),
+            **before, "holderIdentity": self._identity, "leaseDurationSeconds": ceil(self._seconds),
             "renewTime": now, "acquireTime": now if took else before.get("acquireTime", now),
             "leaseTransitions": int(before.get("leaseTransitions") or 0) + (1 if took and lease else 0),
         }  # fmt: skip

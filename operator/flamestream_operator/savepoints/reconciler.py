@@ -1,10 +1,11 @@
 """The reconciler of FlameStreamSnapshots, and the clock that makes them for `spec.savepoints`.
 
-A savepoint is taken once: its name in the store is the object's uid, so a second try after a crash finds what
-the first one wrote.
+A savepoint is taken once: its name in the store has the object's uid, so a second try after a crash finds
+what the first one wrote.
 
 Keeps: a completed snapshot is never taken again; one whose object is deleted goes from the store only if its
-policy says so. Does not: copy anything (coordination/coordinators.py).
+policy says so, and what is left of one that failed with it. Does not: copy anything
+(coordination/coordinators.py).
 """
 
 import asyncio
@@ -62,18 +63,21 @@ class SnapshotReconciler:
             return 5.0
         # the same at every try: one copy
         name = f"{thing['metadata']['name']}-{thing['metadata']['uid'][:8]}"
+        secret = part(self._cluster.jobs.get((key[0], spec.job)), "spec", "checkpoint", "secret") or ""
         if status.phase != "Taking":
-            thing = await self._write(
-                thing, replace(status, phase="Taking", name=name, message="", tries=status.tries + 1)
-            )
+            # Its place before the copy is begun (!): what a try leaves there goes with the object.
+            taking = replace(
+                status, phase="Taking", message="", job=settings.job, name=name, store=settings.store,
+                secret=str(secret), tries=status.tries + 1,
+            )  # fmt: skip
+            thing = await self._write(thing, taking)
             status = snapshot_status(thing)
         try:
             self._check()
             saved = await asyncio.wrap_future(self._hosting.savepoint(settings, name))
         except FlameStreamError as error:
             return await self._failed(thing, status, error)
-        secret = part(self._cluster.jobs.get((key[0], spec.job)), "spec", "checkpoint", "secret")
-        await self._write(thing, self._completed(status, saved, str(secret or "")))
+        await self._write(thing, self._completed(status, saved, str(secret)))
         return None
 
     async def _failed(self, thing: Object, status: SnapshotStatus, error: FlameStreamError) -> float | None:
@@ -112,7 +116,8 @@ class SnapshotReconciler:
     async def _deleted(self, key: Key, thing: Object, status: SnapshotStatus) -> float | None:
         if FINALIZER not in (thing["metadata"].get("finalizers") or ()):
             return None
-        keep = part(thing, "spec", "deletionPolicy") == "Keep" or not status.manifest
+        # Without a place nothing was begun.
+        keep = part(thing, "spec", "deletionPolicy") == "Keep" or not status.store
         if not keep:
             try:
                 keys = await self._jobs.inputs.keys(key[0], status.secret)

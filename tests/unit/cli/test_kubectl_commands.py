@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from flamestream.cli.kubectl import cluster
 from flamestream.cli.kubectl import main as plugin
+from flamestream.model.errors import Retryable
 
 KUBECTL = """#!{python}
 import json, os, sys
@@ -113,3 +115,11 @@ def test_every_command_answers_with_json_and_nothing_else(
     assert said
     for line in said:
         json.loads(line)
+
+
+def test_a_kubectl_that_does_not_end_is_a_cluster_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.1)
+    with pytest.raises(Retryable, match="the cluster does not answer"):
+        cluster.Cluster(program="sleep").run("60")

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from flamestream.connectors.files.connector import FILES
 from flamestream.job.located import Document
 from flamestream.job.manifest import job_of
-from flamestream_operator.crd import definitions
+from flamestream_operator.crd import definitions, kinds
 from flamestream_operator.crd.kinds import unfenced_kinds
 
 ROOT = Path(__file__).parents[3]
@@ -62,6 +63,21 @@ def test_the_readers_defaults_are_the_schemas() -> None:
 def test_what_cannot_fence_is_in_the_rule() -> None:
     assert {"callback", "discard"} <= set(unfenced_kinds())
     assert not {"files", "socket"} & set(unfenced_kinds())
+
+
+@pytest.mark.parametrize(
+    ("name", "spelt"),
+    [
+        ("files", "files"),
+        ("two-words", "two__dash__words"),
+        ("two__words", "two__underscores__words"),
+        ("function", "__function__"),
+    ],
+)
+def test_a_rule_spells_a_kind_as_cel_does(monkeypatch: pytest.MonkeyPatch, name: str, spelt: str) -> None:
+    monkeypatch.setattr(kinds, "source_kinds", lambda: {name: FILES.source})
+    (rule,) = kinds.sources_schema()["additionalProperties"]["x-kubernetes-validations"]
+    assert rule["rule"] == f"[has(self.{spelt})].filter(x, x).size() == 1"
 
 
 def test_a_status_has_no_defaults() -> None:

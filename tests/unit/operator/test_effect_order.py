@@ -421,7 +421,7 @@ def test_nothing_is_launched_without_the_run_s_token() -> None:
 
 @pytest.mark.parametrize(
     "final",
-    [do.DeletePod("job-driver-a-1", "uid"), do.Suspend(), do.End()],
+    [do.DeletePod("job-driver-a-1"), do.Suspend(), do.End()],
     ids=lambda action: type(action).__name__,
 )
 def test_what_cannot_be_taken_back_is_not_done_on_an_old_copy_of_the_job(final: Any) -> None:

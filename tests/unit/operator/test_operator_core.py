@@ -13,7 +13,7 @@ from flamestream_operator.jobs import spec as specs
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import CONNECTED
-from support.operator.operator_world import World
+from support.operator.operator_world import Crash, OneOperator, World
 
 HOUR = 3600.0
 
@@ -48,6 +48,21 @@ def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
         before = world.kubernetes.requests
         await world.calm(600)
         assert world.kubernetes.requests - before <= 600 / 120 + 1
+
+    played(play)
+
+
+def test_event_time_that_goes_on_is_written_when_the_other_figures_are() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(60)  # past the moment at which the stable spec is written
+        hosted, before = world.operators[0].hosting.jobs["default.job"], world.kubernetes.requests
+        for second in range(600):
+            hosted.event_times = {SourceName("clicks"): second * 1_000_000}
+            hosted.late = {SourceName("clicks"): second}
+            await world.calm(1)
+        assert world.kubernetes.requests - before <= 600 / 120 + 1
+        assert world.status.late["clicks"] > 600 - 2 * 120
 
     played(play)
 
@@ -162,6 +177,28 @@ def test_nobody_hands_over_to_workers_that_would_have_to_read_the_state_first() 
         world.fleet.cold = False
         await world.calm(10)
         assert not old & set(world.pods("worker"))
+
+    played(play)
+
+
+def test_a_new_leader_keeps_a_driver_that_retires_until_it_has_heard_of_its_workers() -> None:
+    async def play(world: World) -> None:
+        def crash(verb: str, kind: str) -> None:
+            world._wrote(verb, kind)
+            if any(driver.state == "Retiring" for driver in world.status.drivers):
+                raise Crash
+
+        await started(world)
+        world.apply(pods={"annotations": {"changed": "1"}})
+        world.kubernetes.after = crash
+        with pytest.raises(Crash):
+            await world.calm()
+        world.kubernetes.after = world._wrote
+        world.operators = [OneOperator(world, "two", len(world.kubernetes.log))]
+        await world.operators[0].reconcile()
+        assert "job-driver-a-1" in world.pods("driver"), "its workers have all slots"
+        await world.calm()
+        assert world.pods("driver") == ["job-driver-a-2"]
 
     played(play)
 

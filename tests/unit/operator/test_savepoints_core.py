@@ -3,10 +3,12 @@ there yet."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from flamestream_operator.coordination.hosting import Savepoint
 from flamestream_operator.jobs import stream_effects as job_streams
 from support.operator.fake_fleet import Record
 from support.operator.operator_world import World
@@ -126,6 +128,34 @@ def test_a_snapshot_of_a_running_job_is_taken_once_and_says_where_it_is() -> Non
         assert first["epoch"] > 0
         await world.calm(20)
         assert world.kubernetes.things[("FlameStreamSnapshot", "default", "now")]["status"] == first
+
+    played(play)
+
+
+def test_what_a_savepoint_that_failed_has_left_in_the_store_goes_with_its_object() -> None:
+    async def play(world: World) -> None:
+        removed: list[Savepoint] = []
+
+        def remove(keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
+            removed.append(savepoint)
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
+
+        world.operators[0].hosting.delete_savepoint = remove  # type: ignore[method-assign]
+        world.apply()
+        await world.calm()
+        world.fleet.store_is_away = True
+        world.snapshot("now")
+        await world.calm(10)
+        status = world.kubernetes.things[("FlameStreamSnapshot", "default", "now")]["status"]
+        assert status["phase"] == "Failed"
+        world.kubernetes.remove(("FlameStreamSnapshot", "default", "now"))
+        await world.calm(1)
+        assert [(each.store, each.job, each.name) for each in removed] == [
+            ("s3://bucket/j", "default.job", status["name"])
+        ]
+        assert ("FlameStreamSnapshot", "default", "now") not in world.kubernetes.things
 
     played(play)
 

@@ -44,9 +44,15 @@ class Cluster:
     def run(self, *words: str, given: str = "") -> str:
         """Its output. Raises UserError for what is not there or not allowed, Retryable for a cluster that
         does not answer."""
-        done = subprocess.run(
-            self.arguments(*words), input=given, capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
+        command = self.arguments(*words)
+        try:
+            done = subprocess.run(
+                command, input=given, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            raise Retryable(
+                f"the cluster does not answer: {self.program} has not ended within {TIMEOUT:g} s"
+            ) from late
         if done.returncode:
             raise _error(done.stderr.strip() or done.stdout.strip())
         return done.stdout

@@ -83,7 +83,7 @@ class Journals:
         log.sealed = fence  # (!) what older ones append from here on never counts
         self.world.require(
             cut >= log.trimmed,
-            "5 removal",
+            "5 commit",
             f"front {front} is to replay from {cut}, its journal begins at {log.trimmed}",
         )
         entries = log.entries[bisect_left(log.entries, cut, key=lambda e: e.time) :]

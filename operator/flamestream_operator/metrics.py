@@ -157,7 +157,7 @@ def forget(job: str) -> None:
 
 @dataclass(slots=True)
 class _Classes:
-    """Samples by core.latency.BOUNDS, and their sum."""
+    """Samples by core.protocol.latency.BOUNDS, and their sum."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total_us: int = 0

@@ -38,7 +38,7 @@ def label(vertex: Vertex) -> str:
         case Kind.GROUPING:
             return f"last {vertex.window} by {function}"
         case Kind.LOOP:
-            return f"{vertex.name}, {vertex.max_iterations} times at most"
+            return f"{vertex.name}, {vertex.max_iterations} rounds allowed"
         case _:
             return f"{vertex.kind.value} {function}".replace("<lambda>", "lambda")
 

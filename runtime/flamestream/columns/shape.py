@@ -197,7 +197,12 @@ def _conformed_list(shape: Shape, values: pa.Array, where: str) -> pa.Array:
         values = values.cast(pa.list_(values.type.value_type))
     if not pa.types.is_list(values.type):
         raise TypeError(f"{where} is {values.type}; it must be a list of {shape.parts[0].arrow}")
-    elements = conformed(shape.parts[0], values.values, f"{where}[...]")
-    return pa.ListArray.from_arrays(
-        values.offsets, elements, mask=values.is_null() if values.null_count else None
-    )
+    ends, elements = values.offsets, values.values
+    if values.null_count or ends[0].as_py() != 0 or ends[-1].as_py() != len(elements):
+        # Before `flatten`, which believes all offsets and ends the process if one is wrong (!).
+        values.validate(full=True)
+        # Without the elements that no list shows, in a slice or behind a null: they may be anything.
+        elements, lengths = values.flatten(), pc.fill_null(pc.list_value_length(values), 0)
+        ends = pc.cumulative_sum(pa.concat_arrays([pa.array([0], pa.int32()), lengths]))
+    elements = conformed(shape.parts[0], elements, f"{where}[...]")
+    return pa.ListArray.from_arrays(ends, elements, mask=values.is_null() if values.null_count else None)

@@ -34,8 +34,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     late: dict[SourceName, int] = {}
     """Items of each source that came too late for something here."""
     latencies: list[int] = []
-    """Calls by how long it took from a record's entry to the acknowledgment, by core.latency.BOUNDS. All
-    counts are since it began."""
+    """Calls by how long it took from a record's entry to the acknowledgment, by
+    core.protocol.latency.BOUNDS. All counts are since it began."""
     latencies_us: int = 0
     """The same, summed up."""
     releases: list[int] = []

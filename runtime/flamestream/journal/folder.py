@@ -170,7 +170,7 @@ class _Log:
         self.fd = -1
         self._name = ""
         self._size = 0
-        """Bytes of the file that are durable."""
+        """Bytes of the file that are durable; -1 while its name is not."""
 
     # --- in the loop ----------------------------------------------------------------------------------------
 
@@ -246,8 +246,8 @@ class _Log:
 
     @property
     def _spoiled(self) -> bool:
-        """Whether the file has bytes of a batch that failed. It stays as it is: a sealer may have counted
-        some of them already."""
+        """Whether the file has bytes of a batch that failed, or a name that a crash of the machine may take
+        away. It stays as it is: a sealer may have counted some of it already."""
         # Also behind a failed sync: Linux reports that once and may drop the pages, so that a second sync of
         # the same file would prove nothing.
         return os.fstat(self.fd).st_size != self._size
@@ -273,9 +273,11 @@ class _Log:
             # A sealer may count what a failed batch has left there: it stays until that batch is below a cut.
             self._older[self._name] = self._batch_last if self._spoiled else self._last
             os.close(self.fd)
-        self.fd, self._name, self._size = fd, name, 0
+        self.fd, self._name, self._size = fd, name, -1
         if self._fsync:
+            # If it fails, the next try begins another file (!): what is in this one may go with its name.
             sync_folder(self.path)
+        self._size = 0
 
 
 def _outcome(work: Callable[[], Time]) -> Time | Exception:

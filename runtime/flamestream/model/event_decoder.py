@@ -152,14 +152,15 @@ def collection(wanted: Any, value: Any) -> Any:
     if kind in (Vector, Set):
         return kind(_converted(value, list[inner[0]] if inner else list))  # type: ignore[valid-type]
     if kind is Map:
-        pairs = value.items() if isinstance(value, dict) else value
-        entries = list[tuple[inner[0], inner[1]]] if inner else list  # type: ignore[valid-type]
-        return Map(_converted([list(pair) for pair in pairs], entries))
+        key, element = inner or (Any, Any)
+        made: Any = dict[key, element] if isinstance(value, dict) else list[tuple[key, element]]  # type: ignore[valid-type]
+        return Map(_converted(value, made))
     raise NotImplementedError(f"rows cannot become {wanted}")
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    return msgspec.convert(value, kind, dec_hook=collection, strict=False)
+    # The keys of an object are texts, whatever their type: an int is wanted as "5" there, and nowhere else.
+    return msgspec.convert(value, kind, dec_hook=collection, str_keys=True)
 
 
 def _told(error: Exception) -> str:

@@ -148,8 +148,9 @@ class Graph:
         return replace(ticking_source(self, name, ticks), items=datetime)
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
-        """Begin a cycle; merge it into a stream and `close` it with what goes round. An item goes round
-        `max_iterations` times at most."""
+        """Begin a cycle; merge it into a stream and `close` it with what goes round. An item may go round
+        `max_iterations` times. One that goes on far beyond becomes an error item: its trace is too long
+        (`max_trace`), but nobody counts rounds."""
         if max_iterations < 1:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
@@ -308,8 +309,7 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
             f"loop {head.name!r} in graph {graph.name!r} has no way out: "
             "nothing that enters it can reach a sink"
         )
-    if not any(graph.vertices[v].kind in (Kind.FILTER, Kind.FLAT_MAP, Kind.GROUPING) for v in cycle):
+    if not any(graph.vertices[v].kind in (Kind.FILTER, Kind.FLAT_MAP) for v in cycle):
         raise GraphError(
-            f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter, "
-            "flat_map or group inside"
+            f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter or flat_map inside"
         )

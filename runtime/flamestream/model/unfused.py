@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flamestream.model.failure import FATAL, called
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
@@ -62,7 +63,7 @@ def _contribution(key: Function) -> Callable[[Any], Contribution]:
     def contribution(payload: Any) -> Contribution:
         return Contribution(key(payload), payload)
 
-    contribution.__qualname__ = name_of(key)
+    contribution.written = name_of(key)  # type: ignore[attr-defined]
     return contribution
 
 
@@ -81,18 +82,20 @@ def _combined(initial: Function, combine: Function) -> Callable[[tuple[Any, ...]
             accumulator = before.accumulator if before is not None else initial()
             try:
                 yield Step(newest.key, combine(accumulator, newest.payload), newest.payload, False)
+            except FATAL:
+                raise
             except Exception:  # noqa: BLE001 (the emitting branch raises it again, where it becomes an error item)
                 yield Step(newest.key, accumulator, newest.payload, True)
 
-    combined.__qualname__ = name_of(combine)
+    combined.written = name_of(combine)  # type: ignore[attr-defined]
     return combined
 
 
 def _emitted(combine: Function, emit: Function | None) -> Callable[[Step], Any]:
     def emitted(step: Step) -> Any:
         if step.failed:
-            combine(step.accumulator, step.payload)
+            called(combine, step.accumulator, step.payload)
         return step.accumulator if emit is None else emit(step.accumulator, step.payload)
 
-    emitted.__qualname__ = name_of(combine if emit is None else emit)
+    emitted.written = name_of(combine if emit is None else emit)  # type: ignore[attr-defined]
     return emitted

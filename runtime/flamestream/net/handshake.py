@@ -59,7 +59,7 @@ class Limits:
     max_frame: int
     max_unsent: int
     handshake_seconds: float = 5.0
-    """Seconds from the connection to the Welcome, waiting for a fence included."""
+    """Seconds from the connection until TLS has proved the peer, waiting for a fence included."""
 
 
 Credentials = tuple[Purpose, LinkKey]

@@ -40,7 +40,7 @@ def lookup(host: str, port: int, *, anew: bool = True) -> Found:
         if before is None:
             raise
         return before
-    if len(_known) < MOST:
+    if before is not None or len(_known) < MOST:
         _known[(host, port)] = found
     return found
 

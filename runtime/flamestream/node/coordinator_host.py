@@ -314,8 +314,8 @@ class CoordinatorHost:
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
-                told for worker in status.workers if worker in self._figures for told
-                    in self._figures[worker].event_times.items()
+                told for worker in status.workers if (said := self._figures.get(worker)) is not None
+                    for told in said.event_times.items()
             ),
             late=self._late(),
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
@@ -329,9 +329,11 @@ class CoordinatorHost:
 
     def _late(self) -> dict[SourceName, int]:
         """Of workers that have left only what no recovery counts again (!)."""
-        below = [told.late for told in (*self._figures.values(), *self._left.values())]
-        since = [told.late_since for told in self._figures.values()]
-        return dict(sum(map(Counter, (*below, *since)), self._past_late))
+        # copies: another thread may ask while the loop changes them
+        here, past = list(self._figures.values()), Counter(self._past_late)
+        below = [told.late for told in (*here, *self._left.values())]
+        since = [told.late_since for told in here]
+        return dict(sum(map(Counter, (*below, *since)), past))
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
         """The latencies of all workers together: to acknowledgments, to releases."""

@@ -237,15 +237,15 @@ def checked(data: bytes, ref: SegmentRef) -> bytes:
 
 def put_and_compare(store: ObjectStore, name: str, data: bytes | memoryview) -> None:
     """Have `name` hold `data`, durably. An existing object with other bytes is Corrupt; a lost answer is
-    settled by reading back."""
+    settled by reading back and asking again."""
     try:
-        if store.put_new(name, data):
-            return
-    except StoreUnavailable as lost:
-        if _holds(store, name, data):  # only the answer was lost
-            return
-        raise lost
-    if store.get(name) != data:
+        created = store.put_new(name, data)
+    except StoreUnavailable:
+        if not _holds(store, name, data):
+            raise
+        # That it can be read does not say that it is durable (!): `put_new` does, also of what is there.
+        created = store.put_new(name, data)
+    if not created and store.get(name) != data:
         raise Corrupt(
             f"object {name!r} exists with other bytes: something else writes to this store; give the job a "
             "folder of its own"

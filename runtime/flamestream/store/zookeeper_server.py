@@ -241,11 +241,10 @@ class EmbeddedZooKeeper:
 def login_of(folder: Path) -> str:
     """user:password of the server that serves `folder`, made when it is first asked for."""
     file = folder / "login"
-    with (
-        suppress(FileExistsError),
-        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as fresh,
-    ):
-        fresh.write(f"flamestream:{secrets.token_hex(16)}")
+    # Also if it is empty: its owner died before it wrote, and without a login the nodes are everybody's (!).
+    if not file.exists() or not file.stat().st_size:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as fresh:
+            fresh.write(f"flamestream:{secrets.token_hex(16)}")
     return file.read_text()
 
 

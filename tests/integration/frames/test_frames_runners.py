@@ -4,11 +4,13 @@ dies between."""
 import os
 import shutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import load
@@ -161,6 +163,25 @@ def test_a_query_that_dies_between_delivery_and_commit_goes_on_without_a_repeat(
     assert totals.repeated > 0, "the second batch had been delivered"
     assert site.delivered() == site.expected()
     assert site.run().batches == 0, "nothing is left to do"
+
+
+def test_a_batch_that_begins_behind_the_stop_is_left_to_the_next_query(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = site.micro_batches(most_runs=8)
+    start = batches._start
+
+    def stopped() -> Any:
+        batches.stop()
+        query = start()
+        with suppress(PySparkException):
+            query.processAllAvailable()
+        return query
+
+    monkeypatch.setattr(batches, "_start", stopped)
+    assert batches.run().batches == 0
+    site.run(most_runs=8)
+    assert site.delivered() == site.expected()
 
 
 ONE_FILE = {"concatenation": "letters", "word_count": "lines", "minute_counts": "events", "turnover": "sales"}

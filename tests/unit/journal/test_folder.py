@@ -295,6 +295,25 @@ def test_nothing_is_durable_before_the_disk_says_so(
     assert Worker(loop, tmp_path, 2).seal() == [10, 20]
 
 
+@pytest.mark.parametrize("worker", ["by a helper", "by the kernel's thread"], indirect=True)
+def test_nothing_is_durable_in_a_file_whose_name_is_not(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.seal()
+    durable, broken = set[Path](), [OSError(errno.EIO, os.strerror(errno.EIO))]
+
+    def sync_folder(folder: Path) -> None:
+        if broken:
+            raise broken.pop()
+        durable.update(logs(tmp_path))
+
+    monkeypatch.setattr("flamestream.journal.folder.sync_folder", sync_folder)
+    assert isinstance(worker.append(10), JournalFailed)
+    assert worker.next() == worker.appended(10)
+    assert {log for log in logs(tmp_path) if log.stat().st_size} <= durable
+    assert Worker(worker.loop, tmp_path, 2).seal() == [10]
+
+
 def test_an_entry_out_of_order_or_before_the_seal_is_a_bug(loop: EpollReactor, tmp_path: Path) -> None:
     worker = Worker(loop, tmp_path, 1)
     with pytest.raises(Bug, match="before its journal is sealed"):

@@ -142,6 +142,20 @@ def test_what_does_not_fit_is_told_by_field_and_in_few_words(record: Any, messag
     assert len(str(raised.value)) < 300
 
 
+@fs.event
+class Held:
+    numbers: fs.Vector[int] = fs.Vector()
+    times: fs.Vector[datetime] = fs.Vector()
+    ranks: fs.Map[int, int] = fs.Map()
+
+
+def test_what_is_in_collections_is_as_strict_as_a_field_but_for_the_keys_of_an_object() -> None:
+    assert decoder(Held)('{"ranks": {"1": 2}}') == Held(ranks=fs.Map({1: 2}))
+    for line in ('{"numbers": ["5"]}', '{"times": [5]}', '{"ranks": {"1": "2"}}', '{"ranks": [["1", 2]]}'):
+        with pytest.raises(RecordError, match=r"a str is no Held: .*Expected"):
+            decoder(Held)(line)
+
+
 def test_a_record_without_a_zone_is_no_payload() -> None:
     naive = decoder(Place)('{"town": "Ulm", "since": "2026-01-02T12:00:00"}')
     with pytest.raises(PayloadError, match=r"has no zone.*\(at payload\.since\)"):

@@ -106,6 +106,13 @@ def never_ends(graph: Graph) -> None:
     round_.sink("out")
 
 
+def only_groups(graph: Graph) -> None:
+    loop = graph.loop("again", 2)
+    round_ = graph.source("s").merge(loop).group(2, key=same)
+    loop.close(round_)
+    round_.sink("out")
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -117,6 +124,7 @@ def never_ends(graph: Graph) -> None:
         (closed_elsewhere, "loop 'again' in graph 'g' does not lead back to itself"),
         (no_way_out, "loop 'again' in graph 'g' has no way out"),
         (never_ends, "loop 'again' in graph 'g' never ends"),
+        (only_groups, "loop 'again' in graph 'g' never ends: it needs a filter or flat_map inside"),
     ],
 )
 def test_a_graph_that_cannot_run_is_refused_by_name(build: Callable[[Graph], None], message: str) -> None:

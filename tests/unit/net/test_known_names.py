@@ -42,6 +42,16 @@ def test_a_name_asked_anew_may_have_moved(answers: list[Any]) -> None:
     assert lookup("name", 1)[0][4] == ("10.0.0.2", 1)
 
 
+def test_a_known_name_that_moved_is_known_anew_however_many_are_known(
+    answers: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_names, "MOST", 1)
+    answers += ["10.0.0.1", "10.0.0.2"]
+    lookup("name", 1)
+    lookup("name", 1)
+    assert lookup("name", 1, anew=False)[0][4] == ("10.0.0.2", 1)
+
+
 def test_what_is_known_stands_while_nobody_answers(answers: list[Any]) -> None:
     answers += ["10.0.0.1", socket.gaierror("no answer")]
     lookup("name", 1)

@@ -2,13 +2,18 @@
 it unreadable."""
 
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import msgspec
 import pytest
 
-from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.coordinator.coordination import Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, SourceName, WorkerId
@@ -87,3 +92,43 @@ def test_counts_that_come_and_go_or_go_back_are_no_reason_to_fail(host: Coordina
         host.from_worker(B, progress(1, 1, calls=(1, 2, 3)))
         status = host.look()
         assert status.latency is not None and status.latency.calls >= 0
+
+
+@contextmanager
+def before_each_step(turn: Callable[[], None]) -> Iterator[None]:
+    """`turn` comes before each of Python's instructions, where another thread could have its turn."""
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            turn()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("first", range(6))
+def test_another_thread_may_look_while_workers_come_and_go(
+    host: CoordinatorHost, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """The loop has its turn before each step of whoever looks: three workers come, and go again."""
+    monkeypatch.setattr(coordinator_host, "MOST_LEFT", 1)
+    workers, turns = (A, B, WorkerId("c")), count(first)
+    host._status = Status(phase="running", workers=workers)
+
+    def turn() -> None:
+        number = next(turns)
+        if number % 6 < 3:
+            late = {SourceName(f"clicks{number // 20}"): 1}
+            host.from_worker(workers[number % 3], msgspec.structs.replace(progress(1, 1), late=late))
+        else:
+            host.disconnected(workers[number % 3], "gone")
+
+    with before_each_step(turn):
+        status = host.look()
+    assert [each.worker for each in status.workers] == list(workers)

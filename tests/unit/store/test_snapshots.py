@@ -1,6 +1,8 @@
 """Snapshots: what Uploaded names is there and whole, Loaded is exactly what was uploaded, and damage names
 the object."""
 
+import errno
+import os
 import threading
 from collections.abc import Iterator
 from itertools import count
@@ -54,7 +56,7 @@ class Faulty:
         if self.fault == "away":
             raise StoreUnavailable("the store is away")
         created = self.store.put_new(name, data)
-        if self.fault == "answer lost":
+        if self.fault == "answer lost" and created:
             raise StoreUnavailable("timed out")
         return created
 
@@ -193,6 +195,21 @@ def test_an_upload_whose_answer_was_lost_counts_if_it_is_there(port: Port, store
     segments = port.uploaded([row(1)])
     store.fault = ""
     assert port.load(segments, [0]) == Loaded(FENCE, chains_of([row(1)]))
+
+
+def test_an_upload_that_may_be_lost_with_the_machine_fails_the_epoch(
+    port: Port, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it can be read: the name is there, and not on the disk."""
+    port.uploaded([row(1)], epoch=6)  # the folder is there and durable
+
+    def broken(_: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("flamestream.store.folder.sync_folder", broken)
+    event = port.upload([row(1)])
+    assert isinstance(event, UploadFailed)
+    assert "EIO" in event.message
 
 
 def test_a_store_that_is_away_fails_the_epoch_and_the_next_one_works(port: Port, store: Faulty) -> None:

@@ -111,8 +111,15 @@ def test_reduce_without_emit_gives_the_accumulator() -> None:
     assert values(run(graph, 1, 2)) == [(1,), (1, 2)]
 
 
-@pytest.mark.parametrize("records", [["a"], ["a", "b", "a"], ["bad", "a"], ["a", "bad", "a", "b"]])
-def test_unfused_reduce_gives_the_payloads_of_the_fused_one(records: list[str]) -> None:
+@pytest.mark.parametrize(
+    "records", [["a"], ["a", "b", "a"], ["bad", "a"], ["a", "bad", "a", "b"], ["a", "keyless", "b"]]
+)
+def test_unfused_reduce_gives_the_payloads_and_the_errors_of_the_fused_one(records: list[str]) -> None:
+    def keyed(letter: str) -> str:
+        if letter == "keyless":
+            raise KeyError(letter)
+        return "k"
+
     def appended(text: str, letter: str) -> str:
         if letter == "bad":
             raise ValueError("bad letter")
@@ -121,15 +128,32 @@ def test_unfused_reduce_gives_the_payloads_of_the_fused_one(records: list[str]) 
     outputs = []
     for fused in (True, False):
         graph = Graph("g")
-        stream = graph.source("in").reduce(key=lambda _: "k", initial=str, combine=appended, fused=fused)
-        stream.sink("out")
+        texts = graph.source("in").reduce(
+            key=keyed, initial=str, combine=appended, emit=lambda text, _: text, fused=fused
+        )
+        texts.sink("out")
         outputs.append(
             (
                 values(run(graph, *records)),
-                [(e.error, e.message) for e in values(run(graph, *records), ERRORS)],
+                [(e.function, e.error, e.message) for e in values(run(graph, *records), ERRORS)],
             )
         )
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("fatal", [MemoryError, RecursionError])
+def test_failures_of_the_machine_pass_through_an_unfused_reduce(fatal: type[Exception]) -> None:
+    failures = [fatal]
+
+    def fails_once(text: str, letter: str) -> str:
+        if failures:
+            raise failures.pop()
+        return text + letter
+
+    graph = Graph("g")
+    graph.source("in").reduce(key=same, initial=str, combine=fails_once, fused=False).sink("out")
+    with pytest.raises(fatal):
+        run(graph, "a")
 
 
 def test_an_item_goes_round_a_cycle_before_the_next_record_enters() -> None:

@@ -11,7 +11,7 @@ replaced, or is gone when a replay needs it, fails the source with the file's na
 same length is seen only by the process that had read it.)
 
 Keeps: a record is given once per Follow; memory is a few words a file. Does not: decide when to look
-(reading.py), or follow files that appear whole (arriving.py).
+(kit/producer.py), or follow files that appear whole (arriving.py).
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from typing import Final
 
 from flamestream.connectors.files.documents import Documents
 from flamestream.connectors.files.formats import Format, Mark
-from flamestream.connectors.files.places import Files, Found
+from flamestream.connectors.files.places import Files, Found, is_gzip
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt
@@ -131,12 +131,14 @@ class FollowedReader(WatchedFiles):
         mark = self._marks.get(file.name)
         if mark is None:
             return file.size > 0
-        if file.size < mark.position or mark.inode not in (0, file.inode):
+        # The position in a packed file counts unpacked bytes, which say nothing of its size.
+        position = -1 if is_gzip(file) else mark.position
+        if file.size < position or mark.inode not in (0, file.inode):
             raise Corrupt(
                 f"{file.path}: it has shrunk or was replaced after {mark.offset} lines of it were read; "
                 f"{RESTORE}"
             )
-        return file.size not in (mark.position, mark.seen)
+        return file.size not in (position, mark.seen)
 
     def _chunk(self, records: int, size: int, may_raise: bool) -> Chunk | None:
         """The next records of the first fresh file; None takes it from the list."""

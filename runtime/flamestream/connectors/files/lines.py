@@ -188,7 +188,7 @@ class Lines:
         header = b""
         if self._parser.header and mark.position:
             with opened(files, file, growing=growing) as stream:
-                header = next(_split(stream, False), Raw(b"", 0, False)).data
+                header = next(_split(stream, self._parser.multiline), Raw(b"", 0, False)).data
         with opened(files, file, mark.position, growing=growing) as stream:
             lines = _split(stream, self._parser.multiline)
             if self._parser.header and not mark.position:

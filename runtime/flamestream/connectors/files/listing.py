@@ -6,7 +6,7 @@ Only regular files count. A link to one counts as one, under the link's name, if
 `followLinks` allows that it leaves it; a link to a folder is not entered, so there are no rounds. Whoever may
 write into a watched folder can thus not have other files read out.
 
-Keeps: a link is resolved once, when it is listed, and what is opened then is no link (files.py). Does not:
+Keeps: a link is resolved once, when it is listed, and what is opened then is no link (places.py). Does not:
 know what is in a file (formats.py).
 """
 

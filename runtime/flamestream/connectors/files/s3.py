@@ -70,6 +70,10 @@ class S3Place:
                     yield self.prefix.rpartition("/")[2], entry
                 return
 
+    def has(self, file: Found) -> bool:
+        """Whether a file is below the prefix, or the object that the URL names."""
+        return f"{file.path}/".startswith(f"{self.where.removesuffix('/')}/")
+
     def _listed(self, prefix: str, **limits: Any) -> Iterator[dict[str, Any]]:
         token: dict[str, Any] = {}
         while True:
@@ -139,7 +143,7 @@ class S3Files:
         return io.BufferedReader(S3Ranges(self._place_of(file), file), BUFFER)
 
     def _place_of(self, file: Found) -> S3Place:
-        return next(place for place in self._places if file.path.startswith(place.where))
+        return next(place for place in self._places if place.has(file))
 
 
 class _S3Object(io.RawIOBase):

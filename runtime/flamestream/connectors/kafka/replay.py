@@ -104,12 +104,12 @@ class KafkaReplay:
                 return False
             messages = [first, *self._consumer.consume(_BATCH, 0)]
         for message in messages:
-            if (error := message.error()) is not None:
-                failure = judged(error, f"{self._where}, partition {message.partition()}")
-                if isinstance(failure, Corrupt):
-                    self._check_offsets(number, None)
-                raise failure
             place = message.partition()
+            if (error := message.error()) is not None:
+                failure = judged(error, f"{self._where}, partition {place}")
+                if isinstance(failure, Corrupt) and place in self._ahead:
+                    self._check_offsets(place, None)
+                raise failure
             assert place is not None, "a record has a place"
             if place in self._ahead:
                 self._ahead[place].messages.append(message)

@@ -1,6 +1,6 @@
 """What stands where users look, against what the reference has for it: rows, entries, records.
 
-Each comparison takes both sides as forms (plain.py) and says what is
+Each comparison takes both sides as forms (plain_values.py) and says what is
 
     lost       due, and not there
     changed    there, with another value (or, where rows are replaced, an older one)
@@ -14,7 +14,7 @@ Each comparison takes both sides as forms (plain.py) and says what is
 {'reordered': 1}
 
 Keeps: nothing counts twice; everything is counted, and the first EXAMPLES are told. Does not: read
-(postgres.py, redis.py, kafka.py).
+(postgres/place.py, redis/place.py, kafka/place.py).
 """
 
 from collections import Counter, defaultdict, deque

@@ -24,7 +24,7 @@ first) gives no rows and is an error, while this reader lives; what the keys nee
 at again before missing ones are passed over.
 
 Keeps: every committed row once, in the order of keys. Does not: see updates or deletes of rows; decide when
-to look (reading.py).
+to look (kit/producer.py).
 """
 
 import time

@@ -141,7 +141,8 @@ class Memory:
 
     def add(self, rows: Sequence[str], fresh: Sequence[Bundle]) -> None:
         """Commit `rows` (the values of `insert`) and bundles that are new, together."""
-        if self._number and (self._number % FOLD == 0 or self._size > FOLD_BYTES):
+        # Tried again, a delivery finds all folded already that was there.
+        if self._lasts and (self._number % FOLD == 0 or self._size > FOLD_BYTES):
             self._fold_ours()
         last = {bundle.slot: bundle for bundle in fresh}
         history = _arrays(fresh) if self._keeps else ()

@@ -45,8 +45,8 @@ class EntryMaker:
         self._fields = [(name.encode(), self._reader(source)) for name, source in fields.items()]
 
     def entries(self, bundle: Bundle, seen: dict[bytes, Slot]) -> list[Any]:
-        """The entries of a bundle, as redis_scripts.DELIVER takes them. `seen`: names of a hash and their
-        slots in this delivery.
+        """The entries of a bundle, as DELIVER of redis/scripts.py takes them. `seen`: names of a hash and
+        their slots in this delivery.
 
         Raises UserError that names the item which cannot be one.
         """

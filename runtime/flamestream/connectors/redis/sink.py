@@ -3,8 +3,8 @@ so in one step.
 
 The script (redis/scripts.py) checks each slot's fence and sequence number, writes the entries and notes each
 slot's last bundle; or it changes nothing at all. Opening raises the fences of its slots in the same way. The
-server writes a script to its append-only file as one, and answers when that is on the disk (redis.py refuses
-servers that do not), so what is acknowledged outlives the server.
+server writes a script to its append-only file as one, and answers when that is on the disk (redis/server.py
+refuses servers that do not), so what is acknowledged outlives the server.
 
 After a lost connection the slots are opened again. What the lost answer was about is there entirely or not at
 all; if it arrives only later, it is a bundle that is there already, or of an older fence.

@@ -57,13 +57,15 @@ class Drain:
         """Whether nothing enters any more."""
         return self.told and all(self._items.get(worker, (0, False))[1] for worker in workers)
 
-    def quiet(self, workers: Iterable[WorkerId], acker: Progress | None) -> bool:
-        """Whether what had entered has gone through."""
+    def quiet(
+        self, workers: Iterable[WorkerId], acker: Progress | None, reports: Iterable[Progress | None]
+    ) -> bool:
+        """Whether what had entered has gone through. `reports`: of all workers, each of its own output."""
         return (
             self.stopped(workers)
             and acker is not None
             and acker.oldest == END
-            and acker.settled >= acker.minimal
+            and all(report is not None and report.settled >= acker.minimal for report in reports)
         )
 
 
@@ -213,7 +215,8 @@ class Endings:
             context.instructions.tell(context.workers, DrainNow(context.record.fence))
         # what is held settles with epochs only
         self.wants_epoch = context.settings.two_phase and drain.stopped(context.workers)
-        if drain.quiet(context.workers, context.acker_progress) and self._epochs.pending is None:
+        reports = context.members.progress(context.workers)
+        if drain.quiet(context.workers, context.acker_progress, reports) and self._epochs.pending is None:
             if drain.epoch is None:
                 drain.epoch = context.record.announced
             # where minimal time stands at the committed cut there is nothing more to save

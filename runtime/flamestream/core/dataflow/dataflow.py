@@ -142,8 +142,10 @@ class Dataflow(Operations):
         overtake it (!).
         """
         self._others_first = True  # what is for other workers leaves before this one's share is begun
-        self._process(runs)
-        self._others_first = False
+        try:
+            self._process(runs)
+        finally:
+            self._others_first = False
         return self.waits
 
     def run(self, runs: list[Work]) -> None:

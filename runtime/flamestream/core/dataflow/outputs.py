@@ -30,7 +30,7 @@ class Outputs:
         self._fence = fence
         self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
         self._bundles: dict[SinkName, int] = {}
-        """Bundles in the newest call of each sink."""
+        """Bundles in the newest call of each sink, until it is acknowledged."""
 
     def opened(self, event: SinkOpened, *, compare: bool) -> None:
         """A consumer says what it remembers."""
@@ -40,9 +40,10 @@ class Outputs:
         """A call is durable at its consumer: the time of its oldest result and its bundles; END and 0 if no
         news."""
         delivery = self._by_name[event.sink]
-        known = event.number != delivery.number
+        # a second acknowledgement of a call finds none: its results were counted with the first
+        bundles = self._bundles.pop(event.sink, 0) if event.number == delivery.number else 0
         # before the acknowledgement: while the call is in flight `settled` is the time of its oldest result
-        news = (END, 0) if known else (delivery.settled, self._bundles.pop(event.sink, 0))
+        news = (delivery.settled, bundles) if bundles else (END, 0)
         delivery.acknowledged(event.number)
         return news
 

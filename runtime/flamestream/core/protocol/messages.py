@@ -278,6 +278,7 @@ class Progress(_Message, frozen=True):
     fence: Fence
     minimal: AtTime
     settled: AtTime
+    """Every output of mine below it is acknowledged by its consumer; of others' it says nothing."""
     oldest: AtTime
     items_in: Count
     items_out: Count

@@ -17,7 +17,8 @@ _AS_THEY_ARE: Final = frozenset({str, int})
 
 
 def kept(key: Any) -> Key:
-    """The form that a key is kept in. Raises PayloadError unless it is a payload."""
+    """The form that a key is kept in. Raises PayloadError if it is no payload; at a str or an int it does not
+    look: who puts one in does (heights.py)."""
     return key if type(key) in _AS_THEY_ARE else encode(key)
 
 

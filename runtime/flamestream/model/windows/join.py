@@ -31,7 +31,7 @@ LEFT, RIGHT = 0, 1
 HOW: Final = {"inner": (), "left": (LEFT,), "full": (LEFT, RIGHT)}
 """Sides of which every item leaves."""
 FOR_EVER: Final = 1 << 61
-"""Less than to the end of time, and more than any two events are apart."""
+"""Less than to the end of time. Events are further apart only if one is more than 36,000 years from 1970."""
 
 
 @payload_type

@@ -237,9 +237,9 @@ class Steps:
                     "a next time is a later one"
                 )
             # Here, where the failure is one place's: found in the shard, it would cost all its places the
-            # mark (!).
-            check(after)
-            check(results := tuple(results))
+            # mark (!). As deep as there, where a state is in a map and results are not.
+            results = tuple(results)
+            check(((after,), results))
         except FATAL:
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)

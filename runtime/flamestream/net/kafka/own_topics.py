@@ -1,6 +1,6 @@
 """Topics of our own, which are created if they are not there, and the settings of a topic.
 
-Does not: say which settings are right (connectors/kafka/control.py, kafka/place_partitions.py).
+Does not: say which settings are right (connectors/kafka/control.py, journal/kafka_partitions.py).
 """
 
 from collections.abc import Mapping

@@ -45,6 +45,10 @@ class Totals:
     problem: str = ""
 
 
+class _Stopped(Exception):
+    """A batch is not begun any more. No error of the job: only Spark gets to see it."""
+
+
 class MicroBatches:
     """A query, from its start to its end. `checkpoint` is Spark's; `interval` the seconds between batches."""
 
@@ -141,7 +145,10 @@ class MicroBatches:
 
     def _batch(self, rows: Any, epoch: int, number: int) -> None:
         try:
-            if self._committed.record.committed < epoch and not self._over.is_set():
+            if self._committed.record.committed < epoch:
+                if self._over.is_set():
+                    # Not a return (!): Spark would write down as done what nobody has computed.
+                    raise _Stopped(f"batch {number} began when the run was over: it is for the next one")
                 self._compute(rows, epoch, self._cut(number))
             if self._at_end(self._committed.record.cut):
                 self._over.set()

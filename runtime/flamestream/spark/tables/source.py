@@ -4,7 +4,7 @@
 |-------------|-----------------------------------------------------------------------------------|
 | `manifest`  | required: the job's manifest                                                      |
 | `sink`      | read this sink's delivered items; without it, the state of the job's operations    |
-| `epoch`     | state: of this epoch (default: the committed one). Output: below its cut           |
+| `epoch`     | state: of this epoch (default: the committed, else the newest). Output: below its cut |
 | `cut`       | output below this global time                                                     |
 | `fromCut`, `fromEpoch` | output from there on                                                   |
 | `slots`     | read these slots only, like `0-63,200`                                            |

@@ -1,4 +1,4 @@
-"""State as a table: a row a key and operation, at a committed epoch.
+"""State as a table: a row a key and operation, as of one snapshot (job_files.py says which).
 
 A task reads some segments: those of one group of slots, since a key's full state and its changes may be in
 several.

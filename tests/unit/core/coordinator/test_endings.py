@@ -80,6 +80,13 @@ def test_a_drain_waits_for_what_is_still_read_in_flight_or_unacknowledged() -> N
     assert bench.end.outcome == "drained"
 
 
+def test_a_drain_waits_until_the_output_of_every_worker_is_acknowledged() -> None:
+    bench = running(interval_us=None).say(Requested("drain"))
+    bench.beat(6).progress("b", 6).progress("a", 6, settled=5)
+    assert bench.record.layout.acker == "b" and bench.finish is None
+    assert bench.progress("a", 6).end.outcome == "drained"
+
+
 def test_a_drain_goes_on_after_a_recovery() -> None:
     bench = running().connect("c").say(Requested("drain")).lose("b").recover()
     assert bench.last(msg.Drain, "c").fence == bench.fence

@@ -10,6 +10,7 @@ from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
+from flamestream.model.errors import PayloadError
 from flamestream.model.failure import located
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, Slot, WorkerId
@@ -202,6 +203,22 @@ def test_a_loop_without_end_is_an_error_item_that_names_it() -> None:
 def test_what_went_round_is_forgotten_with_the_attempt() -> None:
     flow, seen = _flow(lambda s: s.map(lambda p: p))
     flow._round.append((AT, 1, Time(7), 1, "old", False))
+    _reset(flow, seen, [ME] * SLOTS)
+    _run(flow, _item("new"))
+    assert [payload for _, _, _, payload, _ in seen.results] == ["new"]
+
+
+def test_after_new_runs_that_failed_the_next_attempt_puts_nothing_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PayloadError("a set cannot be a payload")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Seen, "send", refuse)
+        flow, seen = _flow(lambda s: s.map(lambda p: p), mine=lambda slot: False)
+    with pytest.raises(PayloadError):
+        flow.share([(AT, Time(7), 0, "old", False)])
     _reset(flow, seen, [ME] * SLOTS)
     _run(flow, _item("new"))
     assert [payload for _, _, _, payload, _ in seen.results] == ["new"]

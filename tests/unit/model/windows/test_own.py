@@ -82,6 +82,28 @@ def test_an_error_at_a_time_names_the_users_function_and_is_of_its_key_alone() -
     assert sum(each[0] == "gone" for each in found["out"]) == 298
 
 
+def nested(levels: int) -> Any:
+    return (nested(levels - 1),) if levels else "deep"
+
+
+@pytest.mark.parametrize("answer", [(nested(63), ()), (None, [nested(63)])], ids=["state", "result"])
+def test_what_is_too_deep_for_where_it_is_kept_is_an_error_of_its_key_alone(answer: Any) -> None:
+    def too_deep_once(state: Any, time: int) -> Any:
+        return answer if state == 1 else gone(state, time)
+
+    def due(state: Any) -> int | None:
+        return None if type(state) is tuple else in_ten(state)
+
+    graph = fs.Graph("own")
+    visits = graph.source("visits", at="at", unit="s", late="1h")
+    visits.process(key="user", on_item=seen, on_time=too_deep_once, due=due).sink("out")
+    found = results(graph, [("visits", Visit(f"{number}", min(number, 2))) for number in range(1, 300)])
+    assert [(error.error, "64 levels" in error.message) for error in found["errors"]] == [
+        ("PayloadError", True)
+    ]
+    assert sum(each[0] == "gone" for each in found["out"]) == 298
+
+
 @pytest.mark.parametrize("answer", [None, 5, (1, 2, 3), (1, "results"), (1, None)])
 def test_an_answer_of_another_form_is_told_with_the_form(answer: Any) -> None:
     (error,) = run([0], on_item=lambda state, item, now: answer)["errors"]

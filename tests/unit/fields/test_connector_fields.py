@@ -230,8 +230,8 @@ SINKS = [
         ("partitioner", "slot", "sink"),
         ("partitioner", "random", "sink"),
         ("control", "c", "sink"),
-        ("commitSeconds", 2.0, "sink", {"form": "low-latency"}),
-        ("commitSeconds", 2.0, "`commitSeconds` is of `form: low-latency`"),
+        ("commitSeconds", 1.0, "sink", {"form": "low-latency"}),
+        ("commitSeconds", 1.0, "`commitSeconds` is of `form: low-latency`"),
     ),
     *rows(
         "postgres", POSTGRES,

@@ -249,9 +249,9 @@ class KafkaWriting:
 
     def _begin(self) -> None:
         """Have a transaction, and where its records begin in the control topic."""
+        self._topics.check()
         if self._transactions.open:
             return
-        self._topics.check()
         if self._output.low_latency and time.monotonic() - self._offsets_at > FRESH_SECONDS:
             offsets = self._transactions.offsets
             offsets |= {number: end for number, (_, end) in self._bounds().items()}

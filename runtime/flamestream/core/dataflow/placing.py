@@ -11,7 +11,7 @@ from zlib import crc32
 
 from flamestream.core.dataflow import user_code
 from flamestream.model import payload as codec
-from flamestream.model.failure import failure
+from flamestream.model.failure import FATAL, failure, noted
 from flamestream.model.ids import Slot
 from flamestream.model.slot import slot_of_hash
 from flamestream.model.vertex import Vertex
@@ -42,7 +42,8 @@ def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
             else:
                 called = vertex.balance
                 slot = slot_of_hash(balance(key), slots)
-        except user_code.FATAL:
+        except FATAL as error:
+            noted(error, called or itself, payload)
             raise
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             # any slot: nobody looks at that of an error

@@ -75,9 +75,7 @@ def _of_program(steps: Steps) -> Iterator[tuple[str, Any, str | None]]:
 
 
 def _is_ours(function: Any) -> bool:
-    if (
-        isinstance(function, SAID_BY_FIELDS) or type(function) is Aggregate
-    ):  # it is named by the user's fields
+    if isinstance(function, (*SAID_BY_FIELDS, Aggregate)):  # these are named by the user's fields
         return False
     of = function if isinstance(function, FunctionType) else type(function)
     return str(getattr(of, "__module__", "")).startswith(_OURS)

@@ -84,7 +84,7 @@ def test_deliveries_go_into_the_other_id_while_one_is_being_committed() -> None:
     ids = transactions.initialise(FENCE)
     first, second = outside.made
     deliver(transactions, b"1")
-    ended = transactions.turn(state)
+    ended, _ = transactions.turn(state)
     committing = threading.Thread(target=transactions.finish, args=(ended, lambda: None))
     committing.start()
     deliver(transactions, b"2")
@@ -103,7 +103,7 @@ def test_one_transaction_is_committed_at_a_time(what: str) -> None:
     transactions.initialise(FENCE)
     first, second = outside.made
     deliver(transactions, b"1")
-    ended = transactions.turn(state)
+    ended, _ = transactions.turn(state)
     deliver(transactions, b"2")
     calls: dict[str, Callable[[], object]] = {
         "initialise": lambda: transactions.initialise(FENCE),

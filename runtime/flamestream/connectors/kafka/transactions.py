@@ -104,32 +104,30 @@ class Transactions:
             self.trouble = self._output.clients.problem
             self._stop_if_closed()
             meanwhile()
-        self._raise_failure()
+        if self._failed is not None:
+            raise judged(*self._failed)
         self.works()
 
     # --- committing -----------------------------------------------------------------------------------------
 
     def commit(self, state: Callable[[str], WriterState], meanwhile: Told) -> WriterState:
         """Commit what is open with the writer's state in it; the state."""
-        with self._under_way:
-            stored = self._store(state)
-            self._patiently(self._own.commit_transaction, meanwhile=meanwhile)
-            self._next()
-        self.works()
+        ended, stored = self.turn(state)
+        self.finish(ended, meanwhile)
         return stored
 
-    def turn(self, state: Callable[[str], WriterState]) -> "Producer":
+    def turn(self, state: Callable[[str], WriterState]) -> "tuple[Producer, WriterState]":
         """Give what is open the writer's state, and let the other id have what comes next. The producer, for
-        `finish`, which the same thread must call."""
+        `finish`, which the same thread must call, and the state."""
         self._under_way.acquire()
         try:
-            self._store(state)
+            stored = self._store(state)
         except BaseException:
             self._under_way.release()
             raise
         ended = self._own
-        self._next()
-        return ended
+        self._at, self.open = (self._at + 1) % len(self._producers), False
+        return ended, stored
 
     def finish(self, ended: "Producer", meanwhile: Told) -> None:
         """Commit what `turn` gave. Another thread may write into the other id meanwhile."""
@@ -138,9 +136,6 @@ class Transactions:
         finally:
             self._under_way.release()
         self.works()
-
-    def _next(self) -> None:
-        self._at, self.open = (self._at + 1) % len(self._producers), False
 
     def _store(self, state: Callable[[str], WriterState]) -> WriterState:
         if not self.open:
@@ -171,10 +166,6 @@ class Transactions:
     def _stored(self, error: "KafkaError | None", _: "Message") -> None:
         if error is not None:
             self._failed = self._failed or (error, self._control.where)
-
-    def _raise_failure(self) -> None:
-        if self._failed is not None:
-            raise judged(*self._failed)
 
     def _patiently(
         self, call: Callable[[float], None], seconds: float = PATIENCE_SECONDS, meanwhile: Told = nothing

@@ -267,7 +267,7 @@ class KafkaWriting:
             if not self._transactions.open or self._broken:  # then the next delivery opens anew
                 return
             with self._breaking():
-                ended = self._transactions.turn(self._state)
+                ended, _ = self._transactions.turn(self._state)
             self._offsets_at = time.monotonic()
         with self._breaking():
             self._transactions.finish(ended, self._topics.check)

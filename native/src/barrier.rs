@@ -6,10 +6,11 @@
 
 use crate::meta::{time_of, Meta};
 use crate::payload::encoding;
+use crate::payload::row::object_of;
 use crate::python::reference::{refused, unmatched};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyIterator, PyList, PyTuple};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 pub struct Held {
@@ -109,6 +110,15 @@ pub struct Released {
 impl Released {
     fn __len__(&self) -> usize {
         self.results.len()
+    }
+
+    /// (meta, slot, payload) of each.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let results = self
+            .results
+            .iter()
+            .map(|held| Ok((PyBytes::new(py, &held.meta), held.slot, object_of(py, &held.payload)?)));
+        PyList::new(py, results.collect::<PyResult<Vec<_>>>()?)?.try_iter()
     }
 }
 

@@ -21,7 +21,7 @@ mod _kernel {
     /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses
     /// another.
     #[pymodule_export]
-    const API: u32 = 5;
+    const API: u32 = 6;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]

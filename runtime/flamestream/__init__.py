@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from flamestream import reference as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
+from flamestream.model.call import Call, InDoubt, call
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
 from flamestream.model.event_time import Arrived
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arrived",
+    "Call",
     "Changed",
     "Document",
     "Graph",
+    "InDoubt",
     "KafkaRecord",
     "Loop",
     "Map",
@@ -36,6 +39,7 @@ __all__ = [
     "Vector",
     "Windowed",
     "append",
+    "call",
     "count",
     "decoder",
     "event",

@@ -109,6 +109,13 @@ class Consumer(Protocol):
     def close(self) -> None: ...
 
 
+class Caller(Protocol):
+    """The outside of all calls of a worker. Posts CallReturned."""
+
+    def make(self, action: actions.MakeCall) -> None: ...
+    def close(self) -> None: ...
+
+
 @runtime_checkable
 class Troubled(Protocol):
     """A producer or consumer that can have a lasting trouble which does not stop the worker."""

@@ -96,7 +96,7 @@ impl Flow {
             Ok(place) => place,
             Err(error) => return self.failed_at_door(vertex, &meta, error, tombstone),
         };
-        let owner = self.owners[slot as usize];
+        let owner = self.owner(vertex, slot);
         let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
         if owner != self.me {
             self.send_encoded(owner, vertex, &meta, bytes, tombstone);

@@ -103,6 +103,8 @@ pub struct Flow {
     on_late: Option<Py<PyAny>>,
     pub(crate) me: u16,
     pub(crate) owners: Vec<u16>,
+    /// Who has each slot at vertices whose items do not go to the slot's owner.
+    doors: HashMap<usize, Vec<u16>>,
     pub(crate) barriers: HashMap<usize, Py<Barrier>>,
     pub(crate) outgoing: Outgoing,
     pub(crate) cause: u64,
@@ -129,6 +131,11 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 
 #[pymethods]
 impl Flow {
+    /// Who works on the items of a slot at a vertex.
+    pub(crate) fn owner(&self, vertex: usize, slot: u16) -> u16 {
+        self.doors.get(&vertex).unwrap_or(&self.owners)[slot as usize]
+    }
+
     /// `vertices`: dicts, as core/dataflow/native.py makes them.
     #[new]
     #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error, on_late=None))]
@@ -174,6 +181,7 @@ impl Flow {
             on_late,
             me,
             owners: vec![me; slots as usize],
+            doors: HashMap::new(),
             barriers: HashMap::new(),
             outgoing: Outgoing::default(),
             cause: 0,
@@ -189,9 +197,15 @@ impl Flow {
         })
     }
 
-    /// A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is forgotten.
-    fn reset(&mut self, owners: Vec<u16>, barriers: HashMap<usize, Py<Barrier>>) {
-        self.owners = owners;
+    /// A new attempt: who owns each slot, everywhere or at some `doors`, and the barrier of each sink.
+    /// Whatever was on its way is forgotten.
+    fn reset(
+        &mut self,
+        owners: Vec<u16>,
+        barriers: HashMap<usize, Py<Barrier>>,
+        doors: HashMap<usize, Vec<u16>>,
+    ) {
+        (self.owners, self.doors) = (owners, doors);
         self.barriers = barriers;
         self.outgoing = Outgoing::default();
         self.rounds = Rounds::default();
@@ -647,7 +661,7 @@ impl Flow {
             Err(error) => self.failed_at_door(vertex, &meta, error, tombstone),
             Ok((key, slot)) if self.rows.is_some() => self.at_door(vertex, &key, slot, meta, payload),
             Ok((key, slot)) => {
-                let owner = self.owners[slot as usize];
+                let owner = self.owner(vertex, slot);
                 if owner != self.me {
                     self.send(owner, vertex, &meta, &payload, tombstone)
                 } else if self.others_first {

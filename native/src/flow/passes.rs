@@ -166,7 +166,7 @@ impl Flow {
         let Ok((key, slot)) = self.place(vertex, &object)? else {
             return Ok(Step::Entrance(Work { meta, cause, vertex, payload, tombstone, place: None }));
         };
-        let owner = self.owners[slot as usize];
+        let owner = self.owner(vertex, slot);
         if owner == self.me {
             return Ok(Step::Door(Work {
                 meta,

@@ -39,13 +39,16 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
         raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
     found = read_manifest(store, record.manifest, record.manifest_hash)
     folder = f"savepoints/{job}/{name}"
-    copied, held = _copied(store, store, found.segments, folder), _copied(store, store, found.held, folder)
+    copied, held, requests = (
+        _copied(store, store, parts, folder) for parts in (found.segments, found.held, found.requests)
+    )
     manifest = f"{folder}/manifest.json"
     # last: without it there is no savepoint. One that is there counts (!): an earlier try has made it.
-    store.put_new(manifest, encode_manifest(msgspec.structs.replace(found, segments=copied, held=held)))
+    taken_now = msgspec.structs.replace(found, segments=copied, held=held, requests=requests)
+    store.put_new(manifest, encode_manifest(taken_now))
     digest = checksum_of(store.get(manifest))
     taken = read_manifest(store, manifest, digest)
-    segments = taken.segments + taken.held
+    segments = taken.parts
     return Savepoint(
         job=job, name=name, store=url, epoch=taken.epoch, cut=taken.cut, manifest=manifest,
         manifest_hash=digest, graph=taken.graph, size=sum(segment.size for segment in segments),
@@ -62,8 +65,12 @@ def restore(
     folder = f"{plain(job)}/restored/{savepoint.name}"
     # another job's sinks have never had anything
     outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())
-    copied, held = _copied(source, target, found.segments, folder), _copied(source, target, held, folder)
-    manifest = msgspec.structs.replace(found, job=job, segments=copied, outputs=outputs, held=held)
+    copied, held, requests = (
+        _copied(source, target, parts, folder) for parts in (found.segments, held, found.requests)
+    )
+    manifest = msgspec.structs.replace(
+        found, job=job, segments=copied, outputs=outputs, held=held, requests=requests
+    )
     name = f"{folder}/manifest.json"
     digest = write_manifest(target, name, manifest)
     layout = _nobodys(LayoutVersion(0), found.slots, fronts)

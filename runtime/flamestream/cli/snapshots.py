@@ -72,7 +72,7 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
     job = read(manifest)
     name, snapshot = _one(job, epoch)
     store = store_from(job.store)
-    parts = [*snapshot.segments, *snapshot.held]
+    parts = snapshot.parts
     problems = [
         problem
         for segment in parts

@@ -28,6 +28,7 @@ from typing import Final
 
 from flamestream.connectors.installed import source_kinds
 from flamestream.connectors.kit.connector import Kinds, SourceContext, SourceSettings, SourceTraits
+from flamestream.connectors.synthetic.answers import ANSWERS, AnswersSpec
 from flamestream.connectors.synthetic.clock import CLOCK, ClockSpec
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.records import Document
@@ -41,8 +42,8 @@ __all__ = [
 
 
 def _kinds() -> dict[str, type[SourceSettings]]:
-    """Every kind; a clock is one that no manifest names, for graphs have them."""
-    return {**source_kinds(), CLOCK.kind: ClockSpec}
+    """Every kind; clocks and calls are of those that no manifest names, for graphs have them."""
+    return {**source_kinds(), CLOCK.kind: ClockSpec, ANSWERS.kind: AnswersSpec}
 
 
 _KINDS: Final = Kinds("source", _kinds)

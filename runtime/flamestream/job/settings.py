@@ -28,8 +28,12 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
     names = [
         vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)
     ]
+    calls = checked.graph.calls
     return tuple(
-        FrontSettings(FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable)
+        FrontSettings(
+            FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable,
+            of_call=name in calls,
+        )  # fmt: skip
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]
     )

@@ -17,6 +17,7 @@ from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
+from flamestream.connectors.synthetic.answers import ANSWERS
 from flamestream.connectors.synthetic.clock import CLOCK
 from flamestream.job import py_files
 from flamestream.job.application import folders_of, load, located
@@ -65,10 +66,10 @@ def checked(manifest: Path, debug: bool = False) -> CheckedJob:
 def checked_job(job: Job) -> CheckedJob:
     """A job that was read already."""
     files, graph = loaded(job)
-    job = _with_clocks(job, graph)
+    job = _with_inner_sources(job, graph)
     _same_names(job, "sources", {vertex.name for vertex in graph.sources}, graph)
     _dead_letter_fits(job, graph)  # before the names: its message is the clearer one
-    _same_names(job, "sinks", {vertex.name for vertex in graph.sinks} | _dead_letters(job), graph)
+    _same_names(job, "sinks", _sinks(graph) | _dead_letters(job), graph)
     of_sources = {
         name: described(job, "sources", name, job.source(name), sources.describe) for name in job.spec.sources
     }
@@ -81,6 +82,7 @@ def checked_job(job: Job) -> CheckedJob:
     ):
         for name in names:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
+    _calls_hold(job, graph)
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)
@@ -94,8 +96,9 @@ def checked_job(job: Job) -> CheckedJob:
     return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
 
 
-def _with_clocks(job: Job, graph: Graph) -> Job:
-    """The job, with the graph's clocks as sources: nobody has to write what the graph says already."""
+def _with_inner_sources(job: Job, graph: Graph) -> Job:
+    """The job, with the graph's clocks and calls as sources: nobody has to write what the graph says
+    already."""
     for name, spec in job.spec.sources.items():
         if name in graph.clocks or CLOCK.kind in spec:
             raise job.error(
@@ -103,7 +106,17 @@ def _with_clocks(job: Job, graph: Graph) -> Job:
                 "a clock is said by the graph alone, as graph.clock(...): remove it here",
             )
     clocks = {name: {CLOCK.kind: {"every": every}} for name, every in graph.clocks.items()}
-    return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks}))
+    calls = {
+        name: {ANSWERS.kind: {"fronts": sink.call.settings.fronts}}
+        for name, sink in graph.calls.items()
+        if sink.call is not None
+    }
+    return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks, **calls}))
+
+
+def _sinks(graph: Graph) -> set[str]:
+    """Those that a manifest has."""
+    return {vertex.name for vertex in graph.sinks if vertex.call is None}
 
 
 def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:
@@ -138,7 +151,7 @@ def _same_names(job: Job, part: str, wanted: set[str], graph: Graph) -> None:
 
 
 def _dead_letter_fits(job: Job, graph: Graph) -> None:
-    for name in _dead_letters(job) & {vertex.name for vertex in graph.sinks}:
+    for name in _dead_letters(job) & _sinks(graph):
         place = ("spec", "onError", "deadLetter")
         raise job.error(
             place, f"sink {name!r} gets results of the graph already: error items need a sink of their own"
@@ -177,6 +190,23 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         field, colon, message = str(error).partition(": ")
         path = ("spec", part, name, *re.findall(r"\w+", field.removeprefix(place)))
         raise job.error(path, message if colon else str(error)) from error
+
+
+def _calls_hold(job: Job, graph: Graph) -> None:
+    """Calls have what they need under the guarantee."""
+    for name, sink in graph.calls.items():
+        if job.spec.guarantee != "none" and job.spec.journal is None:
+            raise job.error(
+                ("spec",),
+                f"call {name} needs a journal under {job.spec.guarantee}: its answers are written nowhere "
+                "else. Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
+            )
+        if job.spec.guarantee == "none" and sink.call is not None and sink.call.settings.doubt == "never":
+            raise job.error(
+                ("spec", "guarantee"),
+                f'call {name} has doubt="never", and under none no journal says what was begun: choose '
+                'another guarantee, or doubt="again"',
+            )
 
 
 def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: dict[str, SinkTraits]) -> None:

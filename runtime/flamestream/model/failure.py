@@ -65,6 +65,14 @@ def called(function: Function, *arguments: Any) -> Any:
         raise Raised(function, error) from error
 
 
+class Failed(Exception):
+    """A function that was called elsewhere has failed: what its item becomes is known."""
+
+    def __init__(self, error: ErrorValue) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
 @dataclass(frozen=True, slots=True)
 class _Named:
     """A function of which only the name is known any more."""
@@ -83,6 +91,8 @@ def raised_before(function: str, error: str, message: str) -> Raised:
 
 def failure(function: Function, error: BaseException, payload: Any) -> ErrorValue:
     """The error value that a failed call of `function` for `payload` becomes."""
+    if type(error) is Failed:
+        return error.error
     if type(error) is Raised:
         function, error = error.function, error.error
     return ErrorValue(

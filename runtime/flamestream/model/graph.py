@@ -195,6 +195,12 @@ class Graph:
         }
 
     @property
+    def calls(self) -> dict[str, Vertex]:
+        """The sinks that its calls' requests go to, by the call's name: neither they nor the sources of the
+        same names are in a manifest."""
+        return {v.name: v for v in self.sinks if v.call is not None}
+
+    @property
     def sinks(self) -> Sequence[Vertex]:
         return [v for v in self.vertices if v.kind is Kind.SINK]
 

@@ -3,7 +3,7 @@
 Does not: keep the graph (graph.py), or know what programs in event time do (windows/).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
@@ -13,6 +13,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
+    from flamestream.model.call import Call
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
     from flamestream.model.windows.join import On
@@ -281,6 +282,40 @@ class Stream(Generic[T]):
         from flamestream.model.windows.own import processed_by
 
         return processed_by(self, self._key(key), on_item, on_time, due)
+
+    @overload
+    def call(
+        self, function: Callable[[T], Awaitable[U]], *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[U]": ...
+    @overload
+    def call(
+        self,
+        function: Callable[[T, "Call"], Awaitable[U]],
+        *,
+        key: Key[T] | None = None,
+        name: str | None = None,
+    ) -> "Stream[U]": ...
+    @overload
+    def call(
+        self, function: Callable[[T], U], *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[U]": ...
+    @overload
+    def call(
+        self, function: Callable[[T, "Call"], U], *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[U]": ...
+    def call(
+        self, function: Function, *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[Any]":
+        """What a function that asks the outside gives for each item: a result, or a list of any number.
+
+        It may be `async`, take time, and give another answer each time: it is called when its item is final,
+        and a replay reads the answer in the journal. Nothing else waits. `@fs.call(...)` sets timeout, tries
+        and order. `key`: answers of a key stay in one slot. `name`: of the call, its function's if it is left
+        out. Raises GraphError.
+        """
+        from flamestream.model.call import called_stream
+
+        return called_stream(self, function, key, name)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from flamestream.model.call import CallFunction
     from flamestream.model.event_time import Timing
 
 Function = Callable[..., Any]
@@ -69,6 +70,9 @@ class Vertex:
     not."""
     timing: "Timing | None" = None
     """SOURCE: how it tells its event time; None: it does not."""
+    call: "CallFunction[..., Any] | None" = None
+    """SINK: its items are requests of this call. SOURCE: its records are the answers. None: it is in the
+    manifest."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

@@ -28,7 +28,7 @@ from flamestream.machine.process_identity import resident_bytes
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.node.discretion import Discretion
-from flamestream.ports import Consumer, Journal, Links, Producer, Reactor, Snapshots
+from flamestream.ports import Caller, Consumer, Journal, Links, Producer, Reactor, Snapshots
 
 HEARTBEAT_SECONDS: Final = 0.1
 _SWITCH_INTERVAL: Final = 0.0005
@@ -88,6 +88,8 @@ class Ports:
     """Lasting troubles of the ports that do not stop the worker; they travel with its heartbeat."""
     warm: Callable[[], bool] = bool
     """Whether a committed snapshot is at hand; that travels with it too."""
+    caller: Caller | None = None
+    """Of a graph with calls."""
     discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
     """Takes users' data out of what the coordinator is told, where others read that."""
 
@@ -117,6 +119,7 @@ class WorkerHost:
             actions.Pull: lambda action: ports.producers[action.front].pull(action),
             actions.OpenSink: lambda action: ports.consumers[action.sink].open(action),
             actions.Deliver: lambda action: ports.consumers[action.sink].deliver(action),
+            actions.MakeCall: self._make_call,
             actions.Upload: ports.snapshots.upload,
             actions.Load: ports.snapshots.load,
             actions.Prefetch: ports.snapshots.prefetch,
@@ -160,6 +163,10 @@ class WorkerHost:
                 )
             )
         self._outside.control.tell(actions.ToldCoordinator(self._outside.discretion.about(action.message)))
+
+    def _make_call(self, action: actions.MakeCall) -> None:
+        assert self._outside.caller is not None, "a graph with calls has a caller"
+        self._outside.caller.make(action)
 
     def _wake(self, _: actions.Wake) -> None:
         self._reactor.soon(self._woken)

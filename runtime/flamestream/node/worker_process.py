@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -38,7 +39,8 @@ from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import FATAL
-from flamestream.model.ids import SinkName, WorkerId
+from flamestream.model.graph import Graph
+from flamestream.model.ids import SinkName, SourceName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
@@ -46,6 +48,8 @@ from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import ControlClient
 from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
+from flamestream.node.caller import Caller
+from flamestream.node.caller_process import CallerConfig
 from flamestream.node.discretion import Discretion
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled
@@ -54,6 +58,9 @@ from flamestream.store.places import store_from
 from flamestream.store.snapshots import StoreSnapshots
 
 log = logging.getLogger(__name__)
+MOST_BYTES: Final = 16 << 20
+"""Bytes of an answer that a journal in a folder or a topic takes."""
+MOST_IN_ZOOKEEPER: Final = 64 << 10
 
 
 class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +119,7 @@ def run(config: WorkerProcessConfig) -> int:
             graph = load(Path(config.application), config.graph, config.py_files)
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(
-            config, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
+            config, graph, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
         )
     except FlameStreamError as error:
         return ended_by(error)
@@ -122,7 +129,7 @@ def run(config: WorkerProcessConfig) -> int:
 class _WorkerProcess:
     """A worker and its outside."""
 
-    def __init__(self, config: WorkerProcessConfig, worker: Worker, died_of: str) -> None:
+    def __init__(self, config: WorkerProcessConfig, graph: Graph, worker: Worker, died_of: str) -> None:
         self._config, self._worker = config, worker
         self._reactor = EpollReactor()
         self._inbox: list[Event] = []
@@ -134,6 +141,7 @@ class _WorkerProcess:
         self._store = LazyStore(lambda: store_from(config.store))
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
+        self._caller = self._caller_of(graph) if graph.calls else None
         self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
         hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
         self._control = ControlClient(
@@ -186,6 +194,8 @@ class _WorkerProcess:
             producer.close()
         for consumer in self._consumers.values():
             consumer.close()
+        if self._caller is not None:
+            self._caller.close()
         self._links.close()
         self._control.close()
         self._reactor.close()
@@ -212,7 +222,17 @@ class _WorkerProcess:
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
-        return Ports(*outside, self._problems, warm, self._discretion)
+        return Ports(*outside, self._problems, warm, self._caller, self._discretion)
+
+    def _caller_of(self, graph: Graph) -> Caller:
+        config = self._config
+        told = CallerConfig(
+            application=config.application, graph=config.graph, py_files=config.py_files,
+            job=config.settings.job, worker=config.worker, parent=0,
+            most=MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES,
+        )  # fmt: skip
+        calls = {SourceName(name): sink.call for name, sink in graph.calls.items() if sink.call is not None}
+        return Caller(told, calls, self._reactor, self._inbox.append)
 
     def _journals(self) -> dict[FrontId, Journal]:
         """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for
@@ -243,6 +263,8 @@ class _WorkerProcess:
         for front, producer in self._producers.items():
             if isinstance(producer, Troubled) and (problem := producer.problem):
                 yield f"source {self._config.settings.fronts[front].source}: {problem}"
+        if self._caller is not None and self._caller.problem:
+            yield f"calls: {self._caller.problem}"
         for sink, consumer in self._consumers.items():
             if isinstance(consumer, Troubled) and (problem := consumer.problem):
                 yield f"sink {sink}: {problem}"

@@ -9,6 +9,7 @@
 | 5 commit                   | a commit (nothing that a consumer lacks), an object is deleted |
 | 6 fence                    | a consumer, a journal or the job record takes a write |
 | 8 bounds                   | every queue, and each worker's released items against the credit of the fronts |
+| 11 calls                   | the outside is asked, an answer becomes durable, and at the end |
 | 9 liveness, 10 determinism | simulator.py |
 
 Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
@@ -20,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.actions import Bundle, MakeCall
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry, LastBundle
 from flamestream.core.protocol.job_record import JobRecord
@@ -56,6 +57,8 @@ class Invariants:
         self._committed: Manifest | None = None
         self._committed_name = ""
         self._rows: dict[str, list[Row]] = {}
+        self._asked: set[str] = set()
+        """Ids of all calls that were made."""
         self._credit = 0
         """The greatest of any worker."""
         self._unseen: set[tuple[SinkName, Slot]] = set()
@@ -138,11 +141,26 @@ class Invariants:
         """A journal entry counts from now on."""
         self._oracle.durable(front, entry)
 
+    def asked(self, action: MakeCall) -> None:
+        """The outside is asked: for a request that is final, and once only where it must not be again."""
+        world, name = self._world, str(action.call)
+        self._oracle.advance(Time(time_of_meta(action.request) + 1))
+        final = self._oracle.requests[name].get(action.request) == action.payload
+        world.require(final, "11 calls", f"{name} asks what is no request: {codec.decode(action.payload)!r}")
+        call = self._oracle.graph.calls[name].call
+        once = call is not None and call.settings.doubt == "never"
+        world.require(
+            not (once and action.id in self._asked), "11 calls", f"{name} is made twice for {action.id}"
+        )
+        self._asked.add(action.id)
+
     def finished(self) -> None:
         """The job says that it is complete."""
         missing = self._oracle.missing_input()
         self._world.require(not missing, "3 input", f"the job is complete without {missing}")
         self._oracle.advance(END)
+        unanswered = self._oracle.unanswered()
+        self._world.require(not unanswered, "11 calls", f"the job is complete without {unanswered}")
         self._world.require(
             self._oracle.error_at is None,
             "2 prefix",
@@ -160,7 +178,7 @@ class Invariants:
 
     def all_through(self) -> bool:
         """Whether everything has entered, and consumers have all that there will be."""
-        if self._oracle.missing_input():
+        if self._oracle.missing_input() or self._oracle.unanswered():
             return False
         self._oracle.advance(self._oracle.over)
         return all(self._has(sink, slot) >= count for sink, slot, count in self._oracle.due(END))
@@ -365,7 +383,7 @@ class Invariants:
         if self._committed is not None:
             needed = {
                 self._committed_name,
-                *(ref.name for ref in (*self._committed.segments, *self._committed.held)),
+                *(ref.name for ref in self._committed.parts),
             }
             self._world.require(
                 name not in needed, "5 commit", f"{name} is deleted, epoch {self._committed.epoch} needs it"
@@ -385,6 +403,8 @@ class Invariants:
                 replayed[worker.fence, front] = len(entries)
         for worker in workers:
             for front, times in _waiting_runs(worker).items():
+                if worker._settings.fronts[front].of_call:
+                    continue  # answers take no credit: what is asked was let in already
                 most = credit + 1 + replayed.get((worker.fence, front), 0)
                 much = (
                     f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, the greatest "

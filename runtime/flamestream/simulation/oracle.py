@@ -18,14 +18,15 @@ from typing import Any
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
+from flamestream.model.call import Answer, hash_of
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
-from flamestream.model.meta import floor
+from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, next_time
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time
 from flamestream.reference import ERRORS, Walk
-from flamestream.simulation.outside.producers import SourceSite
+from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.world import World
 
 Item = tuple[bytes, bytes]
@@ -69,6 +70,10 @@ class Oracle:
         self._keys = {v.name: v.key for v in graph.sinks}
         self._slot_count = slots
         self.dead_letter = dead_letter
+        self.requests: dict[str, dict[bytes, bytes]] = {name: {} for name in graph.calls}
+        """The payload of each request, by its call and its meta."""
+        self.answered: dict[str, set[bytes]] = {name: set() for name in graph.calls}
+        """Requests whose answer has entered."""
         self._walk = Walk(graph, fronts=sources)
         # A second one for the state at cuts: the first is ahead of them, and a walk does not go back.
         self._behind = Walk(graph, fronts=sources)
@@ -113,6 +118,9 @@ class Oracle:
         # It brings nothing, and nothing may be stamped at or below it any more.
         if entry.is_pledge:
             return
+        name = self._sources[front].name
+        if name in self.requests:
+            self._answers(name, front, entry)
         world.require(
             entry.time >= self.reached,
             "1 minimal time",
@@ -136,6 +144,32 @@ class Oracle:
                 self._ended.add(front)
         heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
 
+    def _answers(self, name: str, front: FrontId, entry: Entry) -> None:
+        """Answers of the outside are input from now on: one a request."""
+        records = self._sites[front].partitions[entry.partition]
+        for payload in codec.decode_many(entry.payloads):
+            records.append(SimRecord(payload, 0, Timestamp(0)))
+            if isinstance(payload, Answer):
+                # it claims that its request is final
+                self.advance(Time(time_of_meta(Meta(payload.request)) + 1))
+                requests, answered = self.requests[name], self.answered[name]
+                fits = payload.request not in answered and hash_of(
+                    requests.get(payload.request, b"")
+                ) == payload.hash
+                self._world.require(
+                    fits, "11 calls", f"{name} is answered twice, or what it asked is no request: {payload}"
+                )
+                answered.add(payload.request)
+
+    def unanswered(self) -> list[str]:
+        """Requests without an answer."""
+        return [
+            f"{name} for {codec.decode(payload)!r} at {meta.hex()}"
+            for name, requests in self.requests.items()
+            for meta, payload in requests.items()
+            if meta not in self.answered[name]
+        ]
+
     def missing_input(self) -> list[str]:
         """Records of journalled fronts that have not entered, and ends that are still to be told."""
         journalled = [(front, site) for front, site in self._sites.items() if not site.timed]
@@ -157,6 +191,8 @@ class Oracle:
         """All that there is to enter now is below; END, unless a source that is open will still tell its end.
         Those whose event time is when records arrive tell it again and again: below where the last of them
         is."""
+        if self.requests:  # a request that nobody knows of yet may have an answer anywhere above
+            return self.reached
         arriving = [front for front, site in self._sites.items() if site.open and self._arrives(front)]
         if arriving:
             return Time(min(self._last.get(front, START) for front in arriving) + 1)
@@ -218,6 +254,9 @@ class Oracle:
         self.runs.append(run)
         for name, meta, payload in reached:
             encoded = codec.encode(payload)
+            if name in self.requests:
+                self.requests[name][meta] = encoded
+                continue
             sink = self.dead_letter if name == ERRORS and self.dead_letter is not None else SinkName(name)
             expected = self.expected(sink, self._slot(name, payload, encoded))
             # Ascending, as the order of a walk is that of metas: whoever looks may bisect.

@@ -57,7 +57,10 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
             each.replayable,
         )
         for each in sites
-    )
+    ) + _fronts_of_calls(job, len(sites))
+    sites += [
+        SourceSite(front.front, False, False, {Partition(""): []}) for front in fronts[len(sites) :]
+    ]
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
         debug=rng.random() < 0.03,
@@ -69,6 +72,19 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
         stop_at=rng.randint(EPOCH_START, heal_at) if rng.random() < 0.15 else None, edited=rng.random() < 0.2,
         parquet=rng.random() < 0.1,
     )  # fmt: skip
+
+
+def _fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
+    """Those of answers, behind all others."""
+    names = [
+        name
+        for name, sink in job.graph.calls.items()
+        for _ in range(sink.call.settings.fronts if sink.call is not None else 0)
+    ]
+    return tuple(
+        FrontSettings(FrontId(number), SourceName(name), False, 1, replayable=False, of_call=True)
+        for number, name in enumerate(names, first)
+    )
 
 
 def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:

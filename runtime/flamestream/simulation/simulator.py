@@ -34,6 +34,7 @@ from flamestream.simulation.outside.journals import Journals, name_of_journal
 from flamestream.simulation.outside.network import Network
 from flamestream.simulation.outside.outside import Outside
 from flamestream.simulation.outside.records import Records
+from flamestream.simulation.outside.services import Service
 from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.process import Charge
 from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
@@ -224,6 +225,7 @@ class _Run:
         outside.journals.durable = invariants.entry_durable
         outside.records.written = invariants.record_written
         outside.store.deleting = invariants.deleting
+        outside.service.asked = invariants.asked
         for site in outside.consumers.values():
             site.taken = self._bundle_taken
             site.lost = invariants.bundles_lost
@@ -295,7 +297,7 @@ class _WatchedWorker(WorkerNode):
 
 def _outside(world: World, plan: Plan) -> Outside:
     """Everything that is not a process."""
-    sinks = [SinkName(vertex.name) for vertex in plan.job.graph.sinks]
+    sinks = [SinkName(vertex.name) for vertex in plan.job.graph.sinks if vertex.call is None]
     if plan.worker.dead_letter is not None:
         sinks.append(plan.worker.dead_letter)
     delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
@@ -303,6 +305,6 @@ def _outside(world: World, plan: Plan) -> Outside:
         Network(world, delay, plan.encode),
         Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
         Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay),
-        {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites}, delay,
-        plan.turn,
+        {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites},
+        Service(world, delay), delay, plan.turn,
     )  # fmt: skip

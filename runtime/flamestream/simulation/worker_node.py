@@ -25,6 +25,7 @@ from flamestream.simulation.outside.control import ControlLink
 from flamestream.simulation.outside.journals import JournalPort
 from flamestream.simulation.outside.outside import Outside
 from flamestream.simulation.outside.producers import ProducerPort
+from flamestream.simulation.outside.services import CallPort
 from flamestream.simulation.outside.snapshots import SnapshotPort
 from flamestream.simulation.process import Process
 from flamestream.simulation.world import World
@@ -55,6 +56,8 @@ class WorkerNode(Process):
             front: ProducerPort(world, site, outside.delay, self.post)
             for front, site in outside.sources.items()
         }
+        never = {name for name, sink in graph.calls.items() if sink.call and sink.call.settings.doubt == "never"}
+        self._caller = CallPort(outside.service, self.post, frozenset(never))
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
         self._network.join(me, self.post)
         self._beat()
@@ -91,6 +94,9 @@ class WorkerNode(Process):
                     )
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
+            case a.MakeCall():
+                self.world.trace.cover("worker.MakeCall")
+                self._caller.make(action)
             case a.Pull():
                 if not action.records:
                     self.world.trace.cover("front.out of credit")
@@ -166,6 +172,7 @@ class WorkerNode(Process):
         self._network.leave(self.id)
         self._journal.close()
         self._snapshots.close()
+        self._caller.close()
         for consumer in self._consumers.values():
             consumer.close()
         for producer in self._producers.values():

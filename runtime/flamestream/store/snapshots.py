@@ -149,7 +149,8 @@ class StoreSnapshots:
         for ref in merge:
             self._cache.remove(ref.name)
         held = [self._put(action, table_of(rows, between)) for rows in _cut(action.held)]
-        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held)
+        requests = [self._put(action, table_of(rows, between)) for rows in _cut(action.requests)]
+        return Uploaded(action.fence, action.epoch, segments, [ref.name for ref in merge], held, requests)
 
     def _put(self, action: Upload, table: "Table") -> SegmentRef:
         self._between(action.fence)
@@ -168,7 +169,8 @@ class StoreSnapshots:
             between = partial(self._between, action.fence)
             chains = chains_in(self._parts(action.segments, action.slots, between=between), between)
         held = chains_in(self._parts(action.held)) if action.held else ()
-        return Loaded(action.fence, chains, held)
+        requests = chains_in(self._parts(action.requests)) if action.requests else ()
+        return Loaded(action.fence, chains, held, requests)
 
     def _parts(
         self,

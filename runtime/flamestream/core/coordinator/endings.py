@@ -50,8 +50,9 @@ class Drain:
         """A report of a worker that was told."""
         before = self._items.get(worker)
         # Two reports with as many items: the first may have been on its way before the worker was told to
-        # drain.
-        self._items[worker] = (progress.items_in, before is not None and before[0] == progress.items_in)
+        # drain. A call that is being made ends first: its answer would be lost, and may have taken effect.
+        still = before is not None and before[0] == progress.items_in and not progress.asked
+        self._items[worker] = (progress.items_in, still)
 
     def stopped(self, workers: Iterable[WorkerId]) -> bool:
         """Whether nothing enters any more."""

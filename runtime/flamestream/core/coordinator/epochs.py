@@ -107,6 +107,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
         fronts=tuple(fronts[front] for front in sorted(fronts)),
         outputs=tuple(outputs[key] for key in sorted(outputs)),
         held=tuple(segment for answer in answers for segment in answer.held),
+        requests=tuple(segment for answer in answers for segment in answer.requests),
         code=spans_of(previous, settings.code),
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]
     return [
         *(segment.name for segment in previous.segments if segment.name not in kept),
         # with its consumers by now, or the new epoch would not have been accepted (held_outputs.py)
-        *(held.name for held in previous.held),
+        *(segment.name for segment in (*previous.held, *previous.requests)),
         name,
     ]
 

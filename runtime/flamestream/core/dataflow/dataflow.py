@@ -15,7 +15,7 @@ Source: EDBT 2018, sections 2 and 3.
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.barrier import Barrier
@@ -41,6 +41,7 @@ Work = tuple[Meta, Time, int, Any, bool]
 _Round = tuple[Meta, int, Time, int, Any, bool]
 """(meta, number, cause, vertex, payload, is it a tombstone): an item that goes round a loop. Numbers keep
 heap order total."""
+NO_DOORS: Final[Mapping[int, Sequence[WorkerId]]] = {}
 _IN_ORDER = itemgetter(0, 4)
 """The order of work: by meta, an item before its tombstone. A frame groups by cause, so a tombstone of an
 older cause may stand before its item (!)."""
@@ -78,6 +79,7 @@ class Dataflow(Operations):
         self.states: dict[int, Grouping | Reduce] = {}
         self.cause = Time(0)
         self.owners: Sequence[WorkerId] = [me] * settings.slots
+        self._doors = NO_DOORS
         self._me = me
         self._cuts = cuts
         self._output = output
@@ -103,10 +105,15 @@ class Dataflow(Operations):
         # Compiled last first; rows and chores go by the graph's order, as the kernel's do (invariant 10).
         self.states = dict(sorted(self.states.items()))
 
-    def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Barrier]) -> None:
-        """A new attempt: who owns each slot, and the barrier of each sink. Whatever was on its way is
-        forgotten."""
-        self.owners = owners
+    def reset(
+        self,
+        owners: Sequence[WorkerId],
+        barriers: Mapping[int, Barrier],
+        doors: Mapping[int, Sequence[WorkerId]] = NO_DOORS,
+    ) -> None:
+        """A new attempt: who owns each slot, and the barrier of each sink. `doors`: who owns it at some sinks
+        instead. Whatever was on its way is forgotten."""
+        self.owners, self._doors = owners, doors
         self._barriers = barriers
         self._round.clear()
         self._going.clear()
@@ -203,7 +210,7 @@ class Dataflow(Operations):
             key, slot = place(payload)
             if type(key) is ErrorValue:
                 fail(meta, key, tombstone)
-            elif (owner := self.owners[slot]) != me:
+            elif (owner := self._doors.get(vertex, self.owners)[slot]) != me:
                 send(owner, self.cause, vertex, meta, payload, tombstone)
             elif self._others_first:
                 self._waiting.append((meta, self.cause, vertex, payload, tombstone))

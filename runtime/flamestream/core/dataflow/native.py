@@ -6,12 +6,12 @@ protocol; these classes translate between the core's types and the kernel's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from types import ModuleType
 from typing import Any
 
 from flamestream.core.dataflow import native_expressions, reduce, user_code
-from flamestream.core.dataflow.dataflow import Output, Work
+from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
@@ -87,12 +87,21 @@ class NativeFlow:
     def waits(self) -> bool:
         return self._flow.waits  # type: ignore[no-any-return]
 
-    def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Any]) -> None:
-        """A new attempt: who owns each slot, and the barrier of each sink."""
+    def reset(
+        self,
+        owners: Sequence[WorkerId],
+        barriers: Mapping[int, Any],
+        doors: Mapping[int, Sequence[WorkerId]] = NO_DOORS,
+    ) -> None:
+        """A new attempt: who owns each slot, everywhere or at some `doors`, and the barrier of each sink."""
         # this worker is 0 to the kernel in every layout (`me=0`)
-        self._names = [self._me, *sorted(set(owners) - {self._me})]
+        self._names = [self._me, *sorted({*owners, *chain.from_iterable(doors.values())} - {self._me})]
         numbers = {name: number for number, name in enumerate(self._names)}
-        self._flow.reset([numbers[owner] for owner in owners], dict(barriers))
+        self._flow.reset(
+            [numbers[owner] for owner in owners],
+            dict(barriers),
+            {vertex: [numbers[owner] for owner in its] for vertex, its in doors.items()},
+        )
 
     def receive(self, message: Data) -> None:
         """Items of another worker join the next `run`."""

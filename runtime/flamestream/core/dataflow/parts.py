@@ -5,12 +5,12 @@ Does not: choose (native.py, and whoever makes a worker). The simulator runs bot
 trace.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from flamestream.core.dataflow.barrier import Barrier
-from flamestream.core.dataflow.dataflow import Dataflow, Output, Work
+from flamestream.core.dataflow.barrier import Barrier, Result
+from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.protocol.actions import Bundle
@@ -35,12 +35,19 @@ class States(Protocol):
     def load(self, chains: Sequence[Chain]) -> None: ...
 
 
+class Released(Protocol):
+    """Results that are final, ascending."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Result]: ...
+
+
 class Holding(Protocol):
     """The results of one sink until minimal time passes them: see barrier.py."""
 
     @property
     def dropped(self) -> int: ...
-    def release(self, minimal: Time, /) -> Sized: ...
+    def release(self, minimal: Time, /) -> Released: ...
 
 
 class Delivering(Protocol):
@@ -73,7 +80,13 @@ class Flow(Protocol):
     def has_work(self) -> bool: ...
     @property
     def waits(self) -> bool: ...
-    def reset(self, owners: Sequence[WorkerId], barriers: Mapping[int, Any]) -> None: ...
+    def reset(
+        self,
+        owners: Sequence[WorkerId],
+        barriers: Mapping[int, Any],
+        doors: Mapping[int, Sequence[WorkerId]] = NO_DOORS,
+        /,
+    ) -> None: ...
     def receive(self, message: Data) -> None: ...
     def share(self, runs: list[Work]) -> bool: ...
     def run(self, runs: list[Work]) -> None: ...

@@ -12,7 +12,18 @@ from typing import NamedTuple
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import Frame, SegmentRef, ToCoordinator
-from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Epoch,
+    Fence,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    SourceName,
+    WorkerId,
+)
+from flamestream.model.meta import Meta
 from flamestream.model.time import FrontId, Time, Timestamp
 
 
@@ -132,6 +143,20 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeCall:
+    """Ask the outside, as often as the call's settings say. Answer: CallReturned, also of an error. A request
+    that is under way already, for an older fence, need not be made again."""
+
+    fence: Fence
+    call: SourceName
+    request: Meta
+    payload: bytes
+    """Encoded."""
+    id: str
+    """What the outside knows it by."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """Write `rows` as segments of `epoch`; merge `compact` into fewer. Names carry epoch, attempt, writer and
     a nonce. A great snapshot is several of them, one after the other."""
@@ -142,16 +167,19 @@ class Upload:
     compact: Sequence[SegmentRef]
     held: Sequence[Row] = ()
     """Rows of held output, which become segments of their own."""
+    requests: Sequence[Row] = ()
+    """Rows of requests, which do too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read `segments`, check them, give the chains of `slots`; and all chains of `held`."""
+    """Read `segments`, check them, give the chains of `slots`; and all chains of `held` and of `requests`."""
 
     fence: Fence
     segments: Sequence[SegmentRef]
     slots: Sequence[Slot]
     held: Sequence[SegmentRef] = ()
+    requests: Sequence[SegmentRef] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +224,7 @@ Action = (
     | Pull
     | OpenSink
     | Deliver
+    | MakeCall
     | Upload
     | Load
     | Prefetch

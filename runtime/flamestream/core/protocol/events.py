@@ -10,7 +10,19 @@ from dataclasses import dataclass
 
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.messages import Frame, SegmentRef, ToWorker
-from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
+from flamestream.model.ids import (
+    Epoch,
+    Fence,
+    Offset,
+    Partition,
+    SequenceNumber,
+    SinkName,
+    Slot,
+    SourceName,
+    WorkerId,
+)
+from flamestream.model.meta import Meta
+from flamestream.model.payload import ErrorValue
 from flamestream.model.time import FrontId, Time, Timestamp
 
 
@@ -195,15 +207,27 @@ class BundlesAcknowledged:
 
 
 @dataclass(frozen=True, slots=True)
+class CallReturned:
+    """What the outside gave for a request, or why it gave nothing."""
+
+    fence: Fence
+    call: SourceName
+    request: Meta
+    results: Sequence[object] = ()
+    error: ErrorValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Uploaded:
-    """The rows of an Upload are durable in `segments` and `held`; `segments` make those `replaced`
-    superfluous."""
+    """The rows of an Upload are durable in `segments`, `held` and `requests`; `segments` make those
+    `replaced` superfluous."""
 
     fence: Fence
     epoch: Epoch
     segments: Sequence[SegmentRef]
     replaced: Sequence[str]
     held: Sequence[SegmentRef] = ()
+    requests: Sequence[SegmentRef] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +247,8 @@ class Loaded:
     chains: Sequence[Chain]
     held: Sequence[Chain] = ()
     """Chains of the held output asked for, whatever their slots."""
+    requests: Sequence[Chain] = ()
+    """Chains of the requests asked for, whatever their slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +277,7 @@ Answer = (
     | SinkFenced
     | SinkFailed
     | BundlesAcknowledged
+    | CallReturned
     | Uploaded
     | UploadFailed
     | RecoveryAnswer

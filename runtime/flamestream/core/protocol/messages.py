@@ -27,7 +27,7 @@ from flamestream.model.ids import (
     WorkerId,
 )
 from flamestream.model.layout import Assignment
-from flamestream.model.time import MAX_FRONTS, FrontId, Time
+from flamestream.model.time import MAX_FRONTS, START, FrontId, Time
 
 MOST_TEXT: Final = 16_384
 """Characters of a text for people in a report."""
@@ -77,6 +77,8 @@ class Promise(_Message, frozen=True):
     front: FrontId
     entered: Time
     time: Time
+    idle: Time = START
+    """Of a call's front: a minimal time at which none of its requests waited for an answer."""
 
 
 class Question(_Message, frozen=True):
@@ -187,9 +189,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[SegmentRef, ...] = ()
     """Output below the cut that may leave now that it is committed, and that no consumer surely has
     (`exactly-once-2pc`)."""
+    requests: tuple[SegmentRef, ...] = ()
+    """Requests of calls below the cut whose answer is not below it."""
     code: tuple[CodeSpan, ...] = ()
     """The application's versions that made the snapshot and what was delivered below it, oldest first; empty
     if nobody said."""
+
+    @property
+    def parts(self) -> tuple[SegmentRef, ...]:
+        """All that it needs."""
+        return (*self.segments, *self.held, *self.requests)
 
 
 # --- worker to coordinator ----------------------------------------------------------------------------------
@@ -253,6 +262,7 @@ class Accepted(_Message, frozen=True):
     fronts: list[FrontPosition]
     outputs: list[SlotOutput]
     held: list[SegmentRef] = []
+    requests: list[SegmentRef] = []
 
 
 class Refused(_Message, frozen=True):
@@ -304,6 +314,8 @@ class Progress(_Message, frozen=True):
     began: of runs below the committed cut."""
     late_since: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """The same of released runs above it, which a recovery processes once more, maybe elsewhere."""
+    asked: Count = 0
+    """Calls that are being made here."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0

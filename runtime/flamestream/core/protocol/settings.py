@@ -22,6 +22,8 @@ class FrontSettings:
     """TIMED: records a run, cut at multiples of it so that a replay cuts alike."""
     replayable: bool = True
     """JOURNALLED: the source can give old records again; otherwise payloads go into the journal."""
+    of_call: bool = False
+    """Its records are the answers of a call of the graph, which this worker makes."""
 
 
 @dataclass(frozen=True, slots=True)

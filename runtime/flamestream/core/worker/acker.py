@@ -38,6 +38,10 @@ class AckTable:
         self._minimal = start
 
     @property
+    def fronts(self) -> Iterable[FrontId]:
+        return self._promised
+
+    @property
     def oldest(self) -> Time:
         """The oldest cause in flight; END if there is none."""
         # taken out when it comes to the top: anywhere else it would have to be looked for

@@ -27,20 +27,28 @@ from flamestream.core.protocol.messages import (
 )
 from flamestream.core.worker.acker import AckTable
 from flamestream.model.ids import Epoch, MessageId, WorkerId
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import END, FrontId, Time
 
 
 class Acker:
     """Takes what workers say; `told` gives what all must hear since the last call, `questions` what fronts
     are asked."""
 
-    def __init__(self, fronts: Mapping[FrontId, bool], workers: Iterable[WorkerId], start: Time) -> None:
+    def __init__(
+        self,
+        fronts: Mapping[FrontId, bool],
+        workers: Iterable[WorkerId],
+        start: Time,
+        of_calls: Iterable[FrontId] = (),
+    ) -> None:
         """`fronts` says of each whether it can be asked (journalled); `start` is the cut that the attempt
-        replays from."""
+        replays from; `of_calls` are the fronts of answers."""
         self.table = AckTable(fronts, start)
         self._askable = [front for front, journalled in fronts.items() if journalled]
         self._asked = dict.fromkeys(self._askable, start)
         self._entered = start
+        self._idle = dict.fromkeys(of_calls, start)
+        """When each front of answers was last known to wait for none."""
         self._settled = dict.fromkeys(workers, start)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
@@ -57,6 +65,8 @@ class Acker:
                 # the acks of that run came before it, on the same link (!)
                 self._entered = max(self._entered, message.entered)
                 self.table.promise(message.front, message.time)
+                if message.front in self._idle:
+                    self._idle[message.front] = max(self._idle[message.front], message.idle)
             case Hold():
                 self._hold(message)
             case Settled():
@@ -84,6 +94,7 @@ class Acker:
     def told(self) -> list[PeerMessage]:
         """Messages that all workers must hear: a new minimal time, cuts behind it, a new settled time."""
         messages: list[PeerMessage] = []
+        self._end_calls()
         if (time := self.minimal_time) > self._told:
             self._told = time
             messages.append(MinimalTime(time))
@@ -94,6 +105,19 @@ class Acker:
             self._told_settled = settled
             messages.append(Settled(settled))
         return messages
+
+    def _end_calls(self) -> None:
+        """Fronts of answers end together, behind all others."""
+        inputs = (front for front in self.table.fronts if front not in self._idle)
+        if (
+            self._idle
+            and self.table.oldest == END
+            and all(self.table.promised(front) == END for front in inputs)
+            # (!) At a minimal time above every run: idle at an older one, a request may still come of a run.
+            and min(self._idle.values()) > self._entered
+        ):
+            for front in self._idle:
+                self.table.promise(front, END)
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""

@@ -24,6 +24,7 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Uploaded, UploadFailed
 from flamestream.core.protocol.messages import FrontPosition, Refused, SegmentRef
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
@@ -52,7 +53,9 @@ class EpochWork:
         self._decided(Epoch(epoch - 1))
         self._compact = {epoch: compact}
 
-    def cut(self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs) -> None:
+    def cut(
+        self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs, calls: Calls
+    ) -> None:
         """Minimal time is `cut`: everything below is final, and at hand. Begin the snapshot, or refuse the
         epoch."""
         # (!) changes since an unknown cut would be deltas that fit no state
@@ -65,8 +68,9 @@ class EpochWork:
         delivered = outputs.released() if self._settings.exactly_once else []
         rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
         self._pending = PendingSnapshot(
-            self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch)
-        )
+            self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch),
+            calls.rows(epoch, cut),
+        )  # fmt: skip
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
         """`epoch` is committed at `cut`: begin to let go of what only older cuts needed. False if that is not
@@ -122,7 +126,7 @@ class EpochWork:
             self._pending = None
             self.actions.append(ToldCoordinator(Refused(self._fence, event.epoch, event.message)))
         else:
-            self._pending.uploaded(event.segments, event.replaced, event.held)
+            self._pending.uploaded(event.segments, event.replaced, event.held, event.requests)
 
     def _trim(self) -> None:
         chore = self._chores[0]

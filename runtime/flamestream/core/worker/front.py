@@ -158,6 +158,11 @@ class TimedFront:
         return entry, payloads
 
     @property
+    def entered(self) -> Time:
+        """The time of its newest run."""
+        return self.last
+
+    @property
     def ended(self) -> bool:
         """Everything there will ever be is stamped."""
         return self._no_more and not self._waiting and not self._tells_end
@@ -177,6 +182,9 @@ class JournalledFront:
 
     def __init__(self, begin: FrontPosition, *, pledges: bool = False, tells_time: bool = False) -> None:
         self.id, self.last, self.offsets = begin.front, begin.last, dict(begin.offsets)
+        self.entered = begin.last
+        """The time of its newest run: unlike `last`, no pledge's. Others need not move past a pledge: asked
+        to, they would pledge in turn, without end (!)."""
         self.ended = False
         self.tells_end = tells_time and not begin.ended
         """Its end is to be told as a run of its own."""
@@ -200,7 +208,7 @@ class JournalledFront:
         """The oldest journalled run has been read again and enters now, at its own time."""
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
-        self.last = entry.time
+        self.last = self.entered = entry.time
         # what moves nothing has a marker: pledges were left out (fronts.py)
         self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
@@ -217,7 +225,7 @@ class JournalledFront:
             f"front {self.id} got offsets {first} to {end} of {partition!r}, waits for {self.offsets}"
         )
         entry = Entry(self._moved(clock), partition, first, count, end=end)
-        self.offsets[partition] = entry.next
+        self.offsets[partition], self.entered = entry.next, entry.time
         self.positions.add(entry)
         return entry
 
@@ -239,6 +247,7 @@ class JournalledFront:
         return self.last
 
     def _marked(self, entry: Entry, marker: object) -> None:
+        self.entered = entry.time
         self.positions.add(entry)
         if marker == ENDED:
             self.tells_end = False

@@ -76,6 +76,7 @@ class Fronts:
             for number, front in self._settings.items()
             if front.source in timings
         }
+        self._of_calls = {number for number, front in self._settings.items() if front.of_call}
         self._fronts = {
             number: _front(front, positions.get(number), pledges, number in told)
             for number, front in self._settings.items()
@@ -165,6 +166,19 @@ class Fronts:
         else:
             self._held[event.front].append(event)
 
+    def answered(self, number: FrontId, payloads: Sequence[object]) -> None:
+        """Answers of a call, or intents: they enter in this pass or the next, whatever credit there is."""
+        front, held, size = self._fronts[number], self._held[number], sum(map(codec.checked_size, payloads))
+        assert isinstance(front, JournalledFront), "a call's front is journalled"
+        last = held[-1] if held else None
+        if last is not None and last.size + size <= PASS_BYTES:  # what came together is one run
+            held[-1] = replace(last, payloads=[*last.payloads, *payloads], size=last.size + size)
+            return
+        first = (
+            front.offsets.get(Partition(""), Offset(0)) if last is None else last.first + len(last.payloads)
+        )
+        held.append(RecordsArrived(self._fence, number, Partition(""), Offset(first), payloads, size))
+
     def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
         """The records of a journalled run: it enters at its own time."""
         front = self._fronts.get(number)
@@ -207,7 +221,10 @@ class Fronts:
         self._entered(front, entry, payloads, size)
 
     def _entered(self, front: Front, entry: Entry, payloads: Sequence[object], size: int) -> None:
-        self._credit[front.id].take(entry.time, size, len(payloads))
+        if front.id not in self._of_calls:
+            # (!) An answer's request was let in already: to wait for credit, which waits for answers, would
+            # be for ever.
+            self._credit[front.id].take(entry.time, size, len(payloads))
         if (markers := self._markers.get(front.id)) is not None:
             markers.entered(entry.time)
         marks = self._enter(self._settings[front.id].source, entry, payloads)
@@ -305,8 +322,9 @@ class Fronts:
             self._replay_on(front, self._to_read[number])
         elif not self.drained and number not in self._following:
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
-            self._following.add(number)
-            self.actions.append(Follow(self._fence, number, dict(offsets)))
+            if number not in self._of_calls:
+                self._following.add(number)
+                self.actions.append(Follow(self._fence, number, dict(offsets)))
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
@@ -335,8 +353,9 @@ class Fronts:
         if isinstance(front, JournalledFront):
             front.asked(time)
 
-    def promises(self, now: Timestamp) -> list[Promise]:
-        """The promises of fronts that have moved since the last call."""
+    def promises(self, now: Timestamp, idle: Time = START) -> list[Promise]:
+        """The promises of fronts that have moved since the last call. `idle`: the minimal time at which no
+        request waited for an answer."""
         if not self._started:
             return []
         for pledging in self._pledging:
@@ -344,7 +363,10 @@ class Fronts:
                 self.actions.append(Append(self._fence, pledging.id, entry))
         # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in
         # flight (!).
-        promises = [Promise(number, front.last, front.promise()) for number, front in self._fronts.items()]
+        promises = [
+            Promise(number, front.entered, front.promise(), idle if number in self._of_calls else START)
+            for number, front in self._fronts.items()
+        ]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]
         self._told.update((promise.front, promise) for promise in news)
         return news
@@ -376,6 +398,17 @@ class Fronts:
     def drain(self) -> None:
         """Take nothing more."""
         self.drained = True
+
+    def end_calls(self) -> None:
+        """No request can come any more."""
+        for number in self._of_calls:
+            self._over(number, self._fronts[number])
+
+    @property
+    def inputs_ended(self) -> bool:
+        """Whether nothing comes any more but answers."""
+        ended = (front.promise() == END for number, front in self._fronts.items() if number not in self._of_calls)
+        return all(ended)
 
     @property
     def all_ended(self) -> bool:

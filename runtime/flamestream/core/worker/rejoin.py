@@ -74,6 +74,7 @@ class Rejoin:
         self._waits_for_load = False
         self._mine: frozenset[Slot] = frozenset()
         self._held: list[Chain] = []
+        self._requests: list[Chain] = []
         self._t_last = bytes(LEAST)
 
     @property
@@ -106,18 +107,21 @@ class Rejoin:
         return actions + [OpenSink(fence, sink, mine) for sink in sinks]
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
-        self._held, self._mine, self._waits_for_load = [], frozenset(mine), False
-        if message.manifest is None:
+        self._held, self._requests, self._mine, self._waits_for_load = [], [], frozenset(mine), False
+        manifest = message.manifest
+        if manifest is None:
             return []
         # survivors read it as well: what they held is forgotten with the attempt, and slots move
-        held = [segment for segment in message.manifest.held if self._mine.intersection(segment.slots)]
-        if not self._loading and not held:
+        held = [segment for segment in manifest.held if self._mine.intersection(segment.slots)]
+        # (!) Requests are of the worker that has their front, whoever has their slot.
+        owners = message.assignment.layout.fronts
+        asks = any(owners[front.front] == self._me for front in self._settings.fronts if front.of_call)
+        requests = manifest.requests if asks else ()
+        if not (self._loading or held or requests):
             return []
         self._waits_for_load = True
-        segments = [
-            segment for segment in message.manifest.segments if self._loading.intersection(segment.slots)
-        ]
-        return [Load(message.assignment.fence, segments, sorted(self._loading), held)]
+        segments = [segment for segment in manifest.segments if self._loading.intersection(segment.slots)]
+        return [Load(message.assignment.fence, segments, sorted(self._loading), held, requests)]
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
         # no state above the cut may survive (!)
@@ -135,7 +139,9 @@ class Rejoin:
         # for the bound of new stamps (!)
         self._t_last = max([self._t_last, newest, *(bundle.t_last for bundle in last.values())])
 
-    def loaded(self, chains: Sequence[Chain], held: Sequence[Chain] = ()) -> None:
+    def loaded(
+        self, chains: Sequence[Chain], held: Sequence[Chain] = (), requests: Sequence[Chain] = ()
+    ) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
         by_operation: dict[int, list[Chain]] = {}
         for chain in chains:
@@ -146,11 +152,17 @@ class Rejoin:
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False
         self._held = [chain for chain in held if chain.slot in self._mine]
+        self._requests = list(requests)
 
     def take_held(self) -> list[Chain]:
         """Output that the snapshot holds for slots of this worker. It is given once, for it may be great."""
         held, self._held = self._held, []
         return held
+
+    def take_requests(self) -> list[Chain]:
+        """All requests that the snapshot holds, if answers enter here."""
+        requests, self._requests = self._requests, []
+        return requests
 
     def seal(self) -> None:
         """All workers have opened their sinks."""

@@ -64,14 +64,15 @@ class PendingSnapshot:
     def __init__(
         self, fence: Fence, epoch: Epoch, cut: Time, rows: EncodedRows, fronts: list[FrontPosition],
         outputs: list[SlotOutput], needed: Time | None = None, held: Sequence[Row] = (),
+        requests: Sequence[Row] = (),
     ) -> None:  # fmt: skip
         """`needed` of the output must be settled, up to the cut if not said; `held` is output that the
-        snapshot holds."""
+        snapshot holds, `requests` are those of calls."""
         self.fence = fence
         self.epoch = epoch
         self.cut = cut
         self.rows = rows
-        self._held_rows = held
+        self._held_rows, self._request_rows = held, requests
         self._needed = cut if needed is None else needed
         self._fronts = fronts
         self._outputs = outputs
@@ -80,6 +81,7 @@ class PendingSnapshot:
         self._segments: list[SegmentRef] = []
         self._replaced: list[str] = []
         self._held: list[SegmentRef] = []
+        self._requests: list[SegmentRef] = []
 
     def upload(self, compact: Sequence[SegmentRef]) -> Upload | None:
         """The next upload, if it can begin now; the last one also merges `compact`."""
@@ -90,10 +92,15 @@ class PendingSnapshot:
         if not self._all_sent:
             return Upload(self.fence, self.epoch, rows, ())
         held, self._held_rows = self._held_rows, ()
-        return Upload(self.fence, self.epoch, rows, compact, held)
+        requests, self._request_rows = self._request_rows, ()
+        return Upload(self.fence, self.epoch, rows, compact, held, requests)
 
     def uploaded(
-        self, segments: Sequence[SegmentRef], replaced: Sequence[str], held: Sequence[SegmentRef] = ()
+        self,
+        segments: Sequence[SegmentRef],
+        replaced: Sequence[str],
+        held: Sequence[SegmentRef] = (),
+        requests: Sequence[SegmentRef] = (),
     ) -> None:
         """The rows of one upload are durable."""
         assert self._under_way, "one upload at a time"
@@ -101,6 +108,7 @@ class PendingSnapshot:
         self._segments += segments
         self._replaced += replaced
         self._held += held
+        self._requests += requests
 
     def accepted(self, settled: Time) -> Accepted | None:
         """The acceptance, as soon as all rows are durable and all output below the cut is acknowledged
@@ -116,6 +124,7 @@ class PendingSnapshot:
             self._fronts,
             self._outputs,
             self._held,
+            self._requests,
         )
 
     def _all_durable(self) -> bool:

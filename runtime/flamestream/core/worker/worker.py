@@ -28,6 +28,7 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
@@ -59,7 +60,7 @@ class Worker:
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
         self._entrances = Entrances(graph, {front.front: front.source for front in settings.fronts})
-        self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks}
+        self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
@@ -80,7 +81,7 @@ class Worker:
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(
             self.me, address, self.fence, ready, self._settings.python, self._graph.identity,
-            self._settings.code, clocks=len(self._graph.clocks),
+            self._settings.code, clocks=len(self._graph.clocks) + sum(front.of_call for front in self._settings.fronts),
         )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------
@@ -141,6 +142,7 @@ class Worker:
             self._to_acker()
         calls = self._outputs.calls()
         self._epochs.go_on(self._outputs.settled(self._minimal))
+        self._calls.go_on()
         if self._instant - self._probed >= self._settings.probe and self._rejoin.running:
             self._probed = self._instant
             self._outbox.probe(self._peers)
@@ -149,8 +151,10 @@ class Worker:
                 self._fronts.committed(self._minimal)
                 self._counters.committed(self._minimal)
         self._fronts.pull()
-        self._actions += [*self._outbox.frames(), *calls, *self._epochs.actions, *self._fronts.actions]
-        self._epochs.actions, self._fronts.actions = [], []
+        self._actions += [
+            *self._outbox.frames(), *calls, *self._calls.actions, *self._epochs.actions, *self._fronts.actions
+        ]  # fmt: skip
+        self._calls.actions, self._epochs.actions, self._fronts.actions = [], [], []
         if self._fronts.waits_for_a_pass or self._told_all:
             self._actions.append(Wake())
 
@@ -195,6 +199,7 @@ class Worker:
             case msg.Replay():
                 if self._rejoin.replay():
                     self._fronts.start(message.bound)
+                    self._calls.start()
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
                 if self._acker is not None:
@@ -203,11 +208,13 @@ class Worker:
                 if self._epochs.committed(message.epoch, message.cut):
                     self._fronts.committed(message.cut)
                     self._outputs.commit(message.cut)
+                    self._calls.commit(message.cut)
                     self._counters.committed(message.cut)
             case msg.Abort():
                 self._epochs.aborted(message.epoch)
             case msg.Drain():
                 self._fronts.drain()
+                self._calls.drain()
 
     def _recover(self, message: msg.Recover) -> None:
         self.fence = message.assignment.fence
@@ -229,14 +236,20 @@ class Worker:
             self.fence, settings, layout.fronts_of(me), positions, self._enter, self._entrances.timings
         )
         askable = {front.front: not front.timed for front in settings.fronts}
-        self._acker = Acker(askable, layout.workers, cut) if layout.acker == me else None
+        answers = [front.front for front in settings.fronts if front.of_call]
+        self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None
         outputs = HeldOutputs if settings.two_phase else Outputs
         self._outputs = outputs(self.fence, self._sinks, cut, settings.delivery_items, self._parts)
+        self._calls = Calls(
+            self._graph, settings, self.fence, layout, me, cut, self._parts, self._fronts.answered
+        )
         self._broken: dict[WorkerId, str] = {}
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
         self._minimal = self._settled_told = cut
-        self.flow.reset(layout.owners, self._outputs.barriers)
+        self.flow.reset(
+            layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors
+        )
 
     def _answer(self, event: ev.Answer) -> None:
         match event:
@@ -246,6 +259,9 @@ class Worker:
                 self._counters.acknowledged(*self._outputs.acknowledged(event), self._now)
             case ev.JournalAppended():
                 self._fronts.durable(event.front, event.time)
+                self._calls.durable(event.front, event.time)
+            case ev.CallReturned():
+                self._calls.returned(event)
             case ev.JournalFailed():
                 self._fronts.stalled[event.front] = event.message
             case ev.RunRead():
@@ -273,8 +289,9 @@ class Worker:
                 self._rejoin.opened(event.sink, event.last, event.newest)
             case ev.JournalSealed():
                 self._fronts.sealed(event.front, event.entries)
+                self._calls.sealed(event.front, event.entries)
             case ev.Loaded():
-                self._rejoin.loaded(event.chains, event.held)
+                self._rejoin.loaded(event.chains, event.held, event.requests)
             case ev.LoadFailed():
                 self._halt(event.category, event.message)
             case _:
@@ -287,6 +304,7 @@ class Worker:
         if any(isinstance(message, msg.Sealed) for message in told):
             # not at Replay: peers that heard theirs first are already heard (!)
             self._outputs.resume(self._rejoin.take_held())
+            self._calls.resume(self._rejoin.take_requests())
         self._actions += [ToldCoordinator(message) for message in told]
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
@@ -300,6 +318,7 @@ class Worker:
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> int:
         """A run of a front of this worker enters. How many marks of event time it tells."""
         self._counters.entered(entry.time, entry.count)
+        self._calls.entered(source, entry.time, payloads)
         number = self._sources[source]
         entering = self._entrances.entering(entry.time, entry.partition, payloads)
         metas = metas_of(entry.time, len(entering))
@@ -385,9 +404,10 @@ class Worker:
         acker = self._layout.acker
         if (acks := self._outbox.acks()) is not None:
             self._tell(acker, acks)
-        for promise in self._fronts.promises(self._now):
+        idle = self._minimal if self._fronts.inputs_ended and self._calls.idle else START
+        for promise in self._fronts.promises(self._now, idle):
             self._tell(acker, promise)
-        if (settled := self._outputs.settled(self._minimal)) > self._settled_told:
+        if (settled := min(self._outputs.settled(self._minimal), self._calls.settled)) > self._settled_told:
             self._settled_told = settled
             self._tell(acker, msg.Settled(settled))
 
@@ -413,13 +433,15 @@ class Worker:
             case msg.MinimalTime():
                 self._minimal = message.time
                 self.cuts.advance(message.time)
+                self._calls.release(message.time)
                 self._counters.released(message.time, self._outputs.release(message.time), self._now)
+                if message.time == END:
+                    self._fronts.end_calls()
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():
-                self._epochs.cut(
-                    message.epoch, message.time, self._fronts.positions(message.time), self._outputs
-                )
+                positions = self._fronts.positions(message.time)
+                self._epochs.cut(message.epoch, message.time, positions, self._outputs, self._calls)
                 if self._acker is not None:
                     self._actions.append(
                         ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time))
@@ -439,7 +461,7 @@ class Worker:
             END if acker is None else acker.table.oldest, problem="; ".join(fronts.stalled.values()),
             ended=fronts.all_ended and self._minimal == END,
             event_times=self._entrances.event_times(self._layout.fronts_of(self.me)),
-            in_flight=fronts.in_flight, drained=fronts.drained,
+            in_flight=fronts.in_flight, asked=self._calls.asked, drained=fronts.drained,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))

@@ -10,6 +10,7 @@ from flamestream.simulation.outside.journals import Journals
 from flamestream.simulation.outside.network import Network
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.outside.records import Records
+from flamestream.simulation.outside.services import Service
 from flamestream.simulation.outside.stores import Store
 
 
@@ -23,6 +24,7 @@ class Outside:
     records: Records
     consumers: Mapping[SinkName, ConsumerSite]
     sources: Mapping[FrontId, SourceSite]
+    service: Service
     delay: int
     """The usual one of anything, in microseconds."""
     turn: int

@@ -10,6 +10,7 @@ Does not: fail to notice damage; a damaged segment is an error with its name, wh
 """
 
 import io
+from functools import partial
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -118,7 +119,15 @@ class SnapshotPort:
         if isinstance(held, StoreError):
             self._load_failed(action, held)
         else:
-            self._say(Loaded(action.fence, chains, chains_of(held)))
+            self._read(action.requests, lambda requests: self._all_loaded(action, chains, held, requests))
+
+    def _all_loaded(
+        self, action: Load, chains: Sequence[Chain], held: list[Row], requests: list[Row] | StoreError
+    ) -> None:
+        if isinstance(requests, StoreError):
+            self._load_failed(action, requests)
+        else:
+            self._say(Loaded(action.fence, chains, chains_of(held), chains_of(requests)))
 
     def _load_failed(self, action: Load, error: StoreError) -> None:
         self._say(LoadFailed(action.fence, "corrupt" if error.corrupt else "retryable", error.message))
@@ -133,14 +142,17 @@ class SnapshotPort:
         self._write(action, merged, [ref.name for ref in action.compact])
 
     def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:
+        done = partial(Uploaded, action.fence, action.epoch)
+
         def written(segments: list[SegmentRef]) -> None:
+            self._put(action, action.held, lambda held: with_held(segments, held))
+
+        def with_held(segments: list[SegmentRef], held: list[SegmentRef]) -> None:
             self._put(
-                action,
-                action.held,
-                lambda held: self._say(Uploaded(action.fence, action.epoch, segments, replaced, held)),
+                action, action.requests, lambda requests: self._say(done(segments, replaced, held, requests))
             )
 
-        if rows or action.held:
+        if rows or action.held or action.requests:
             self._put(action, rows, written)
         else:
             self._world.after(1, self._say, Uploaded(action.fence, action.epoch, [], replaced))

@@ -1,0 +1,138 @@
+"""The caller of one worker: asks a process of its own for each call, and tells the worker what it gave.
+
+That process may die: then another is started, and what was under way is asked again, unless its call is made
+once at most. A request during which it dies again and again is answered with an error, so one that kills its
+caller does not stop the others for ever.
+
+Keeps: one answer a request; a request that is under way already is not asked a second time, whatever fence
+asks. Does not: know what a function does (caller_process.py).
+"""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.core.protocol.actions import MakeCall
+from flamestream.core.protocol.events import CallReturned
+from flamestream.model.backoff import Backoff
+from flamestream.model.call import CallFunction, InDoubt
+from flamestream.model.codec import decode
+from flamestream.model.failure import failure
+from flamestream.model.ids import SourceName
+from flamestream.net.framing import FrameConnection
+from flamestream.node.caller_process import Answered, Asked, CallerConfig
+from flamestream.ports import Post, Reactor, Timer
+
+log = logging.getLogger(__name__)
+
+AGAIN: Final = Backoff(0.1, 5.0)
+"""Seconds between two processes."""
+MAX_FRAME: Final = 64 << 20
+
+
+class CallerEnded(Exception):
+    """The process that makes a worker's calls ended whenever this one was under way."""
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    action: MakeCall
+    deaths: int = 0
+    """Processes that ended meanwhile."""
+
+
+class Caller:
+    """`ports.Caller`."""
+
+    def __init__(
+        self, config: CallerConfig, calls: dict[SourceName, CallFunction[..., Any]], reactor: Reactor,
+        post: Post,
+    ) -> None:  # fmt: skip
+        self._config, self._calls, self._reactor, self._post = config, calls, reactor, post
+        self._under_way: dict[str, _UnderWay] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: FrameConnection | None = None
+        self._again: Timer | None = None
+        self._failures = 0
+        """Processes in a row that ended before they had answered anything."""
+        self.problem = ""
+        self._start()
+
+    def make(self, action: MakeCall) -> None:
+        """Ask, once."""
+        known = self._under_way.get(action.id)
+        if known is not None:  # of an older attempt of this worker: the same request, by its id
+            known.action = action
+            return
+        self._under_way[action.id] = _UnderWay(action)
+        self._ask(action)
+
+    def close(self) -> None:
+        """Ask nothing more, and hear nothing."""
+        if self._again is not None:
+            self._again.cancel()
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", "flamestream.node.caller_process", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._connection = FrameConnection(self._reactor, ours, MAX_FRAME, self._frames, self._ended)
+        self._connection.send(msgspec.msgpack.encode(msgspec.structs.replace(self._config, parent=os.getpid())))
+        for under_way in self._under_way.values():
+            self._ask(under_way.action)
+
+    def _ask(self, action: MakeCall) -> None:
+        if self._connection is not None:
+            self._connection.send(msgspec.msgpack.encode(Asked(action.id, action.call, action.payload)))
+
+    def _frames(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            answer = msgspec.msgpack.decode(frame, type=Answered)
+            if (under_way := self._under_way.pop(answer.id, None)) is not None:
+                self._failures, self.problem = 0, ""
+                action = under_way.action
+                results = decode(answer.results) if answer.results else ()
+                error = decode(answer.error) if answer.error else None
+                self._post(CallReturned(action.fence, action.call, action.request, results, error))
+
+    def _ended(self, reason: str) -> None:
+        """The process is gone: what was under way is asked again, or given up."""
+        assert self._process is not None, "it had a connection"
+        self._process.kill()
+        code, self._connection = self._process.wait(), None
+        self._failures += 1
+        self.problem = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
+        log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})
+        for id, under_way in list(self._under_way.items()):
+            self._survived(id, under_way, code)
+        self._again = self._reactor.later(AGAIN.after(self._failures), self._start)
+
+    def _survived(self, id: str, under_way: _UnderWay, code: int) -> None:
+        """Whether a request may be asked again; else it is answered."""
+        under_way.deaths += 1
+        function, action = self._calls[under_way.action.call], under_way.action
+        error: Exception | None = None
+        if function.settings.doubt == "never":
+            error = InDoubt("its caller ended: whether it took effect is not known")
+        elif under_way.deaths >= max(2, function.settings.tries):
+            error = CallerEnded(f"{under_way.deaths} callers ended ({_how(code)}) while it was under way")
+        if error is not None:
+            del self._under_way[id]
+            made = failure(function.function, error, decode(action.payload))
+            self._post(CallReturned(action.fence, action.call, action.request, (), made))
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

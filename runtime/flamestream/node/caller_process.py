@@ -1,0 +1,186 @@
+"""The caller's process: makes the calls of one worker, in one asyncio loop, so that what users' clients do
+never holds up the engine.
+
+    worker -> request -> tries, with pauses -> results, or an error -> worker
+
+Each try has its timeout. One that passes it is cancelled and left: whatever the function does about that, the
+next try begins. Too many that are left, or a loop that stands still, end this process; the worker starts
+another and asks again.
+
+Keeps: an answer for each request, as long as it lives. Does not: know what was asked before it began, or keep
+anything.
+"""
+
+import asyncio
+import faulthandler
+import logging
+import os
+import random
+import socket
+import struct
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from flamestream.asking import asked
+from flamestream.job.application import load
+from flamestream.job.exit_codes import ended_by
+from flamestream.job.py_files import PyFile
+from flamestream.machine import process_shell
+from flamestream.model.backoff import Backoff
+from flamestream.model.call import Call, CallFunction, answered
+from flamestream.model.codec import decode, encode
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.failure import failure
+
+log = logging.getLogger(__name__)
+
+PAUSES: Final = Backoff(0.1, 10.0)
+"""Seconds between two tries, of which each pause is a random part of half to all."""
+STANDS_STILL: Final = 12.0
+"""Seconds without a turn of the loop after which this process ends."""
+MOST_THREADS: Final = 256
+_LENGTH: Final = struct.Struct(">I")
+
+
+class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The first frame to a caller's process."""
+
+    application: str
+    graph: str
+    py_files: tuple[PyFile, ...] = ()
+    job: str
+    worker: str
+    parent: int
+    most: int
+    """Bytes that the results of one request may have, encoded."""
+
+
+class Asked(msgspec.Struct, frozen=True, array_like=True):
+    """A request."""
+
+    id: str
+    call: str
+    payload: bytes
+
+
+class Answered(msgspec.Struct, frozen=True, array_like=True):
+    """Its results as an encoded tuple, or an encoded error in their place."""
+
+    id: str
+    results: bytes = b""
+    error: bytes = b""
+
+
+class AnswerTooLarge(Exception):
+    """The results of a call are more than a journal's entry takes."""
+
+
+class CallerProcess:
+    """Takes requests from a socket, and gives answers to it."""
+
+    def __init__(self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter) -> None:
+        self._calls, self._most, self._out = calls, most, out
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._left: set[asyncio.Task[Any]] = set()
+        """Tries that have passed their time and have not ended."""
+        self._most_left = max(8, sum(call.settings.concurrency for call in calls.values()))
+
+    def take(self, frame: bytes) -> None:
+        """A request."""
+        task = asyncio.create_task(self._serve(msgspec.msgpack.decode(frame, type=Asked)))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _serve(self, request: Asked) -> None:
+        function, payload = self._calls[request.call], decode(request.payload)
+        outcome = await self._tried(function, payload, request.id)
+        results, error = answered(function.function, payload, outcome)
+        if error is None and len(encoded := encode(results)) <= self._most:
+            self._say(Answered(request.id, encoded))
+            return
+        if error is None:
+            told = AnswerTooLarge(f"{len(encoded)} bytes, and the journal takes {self._most}")
+            error = failure(function.function, told, payload)
+        self._say(Answered(request.id, b"", encode(error)))
+
+    def _say(self, answer: Answered) -> None:
+        frame = msgspec.msgpack.encode(answer)
+        self._out.write(_LENGTH.pack(len(frame)) + frame)
+
+    async def _tried(self, function: CallFunction[..., Any], payload: Any, id: str) -> Any:
+        """What the last try gave or raised."""
+        settings = function.settings
+        for attempt in range(1, settings.tries + 1):
+            outcome = await self._try(function, payload, Call(id, attempt))
+            if not isinstance(outcome, settings.retry_on) or attempt == settings.tries:
+                break
+            await asyncio.sleep(PAUSES.after(attempt) * random.uniform(0.5, 1.0))
+        return outcome
+
+    async def _try(self, function: CallFunction[..., Any], payload: Any, call: Call) -> Any:
+        seconds = function.settings.timeout / 1e6
+        task = asyncio.create_task(asked(function, payload, call))
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+        if done:
+            return task.result()
+        task.cancel()
+        # Not awaited: a function that ignores being cancelled, or a thread, would hold the request for ever.
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
+        if len(self._left) > self._most_left:
+            log.error("calls do not end: this process does", extra={"left": len(self._left)})
+            os._exit(1)
+        return TimeoutError(f"no answer within {seconds:g} s")
+
+
+async def serve(sock: socket.socket) -> None:
+    """Until the worker closes the socket."""
+    reader, writer = await asyncio.open_connection(sock=sock)
+    config = msgspec.msgpack.decode(await _frame(reader), type=CallerConfig)
+    process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
+    graph = load(Path(config.application), config.graph, config.py_files)
+    calls = {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}
+    threads = min(MOST_THREADS, 2 * sum(call.settings.concurrency for call in calls.values()))
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
+    process = CallerProcess(calls, config.most, writer)
+    watching = asyncio.create_task(_watched())
+    try:
+        while True:
+            process.take(await _frame(reader))
+            await writer.drain()
+    except asyncio.IncompleteReadError:
+        log.info("the worker has ended")
+    finally:
+        watching.cancel()
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    return await reader.readexactly(size)
+
+
+async def _watched() -> None:
+    """A function that blocks the loop stops every other call: better to end, and ask again."""
+    while True:
+        faulthandler.dump_traceback_later(STANDS_STILL, exit=True)
+        await asyncio.sleep(1)
+
+
+def main(fd: int) -> int:
+    """`python -m flamestream.node.caller_process FD`"""
+    sys.excepthook = process_shell.uncaught
+    try:
+        asyncio.run(serve(socket.socket(fileno=fd)))
+    except FlameStreamError as error:
+        return ended_by(error)
+    # Threads of calls that never ended are nobody's any more: Python would wait for them.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,68 @@
+"""Jobs for the simulator that ask the outside: whatever it says, each request is answered once, and what the
+answers lead to is what the reference makes of them.
+
+What follows a call depends on the order of its answers, so an answer that a replay asked for again, lost or
+doubled ends in other bytes.
+"""
+
+from random import Random
+from typing import Any
+
+from flamestream.model.call import CallFunction, CallSettings
+from flamestream.model.duration import Micros
+from flamestream.model.graph import Graph
+from flamestream.model.stream import Stream
+from flamestream.simulation.graphs import (
+    DEAD_LETTERS,
+    LETTERS,
+    Payload,
+    SimJob,
+    concatenation,
+    key_of,
+    rekey,
+    same,
+    scatter,
+)
+
+
+def call_job(rng: Random) -> SimJob:
+    """One call or two, one behind the other, between stages that take items across workers."""
+    return _job(rng, rng.choice(["again", "again", "never"]))
+
+
+def once_job(rng: Random) -> SimJob:
+    """Calls that are made once at most."""
+    return _job(rng, "never")
+
+
+def again_job(rng: Random) -> SimJob:
+    """Calls that are made once at least."""
+    return _job(rng, "again")
+
+
+def _job(rng: Random, doubt: Any) -> SimJob:
+    graph = Graph("calls")
+    stream: Stream[Any] = graph.source("s0")
+    stream.sink("beside", key=key_of)
+    for name in ("first", "second")[: rng.choice([1, 1, 2])]:
+        if rng.random() < 0.5:
+            stream = rng.choice([scatter, rekey, concatenation])(rng, stream)
+        stream = stream.call(_asking(rng, doubt), key=key_of, name=name)
+    concatenation(rng, stream).sink("out", key=same)
+    return SimJob(graph, DEAD_LETTERS, _record, 1)
+
+
+def _asking(rng: Random, doubt: Any) -> CallFunction[..., Any]:
+    settings = CallSettings(
+        Micros(1_000), 1, concurrency=rng.choice([1, 3, 64]), pending=rng.choice([1, 3, 10_000]),
+        order=rng.choice(["none", "key"]), doubt=doubt, fronts=rng.choice([1, 1, 2, 3]),
+    )  # fmt: skip
+    return CallFunction(_asked, settings)
+
+
+def _asked(payload: Payload) -> Payload:
+    raise AssertionError(f"the simulated service is asked instead of this, for {payload!r}")
+
+
+def _record(rng: Random, number: int) -> Payload:
+    return LETTERS[rng.randrange(4)], f"v{number}"

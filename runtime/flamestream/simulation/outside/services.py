@@ -1,0 +1,117 @@
+"""The simulated service that calls ask: it answers late, twice, wrong, otherwise each time, and never.
+
+What it did for a request is what tells an effect that was lost from one that was doubled: it counts them by
+the call's id. While nothing is healed a request may get no answer at all; its caller then gives it one, after
+a while: an error. A caller that dies asks again, so the service is asked twice for one request; what it says
+then is another thing.
+
+Its faults are drawn by a chance of its own, so that jobs without calls are the same as without it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from flamestream.core.protocol.actions import MakeCall
+from flamestream.core.protocol.events import CallReturned, Event
+from flamestream.model import payload as codec
+from flamestream.model.payload import ErrorValue
+from flamestream.simulation.world import World
+
+GIVEN_UP_AFTER = 40_000
+"""Microseconds after which a caller answers in the service's place."""
+
+
+@dataclass(slots=True)
+class Rates:
+    """How often the service does what."""
+
+    slow: float
+    never: float
+    twice: float
+    asked_again: float
+    wrong: float
+
+
+class Service:
+    """What all calls of a run ask. It outlives every process."""
+
+    def __init__(self, world: World, delay: int) -> None:
+        self.world = world
+        self.effects: Counter[str] = Counter()
+        """What it did, by the id of the request."""
+        self.asked: Callable[[MakeCall], None] = lambda action: None
+        self._delay = delay
+        self._rng = Random(world.seed)
+        low, high = (lambda most: self._rng.choice([0.0, self._rng.uniform(0, most)])), 0.4
+        self._rates = Rates(low(high), low(0.2), low(0.3), low(0.3), low(0.2))
+
+    def answer(self, action: MakeCall) -> CallReturned:
+        """It does what it is asked for, and says what nobody could compute again."""
+        self.effects[action.id] += 1
+        chance = self._rng.random()
+        if chance < self._rates.wrong:
+            self.world.trace.cover("service.error")
+            error = ErrorValue("service", "Refused", f"no {chance:.6f}")
+            return CallReturned(action.fence, action.call, action.request, (), error)
+        key, value = codec.decode(action.payload)
+        results = tuple((key, f"{value}{chance:.6f}"[-12:]) for _ in range(self._rng.choice([1, 1, 1, 0, 2])))
+        return CallReturned(action.fence, action.call, action.request, results)
+
+    @property
+    def _well(self) -> bool:
+        """Nothing goes wrong any more, for all that can was healed."""
+        return not self.world.faults.rates and not self.world.faults.moments
+
+    def delays(self) -> list[int]:
+        """When the answers to a request come: none, one or two."""
+        rates, rng = self._rates, self._rng
+        usual = self.world.between(self._delay // 2, 10 * self._delay)
+        if self._well:
+            return [usual]
+        if rng.random() < rates.never:
+            self.world.trace.cover("service.never")
+            return []
+        first = usual * rng.randint(5, 100) if rng.random() < rates.slow else usual
+        return [first, first + usual] if rng.random() < rates.twice else [first]
+
+    def again(self, *, never: bool) -> bool:
+        """Whether the caller dies, and asks again."""
+        return not never and not self._well and self._rng.random() < self._rates.asked_again
+
+
+class CallPort:
+    """The caller of one worker process (`ports.Caller`)."""
+
+    def __init__(self, service: Service, post: Callable[[Event], None], never: frozenset[str]) -> None:
+        """`never`: calls that are not made again."""
+        self._service, self._post, self._never = service, post, never
+        self._alive = True
+
+    def close(self) -> None:
+        """The process is gone. What it asked for may still take effect."""
+        self._alive = False
+
+    def make(self, action: MakeCall) -> None:
+        """Ask; the answer comes when it comes."""
+        service = self._service
+        service.asked(action)
+        self._ask(action)
+        if service.again(never=action.call in self._never):
+            service.world.trace.cover("service.asked again")
+            self._ask(action)
+
+    def _ask(self, action: MakeCall) -> None:
+        delays = self._service.delays()
+        for delay in delays:
+            # a request that is on its way reaches the service, whoever asked
+            self._service.world.after(delay, lambda: self._answered(self._service.answer(action)))
+        if not delays:
+            error = ErrorValue("caller", "TimeoutError", "no answer")
+            late = CallReturned(action.fence, action.call, action.request, (), error)
+            self._service.world.after(GIVEN_UP_AFTER, lambda: self._answered(late))
+
+    def _answered(self, event: CallReturned) -> None:
+        if self._alive:
+            self._post(event)

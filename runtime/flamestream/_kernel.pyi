@@ -1,6 +1,6 @@
 """The native kernel (folder `native`), as Python sees it. Its meaning: the modules that it mirrors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 API: int

@@ -31,9 +31,13 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
     calls = checked.graph.calls
     return tuple(
         FrontSettings(
-            FrontId(number), SourceName(name), traits.timed, traits.run_length, traits.replayable,
+            FrontId(number),
+            SourceName(name),
+            traits.timed,
+            traits.run_length,
+            traits.replayable,
             of_call=name in calls,
-        )  # fmt: skip
+        )
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]
     )

@@ -42,13 +42,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 MAX_FRONTS: Final = 64
 HASH_BYTES: Final = 16
+SECONDS_30: Final = Micros(30_000_000)
 
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
     """How a call is made. Durations are in microseconds."""
 
-    timeout: Micros = Micros(30_000_000)
+    timeout: Micros = SECONDS_30
     """Of one try."""
     tries: int = 5
     """Of one request, with pauses that grow."""
@@ -93,7 +94,9 @@ def call(
     (at most once, so never tried again). `fronts`: how many workers can share its calls. Raises GraphError.
     """
     if doubt == "never" and retries:
-        raise GraphError(f'@fs.call: retries={retries} and doubt="never": a second try could be a second effect')
+        raise GraphError(
+            f'@fs.call: retries={retries} and doubt="never": a second try could be a second effect'
+        )
     retries = (0 if doubt == "never" else 4) if retries is None else retries
     settings = CallSettings(
         micros(timeout, "@fs.call: timeout", least=1_000), retries + 1, concurrency, pending, order, doubt,
@@ -159,7 +162,7 @@ class Results:
         self.written = name_of(function)
 
     def __call__(self, answer: Answer | Intent) -> tuple[Any, ...]:
-        if type(answer) is Intent:
+        if isinstance(answer, Intent):
             return ()
         if answer.error is not None:
             raise Failed(answer.error)

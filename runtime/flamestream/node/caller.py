@@ -89,7 +89,9 @@ class Caller:
             command = [sys.executable, "-m", "flamestream.node.caller_process", str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         self._connection = FrameConnection(self._reactor, ours, MAX_FRAME, self._frames, self._ended)
-        self._connection.send(msgspec.msgpack.encode(msgspec.structs.replace(self._config, parent=os.getpid())))
+        self._connection.send(
+            msgspec.msgpack.encode(msgspec.structs.replace(self._config, parent=os.getpid()))
+        )
         for under_way in self._under_way.values():
             self._ask(under_way.action)
 
@@ -115,11 +117,11 @@ class Caller:
         self._failures += 1
         self.problem = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
         log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})
-        for id, under_way in list(self._under_way.items()):
-            self._survived(id, under_way, code)
+        for request, under_way in list(self._under_way.items()):
+            self._survived(request, under_way, code)
         self._again = self._reactor.later(AGAIN.after(self._failures), self._start)
 
-    def _survived(self, id: str, under_way: _UnderWay, code: int) -> None:
+    def _survived(self, request: str, under_way: _UnderWay, code: int) -> None:
         """Whether a request may be asked again; else it is answered."""
         under_way.deaths += 1
         function, action = self._calls[under_way.action.call], under_way.action
@@ -129,7 +131,7 @@ class Caller:
         elif under_way.deaths >= max(2, function.settings.tries):
             error = CallerEnded(f"{under_way.deaths} callers ended ({_how(code)}) while it was under way")
         if error is not None:
-            del self._under_way[id]
+            del self._under_way[request]
             made = failure(function.function, error, decode(action.payload))
             self._post(CallReturned(action.fence, action.call, action.request, (), made))
 

@@ -82,7 +82,9 @@ class AnswerTooLarge(Exception):
 class CallerProcess:
     """Takes requests from a socket, and gives answers to it."""
 
-    def __init__(self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter
+    ) -> None:
         self._calls, self._most, self._out = calls, most, out
         self._under_way: set[asyncio.Task[None]] = set()
         self._left: set[asyncio.Task[Any]] = set()
@@ -111,11 +113,11 @@ class CallerProcess:
         frame = msgspec.msgpack.encode(answer)
         self._out.write(_LENGTH.pack(len(frame)) + frame)
 
-    async def _tried(self, function: CallFunction[..., Any], payload: Any, id: str) -> Any:
+    async def _tried(self, function: CallFunction[..., Any], payload: Any, request: str) -> Any:
         """What the last try gave or raised."""
         settings = function.settings
         for attempt in range(1, settings.tries + 1):
-            outcome = await self._try(function, payload, Call(id, attempt))
+            outcome = await self._try(function, payload, Call(request, attempt))
             if not isinstance(outcome, settings.retry_on) or attempt == settings.tries:
                 break
             await asyncio.sleep(PAUSES.after(attempt) * random.uniform(0.5, 1.0))

@@ -153,9 +153,10 @@ class Oracle:
                 # it claims that its request is final
                 self.advance(Time(time_of_meta(Meta(payload.request)) + 1))
                 requests, answered = self.requests[name], self.answered[name]
-                fits = payload.request not in answered and hash_of(
-                    requests.get(payload.request, b"")
-                ) == payload.hash
+                fits = (
+                    payload.request not in answered
+                    and hash_of(requests.get(payload.request, b"")) == payload.hash
+                )
                 self._world.require(
                     fits, "11 calls", f"{name} is answered twice, or what it asked is no request: {payload}"
                 )

@@ -58,9 +58,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
         )
         for each in sites
     ) + _fronts_of_calls(job, len(sites))
-    sites += [
-        SourceSite(front.front, False, False, {Partition(""): []}) for front in fronts[len(sites) :]
-    ]
+    sites += [SourceSite(front.front, False, False, {Partition(""): []}) for front in fronts[len(sites) :]]
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
         debug=rng.random() < 0.03,

@@ -56,7 +56,9 @@ class WorkerNode(Process):
             front: ProducerPort(world, site, outside.delay, self.post)
             for front, site in outside.sources.items()
         }
-        never = {name for name, sink in graph.calls.items() if sink.call and sink.call.settings.doubt == "never"}
+        never = {
+            name for name, sink in graph.calls.items() if sink.call and sink.call.settings.doubt == "never"
+        }
         self._caller = CallPort(outside.service, self.post, frozenset(never))
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
         self._network.join(me, self.post)

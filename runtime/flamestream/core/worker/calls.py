@@ -70,9 +70,7 @@ class Calls:
         for number, its in self._by_vertex.items():
             doors = self.doors[number]
             its.held(
-                chain
-                for chain in requests
-                if chain.operation == number and doors[chain.slot] == self._me
+                chain for chain in requests if chain.operation == number and doors[chain.slot] == self._me
             )
 
     def start(self) -> None:

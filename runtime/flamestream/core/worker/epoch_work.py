@@ -14,7 +14,7 @@ Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: 
 (core/coordinator/epochs.py), or know what rows contain.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.outputs import Outputs
@@ -24,7 +24,6 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Uploaded, UploadFailed
 from flamestream.core.protocol.messages import FrontPosition, Refused, SegmentRef
 from flamestream.core.protocol.settings import WorkerSettings
-from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
@@ -54,10 +53,15 @@ class EpochWork:
         self._compact = {epoch: compact}
 
     def cut(
-        self, epoch: Epoch, cut: Time, fronts: list[FrontPosition], outputs: Outputs, calls: Calls
+        self,
+        epoch: Epoch,
+        cut: Time,
+        fronts: list[FrontPosition],
+        outputs: Outputs,
+        requests: Sequence[Row] = (),
     ) -> None:
         """Minimal time is `cut`: everything below is final, and at hand. Begin the snapshot, or refuse the
-        epoch."""
+        epoch. `requests`: what it holds of calls."""
         # (!) changes since an unknown cut would be deltas that fit no state
         if self._cuts.announced is not None:
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
@@ -68,8 +72,8 @@ class EpochWork:
         delivered = outputs.released() if self._settings.exactly_once else []
         rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
         self._pending = PendingSnapshot(
-            self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut), outputs.prepare(epoch),
-            calls.rows(epoch, cut),
+            self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut),
+            (outputs.prepare(epoch), requests),
         )  # fmt: skip
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:

@@ -407,7 +407,9 @@ class Fronts:
     @property
     def inputs_ended(self) -> bool:
         """Whether nothing comes any more but answers."""
-        ended = (front.promise() == END for number, front in self._fronts.items() if number not in self._of_calls)
+        ended = (
+            front.promise() == END for number, front in self._fronts.items() if number not in self._of_calls
+        )
         return all(ended)
 
     @property

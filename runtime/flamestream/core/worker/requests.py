@@ -24,7 +24,7 @@ from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.call import Answer, CallFunction, InDoubt, Intent, hash_of
 from flamestream.model.codec import decode, encode
 from flamestream.model.errors import Corrupt
-from flamestream.model.failure import FATAL, failure
+from flamestream.model.failure import failure
 from flamestream.model.ids import Epoch, SinkName, Slot, SourceName
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, FrontId, Time
@@ -90,7 +90,7 @@ class Requests:
 
     def sealed(self, time: Time, entered: Answer | Intent) -> None:
         """The journal has this above the cut."""
-        if type(entered) is Intent:
+        if isinstance(entered, Intent):
             self._intents.setdefault(entered.request, time)
         elif entered.request not in self._answers:  # of several tries the first counts (!)
             self._answers[entered.request], self._times[entered.request] = entered, time
@@ -208,7 +208,7 @@ class Requests:
     def entered(self, time: Time, what: Answer | Intent) -> None:
         """An answer or an intent has entered at `time`, now or in a replay."""
         request = self._requests.get(what.request)
-        if type(what) is Intent:
+        if isinstance(what, Intent):
             if request is not None and request.intended is None:
                 request.intended = time
                 self._intending[request.front].append(request)

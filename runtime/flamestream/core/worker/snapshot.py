@@ -19,6 +19,9 @@ from flamestream.core.protocol.messages import Accepted, FrontPosition, SegmentR
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
 
+Apart = tuple[()] | tuple[Sequence[Row], Sequence[Row]]
+"""Rows of held output and of requests, which become segments of their own."""
+
 
 class EncodedRows:
     """Rows that are made one by one, gathered for the next upload."""
@@ -63,16 +66,14 @@ class PendingSnapshot:
 
     def __init__(
         self, fence: Fence, epoch: Epoch, cut: Time, rows: EncodedRows, fronts: list[FrontPosition],
-        outputs: list[SlotOutput], needed: Time | None = None, held: Sequence[Row] = (),
-        requests: Sequence[Row] = (),
+        outputs: list[SlotOutput], needed: Time | None = None, apart: Apart = (),
     ) -> None:  # fmt: skip
-        """`needed` of the output must be settled, up to the cut if not said; `held` is output that the
-        snapshot holds, `requests` are those of calls."""
+        """`needed` of the output must be settled, up to the cut if not said."""
         self.fence = fence
         self.epoch = epoch
         self.cut = cut
         self.rows = rows
-        self._held_rows, self._request_rows = held, requests
+        self._apart = apart
         self._needed = cut if needed is None else needed
         self._fronts = fronts
         self._outputs = outputs
@@ -91,9 +92,8 @@ class PendingSnapshot:
         rows, self._all_sent = self.rows.take()
         if not self._all_sent:
             return Upload(self.fence, self.epoch, rows, ())
-        held, self._held_rows = self._held_rows, ()
-        requests, self._request_rows = self._request_rows, ()
-        return Upload(self.fence, self.epoch, rows, compact, held, requests)
+        apart, self._apart = self._apart, ()
+        return Upload(self.fence, self.epoch, rows, compact, *apart)
 
     def uploaded(
         self,

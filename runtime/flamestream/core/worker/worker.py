@@ -247,9 +247,7 @@ class Worker:
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
         self._minimal = self._settled_told = cut
-        self.flow.reset(
-            layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors
-        )
+        self.flow.reset(layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors)
 
     def _answer(self, event: ev.Answer) -> None:
         match event:
@@ -441,7 +439,13 @@ class Worker:
                 self._fronts.settled(message.time)
             case msg.Cut():
                 positions = self._fronts.positions(message.time)
-                self._epochs.cut(message.epoch, message.time, positions, self._outputs, self._calls)
+                self._epochs.cut(
+                    message.epoch,
+                    message.time,
+                    positions,
+                    self._outputs,
+                    self._calls.rows(message.epoch, message.time),
+                )
                 if self._acker is not None:
                     self._actions.append(
                         ToldCoordinator(msg.CutTaken(self.fence, message.epoch, message.time))

@@ -21,9 +21,11 @@ from flamestream.simulation.world import World
 
 GIVEN_UP_AFTER = 40_000
 """Microseconds after which a caller answers in the service's place."""
+MOST = (0.4, 0.2, 0.3, 0.3, 0.2)
+"""The greatest rates that are drawn."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Rates:
     """How often the service does what."""
 
@@ -44,8 +46,7 @@ class Service:
         self.asked: Callable[[MakeCall], None] = lambda action: None
         self._delay = delay
         self._rng = Random(world.seed)
-        low, high = (lambda most: self._rng.choice([0.0, self._rng.uniform(0, most)])), 0.4
-        self._rates = Rates(low(high), low(0.2), low(0.3), low(0.3), low(0.2))
+        self._rates = Rates(*(self._rng.choice([0.0, most * self._rng.random()]) for most in MOST))
 
     def answer(self, action: MakeCall) -> CallReturned:
         """It does what it is asked for, and says what nobody could compute again."""

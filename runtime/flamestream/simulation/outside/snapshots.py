@@ -10,8 +10,8 @@ Does not: fail to notice damage; a damaged segment is an error with its name, wh
 """
 
 import io
-from functools import partial
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec

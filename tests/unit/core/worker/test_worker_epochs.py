@@ -334,7 +334,7 @@ def _row(operation: int) -> Row:
 
 def _pending(*rows: Row | None, held: Sequence[Row] = (), upload_bytes: int = 1000) -> PendingSnapshot:
     return PendingSnapshot(
-        FENCE, Epoch(1), Time(5), EncodedRows(iter(rows), upload_bytes), [], [], None, held
+        FENCE, Epoch(1), Time(5), EncodedRows(iter(rows), upload_bytes), [], [], None, (held, ())
     )
 
 

@@ -43,6 +43,14 @@ def descendants(pid: int) -> list[int]:
     return below + [further for child in below for further in descendants(child)]
 
 
+def command_of(pid: int) -> str:
+    """The words that it was started with; "" if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def kill(pid: int) -> None:
     """SIGKILL, and back when it is dead."""
     os.kill(pid, signal.SIGKILL)

@@ -23,6 +23,7 @@ from flamestream.core.protocol.events import CallReturned
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import CallFunction, InDoubt
 from flamestream.model.codec import decode
+from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
 from flamestream.model.ids import SourceName
 from flamestream.net.framing import FrameConnection
@@ -101,7 +102,7 @@ class Caller:
 
     def _frames(self, frames: list[bytes]) -> None:
         for frame in frames:
-            answer = msgspec.msgpack.decode(frame, type=Answered)
+            answer = from_msgpack(frame, Answered)
             if (under_way := self._under_way.pop(answer.id, None)) is not None:
                 self._failures, self.problem = 0, ""
                 action = under_way.action

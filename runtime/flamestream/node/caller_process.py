@@ -33,6 +33,7 @@ from flamestream.machine import process_shell
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import Call, CallFunction, answered
 from flamestream.model.codec import decode, encode
+from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
 
@@ -93,7 +94,7 @@ class CallerProcess:
 
     def take(self, frame: bytes) -> None:
         """A request."""
-        task = asyncio.create_task(self._serve(msgspec.msgpack.decode(frame, type=Asked)))
+        task = asyncio.create_task(self._serve(from_msgpack(frame, Asked)))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
@@ -142,7 +143,7 @@ class CallerProcess:
 async def serve(sock: socket.socket) -> None:
     """Until the worker closes the socket."""
     reader, writer = await asyncio.open_connection(sock=sock)
-    config = msgspec.msgpack.decode(await _frame(reader), type=CallerConfig)
+    config = from_msgpack(await _frame(reader), CallerConfig)
     process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
     graph = load(Path(config.application), config.graph, config.py_files)
     calls = {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}

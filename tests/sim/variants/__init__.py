@@ -1,7 +1,7 @@
 """Every broken variant: the engine without one of its rules, each caught by the simulator (table:
 docs/explanation/reliability.md)."""
 
-from sim.variants import decisions, deliveries, event_times, states, times
+from sim.variants import calls, decisions, deliveries, event_times, states, times
 
 VARIANTS = [
     *times.VARIANTS,
@@ -9,4 +9,5 @@ VARIANTS = [
     *deliveries.VARIANTS,
     *decisions.VARIANTS,
     *event_times.VARIANTS,
+    *calls.VARIANTS,
 ]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from support.eventually import eventually
-from support.processes import alive, dead, descendants, kill, parent, suspend
+from support.processes import alive, command_of, dead, descendants, kill, parent, suspend
 from support.runs.cli_job import CliJob
 
 
@@ -37,6 +37,8 @@ class Role(enum.StrEnum):
     DRIVER = "driver"
     LAUNCHER = "launcher"
     """And with it everything; the job is started again."""
+    CALLER = "caller"
+    """The process that makes a worker's calls."""
     ZOMBIE = "zombie"
     """No kill: a worker stands until it is replaced, then goes on."""
 
@@ -166,6 +168,9 @@ class Killer:
             names = status.standbys if role is Role.STANDBY else [worker.worker for worker in status.workers]
             pids = sorted(pid for name in names if (pid := self._pid(name)))
             pid = rng.choice(pids) if pids else 0
+            if role is Role.CALLER:
+                callers = [child for child in descendants(pid) if "caller_process" in command_of(child)]
+                pid = callers[0] if pid and callers else 0
             for _ in range({Role.DAEMON: 1, Role.EXECUTOR: 2}.get(role, 0)):
                 pid = parent(pid) if pid else 0
         return pid if pid in descendants(launcher.pid) else 0

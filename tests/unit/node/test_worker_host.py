@@ -20,8 +20,19 @@ from flamestream.core.protocol.events import (
 )
 from flamestream.core.protocol.messages import Failed, Frame, Progress, Recover
 from flamestream.loop.reactor import EpollReactor
-from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Offset, Partition, SinkName, WorkerId
+from flamestream.model.ids import (
+    Attempt,
+    Epoch,
+    Fence,
+    LayoutVersion,
+    Offset,
+    Partition,
+    SinkName,
+    SourceName,
+    WorkerId,
+)
 from flamestream.model.layout import Assignment, Layout
+from flamestream.model.meta import Meta
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from support import loops
@@ -79,6 +90,7 @@ class Hosted:
             port("snapshots"),
             port("control"),
             lambda: self.problems,
+            caller=port("caller"),
         )
 
 
@@ -119,6 +131,7 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("producer.pull", actions.Pull(FENCE, FRONT, 1, 1)),
         ("consumer.open", actions.OpenSink(FENCE, SINK, [])),
         ("consumer.deliver", actions.Deliver(FENCE, SINK, 1, [])),
+        ("caller.make", actions.MakeCall(FENCE, SourceName("priced()"), Meta(b"m"), b"", "id")),
         ("snapshots.upload", actions.Upload(FENCE, Epoch(1), [], [])),
         ("snapshots.load", actions.Load(FENCE, [], [])),
         ("snapshots.prefetch", actions.Prefetch([])),

@@ -1,0 +1,107 @@
+"""Calls of a real service over HTTP, while everything that makes them is killed: each order has one price, the
+one that the service gave, and the service did what it was asked for once."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.asked_service import AskedService, asked_service
+from support.runs.cli_job import CliJob, explained
+from support.runs.kills import Killer, Role
+
+ORDERS = 4_000
+APPLICATION = """
+import http.client, json, threading
+import flamestream as fs
+
+connections = threading.local()
+
+@fs.call(timeout="5s", concurrency=16, fronts=2, {settings})
+def priced(order: int, call: fs.Call) -> tuple[int, float]:
+    connection = getattr(connections, "here", None)
+    if connection is None:
+        connection = connections.here = http.client.HTTPConnection("127.0.0.1", {port})
+    try:
+        connection.request("GET", f"/{{order}}", headers={{"Idempotency-Key": call.id}})
+        return order, json.loads(connection.getresponse().read())
+    except BaseException:
+        connection.close()
+        raise
+
+graph = fs.Graph("prices")
+orders = graph.source("orders", int)
+orders.call(priced, key=lambda order: order % 50).sink("priced", key=lambda pair: pair[0])
+orders.sink("plain")
+"""
+SPEC = {
+    "sources": {"orders": {"files": {"path": "orders.jsonl", "format": "jsonl"}}},
+    "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("priced", "plain", "dead")},
+    "onError": {"deadLetter": "dead"},
+    "journal": {"folder": "journal", "keep": True},
+    "checkpoint": {"interval": "200ms", "store": "store"},
+}
+
+
+@pytest.fixture
+def service() -> Iterator[AskedService]:
+    with asked_service() as made:
+        yield made
+
+
+def made(folder: Path, service: AskedService, settings: str) -> CliJob:
+    application = folder / "prices_job.py"
+    application.write_text(APPLICATION.format(port=service.port, settings=settings))
+    (folder / "orders.jsonl").write_text("".join(f"{number}\n" for number in range(ORDERS)))
+    return CliJob(folder, application, SPEC, spark=False)
+
+
+def priced(job: CliJob) -> dict[int, float]:
+    """The price of each order, each of which has one."""
+    pairs = [tuple(pair) for pair in job.delivered("priced")]
+    assert not [order for order, times in Counter(order for order, _ in pairs).items() if times > 1]
+    return dict(pairs)
+
+
+def test_every_order_gets_the_price_that_the_service_gave_it_once(
+    tmp_path: Path, service: AskedService
+) -> None:
+    job = made(tmp_path, service, "retries=20")
+    plan = [
+        (0.1, Role.WORKER), (0.2, Role.CALLER), (0.3, "service"), (0.4, Role.COORDINATOR), (0.5, Role.CALLER),
+        (0.6, Role.WORKER), (0.7, "service"), (0.8, Role.WORKER),
+    ]  # fmt: skip
+    killer = Killer(job, [], total=ORDERS * 60, seed=7)
+    with explained(job, killer):
+        job.start()
+        killer.run_with(plan, service.restart)
+        assert job.end()[1]["outcome"] == "completed"
+        assert not job.delivered("dead")
+        assert priced(job) == {int(value): drawn for value, drawn in service.effects.values()}
+        assert len(service.effects) == ORDERS == len(job.delivered("plain"))
+        assert job.audit()["clean"]
+    assert max(service.asked.values()) > 1, "nothing was in doubt: the kills did not meet a call"
+
+
+def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
+    tmp_path: Path, service: AskedService
+) -> None:
+    job = made(tmp_path, service, 'doubt="never"')
+    killer = Killer(job, [], total=ORDERS * 60, seed=8)
+    with explained(job, killer):
+        job.start()
+        killer.run_with(
+            [(0.1, Role.WORKER), (0.3, Role.CALLER), (0.5, Role.COORDINATOR), (0.6, Role.WORKER)],
+            lambda: None,
+        )
+        assert job.end()[1]["outcome"] == "completed"
+        found, dead = priced(job), job.delivered("dead")
+        assert max(service.asked.values()) == 1
+        assert {error.error for error in dead} == {"InDoubt"}
+        assert len(found) + len(dead) == ORDERS
+        doubted = {int(re.sub(r"\D", "", error.payload)) for error in dead}
+        assert found.keys() == set(range(ORDERS)) - doubted
+    # what took effect without an answer is among those in doubt, and nowhere else
+    assert {int(value) for value, _ in service.effects.values()} - found.keys() <= doubted

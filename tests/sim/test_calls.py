@@ -1,0 +1,47 @@
+"""Jobs that ask the outside, through crashes: each request is answered once, and results are byte by byte
+those of the reference for the answers that were journalled."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.model.kernel import kernel
+from flamestream.simulation.call_jobs import call_job
+from flamestream.simulation.settings import GUARANTEES, promising
+from flamestream.testing import simulate
+
+
+@pytest.mark.parametrize("first", range(0, 100, 25))
+def test_every_request_is_answered_once_and_results_are_those_of_the_answers(first: int) -> None:
+    found = Counter[str]()
+    delivered = []
+    for seed in range(first, first + 25):
+        result = simulate(seed, job=call_job(Random(seed)))
+        found += result.coverage
+        delivered.append(result.delivered)
+    assert sum(map(bool, delivered)) > 20
+    kinds = ("service.never", "service.error", "service.asked again", "journal.replayed", "epoch.committed")
+    assert not [kind for kind in kinds if not found[kind]]
+
+
+# Under `none` no journal has the answers, so there is nothing to hold the results to.
+@pytest.mark.parametrize("guarantee", [name for name in GUARANTEES if name != "none"])
+def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
+    for seed in range(200, 225):
+        simulate(seed, adjust=promising(guarantee), job=call_job(Random(seed)))
+
+
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
+def test_the_kernel_takes_the_same_steps() -> None:
+    assert kernel is not None
+    for seed in range(300, 330):
+        one, other = (
+            simulate(seed, job=call_job(Random(seed)), parts=parts).trace_hash
+            for parts in (REFERENCE, native(kernel))
+        )
+        assert (seed, other) == (seed, one)

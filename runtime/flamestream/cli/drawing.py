@@ -14,6 +14,8 @@ flowchart LR
 from dataclasses import asdict
 
 from flamestream.cli.functions import functions
+from flamestream.model.call import CallSettings
+from flamestream.model.duration import shown
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Kind, Vertex
 
@@ -31,6 +33,8 @@ def label(vertex: Vertex) -> str:
     """A vertex in a few words."""
     function = vertex.name if "(" in vertex.name else vertex.name.rpartition(".")[2]
     match vertex.kind:
+        case Kind.SOURCE | Kind.SINK if vertex.call is not None:
+            return f"{vertex.name} {'answers' if vertex.kind is Kind.SOURCE else 'asks'}"
         case Kind.SOURCE | Kind.SINK:
             return vertex.name
         case Kind.MERGE:
@@ -48,6 +52,8 @@ def keeps(vertex: Vertex) -> str:
     match vertex.kind:
         case Kind.GROUPING:
             return f"the last {vertex.window} items a key, for ever"
+        case Kind.SINK if vertex.call is not None:
+            return "requests until their answers are committed"
         case Kind.REDUCE:
             return str(getattr(vertex.combine, "keeps", "an accumulator a key, for ever"))
         case _:
@@ -85,7 +91,19 @@ def text(graph: Graph) -> str:
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
     lines += [f"{vertex.id} keeps {kept}" for vertex in graph.vertices if (kept := keeps(vertex))]
     lines += [said.line for said in functions(graph)]
+    lines += [f"{sink.id} {_made(sink.call.settings)}" for sink in graph.calls.values() if sink.call]
     return "\n".join(lines)
+
+
+def _made(settings: CallSettings) -> str:
+    """How a call is made."""
+    tries = f"{settings.tries} tries" if settings.tries > 1 else "one try"
+    order = "answers of a key in order" if settings.order == "key" else "answers as they come"
+    doubt = "made once at most" if settings.doubt == "never" else "made again where a failure met it"
+    return (
+        f"is {doubt}: {tries} of {shown(settings.timeout)}, {settings.concurrency} at once in a worker, {order}, "
+        f"sources wait behind {settings.pending:,}"
+    )
 
 
 def described(graph: Graph) -> dict[str, object]:

@@ -42,6 +42,11 @@ from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
     """The job as DataFrames need it. `cut`: of the history that it began with."""
     job, spec = checked.job, checked.job.spec
+    if checked.graph.calls:
+        raise UserError(
+            f"{job.name!r} has calls ({', '.join(checked.graph.calls)}), which only a stream makes: `flamestream "
+            "run`, and `flamestream audit` without --spark"
+        )
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
     recorded = recorded_sources(checked, cut=cut)
     inputs = tuple(

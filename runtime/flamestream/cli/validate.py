@@ -26,6 +26,9 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
     warnings = [*job.warnings, *(text for text in trial.warnings if text not in job.warnings)]
     lines = [f"{manifest}: job {job.job.name!r} can run: {_sentence(job)}"]
     for name in job.sources:
+        if name in job.graph.calls:
+            lines.append(f"call {name}: not made, so what follows from its answers was not tried")
+            continue
         said = (
             f"{trial.tried[name]} records went through"
             if name in trial.tried
@@ -57,7 +60,8 @@ def summary_of(job: CheckedJob) -> dict[str, object]:
 def _sentence(job: CheckedJob) -> str:
     spec = job.job.spec
     standby = f" and {spec.workers.standby} standby" if spec.workers.standby else ""
+    reads = sorted(spec.sources.keys() - job.graph.calls.keys())
     return (
-        f"{', '.join(sorted(spec.sources))} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> "
+        f"{', '.join(reads)} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> "
         f"{', '.join(sorted(spec.sinks))}, {spec.guarantee}, {spec.workers.replicas} workers{standby}"
     )

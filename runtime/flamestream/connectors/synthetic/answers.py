@@ -20,7 +20,9 @@ class AnswersSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, k
     """The number of parts that its requests are worked on in."""
 
     def traits(self, where: str) -> kit.SourceTraits:
-        return kit.SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, fronts=self.fronts)
+        return kit.SourceTraits(
+            timed=False, run_length=0, replayable=False, bounded=False, fronts=self.fronts
+        )
 
     def producer(self, context: kit.SourceContext) -> Producer:
         return NoProducer()

@@ -1,0 +1,211 @@
+"""The caller of a worker, with its real process: functions that fail, hang, ignore that they are cancelled,
+block the loop, give too much, or take the process with them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from flamestream.core.protocol.actions import MakeCall
+from flamestream.core.protocol.events import CallReturned, Event
+from flamestream.job.application import load
+from flamestream.model import payload as codec
+from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
+from flamestream.model.meta import meta_of
+from flamestream.model.time import Time
+from flamestream.node.caller import Caller
+from flamestream.node.caller_process import CallerConfig
+from support import loops
+from support.processes import alive
+
+APPLICATION = """
+import asyncio, os, signal, threading, time
+import flamestream as fs
+
+graph = fs.Graph("calls")
+items = graph.source("items")
+
+def asked(function):
+    items.call(function).sink("of_" + function.__name__)
+    return function
+
+@asked
+@fs.call(timeout="10s")
+async def doubled(item):
+    return 2 * item
+
+@asked
+@fs.call(timeout="10s")
+def in_a_thread(item, call):
+    return threading.current_thread() is not threading.main_thread(), call.attempt
+
+@asked
+@fs.call(timeout="10s", retries=2)
+async def third_time(item, call):
+    if call.attempt < 3:
+        raise OSError("not yet")
+    return call.attempt
+
+@asked
+@fs.call(timeout="10s", retries=3, retry_on=OSError)
+async def wrong(item):
+    raise KeyError(item)
+
+@asked
+@fs.call(timeout="50ms", retries=1)
+async def hangs(item):
+    await asyncio.sleep(1000)
+
+@asked
+@fs.call(timeout="50ms", retries=0)
+async def ignores(item):
+    while True:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            pass
+
+@asked
+@fs.call(timeout="50ms", retries=0)
+def never_returns(item):
+    time.sleep(1000)
+
+@asked
+@fs.call(timeout="10s")
+async def too_much(item):
+    return "x" * item
+
+@asked
+@fs.call(timeout="10s", retries=1)
+async def deadly(item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+@asked
+@fs.call(timeout="10s", doubt="never")
+async def deadly_once(item):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+MOST = 100_000
+
+
+class Asking:
+    """A caller in a loop, and the answers that it has given."""
+
+    def __init__(self, loop: Any, folder: Path, module: str) -> None:
+        application = folder / f"{module}.py"
+        application.write_text(APPLICATION)
+        self.loop, self.events = loop, list[Event]()
+        graph = load(application, "graph")
+        config = CallerConfig(
+            application=str(application), graph="graph", job="job", worker="w", parent=0, most=MOST
+        )
+        calls = {SourceName(name): sink.call for name, sink in graph.calls.items() if sink.call is not None}
+        self.caller = Caller(config, calls, loop, self.events.append)
+
+    def make(self, call: str, item: Any, number: int = 1, attempt: int = 1) -> None:
+        self.caller.make(
+            MakeCall(
+                Fence(Attempt(attempt), LayoutVersion(1)), SourceName(f"{call}()"),
+                meta_of(Time(number), 0), codec.encode(item), f"{call}-{number}",
+            )
+        )  # fmt: skip
+
+    def answers(self, count: int = 1) -> list[CallReturned]:
+        loops.turn_until(self.loop, lambda: len(self.events) >= count, f"{count} answers")
+        found, self.events[:] = [each for each in self.events if isinstance(each, CallReturned)], []
+        return found
+
+    def answer(self, call: str, item: Any) -> CallReturned:
+        self.make(call, item)
+        (found,) = self.answers()
+        return found
+
+    def error(self, call: str, item: Any = 1) -> str:
+        found = self.answer(call, item)
+        assert found.error is not None, found
+        return f"{found.error.error}: {found.error.message}"
+
+
+@pytest.fixture
+def asking(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Asking]:
+    with (
+        loops.reactor() as loop,
+        _closed(Asking(loop, tmp_path, f"asks_{abs(hash(request.node.name))}")) as made,
+    ):
+        yield made
+
+
+@contextmanager
+def _closed(asking: Asking) -> Iterator[Asking]:
+    try:
+        yield asking
+    finally:
+        asking.caller.close()
+
+
+def test_an_answer_is_what_the_function_gives(asking: Asking) -> None:
+    assert asking.answer("doubled", 21).results == (42,)
+
+
+def test_a_plain_function_runs_in_a_thread(asking: Asking) -> None:
+    assert asking.answer("in_a_thread", 1).results == ((True, 1),)
+
+
+def test_what_fails_is_tried_again(asking: Asking) -> None:
+    assert asking.answer("third_time", 1).results == (3,)
+
+
+def test_what_no_other_try_could_mend_is_not(asking: Asking) -> None:
+    assert asking.error("wrong") == "KeyError: 1"
+
+
+@pytest.mark.parametrize("call", ["hangs", "ignores", "never_returns"])
+def test_a_try_has_its_time_whatever_it_does(asking: Asking, call: str) -> None:
+    assert asking.error(call) == "TimeoutError: no answer within 0.05 s"
+    assert asking.answer("doubled", 1).results == (2,), "others go on"
+
+
+def test_an_answer_that_no_journal_takes_is_an_error(asking: Asking) -> None:
+    assert asking.error("too_much", MOST).startswith("AnswerTooLarge: ")
+    assert asking.answer("too_much", MOST // 2).error is None
+
+
+def test_a_process_that_dies_is_started_again_and_asked_again(asking: Asking) -> None:
+    assert asking.answer("doubled", 1).results == (2,)
+    before = asking.caller._process
+    assert before is not None
+    os.kill(before.pid, 9)
+    assert asking.answer("doubled", 2).results == (4,)
+
+
+def test_what_kills_its_process_again_and_again_is_given_up(asking: Asking) -> None:
+    assert asking.error("deadly") == "CallerEnded: 2 callers ended (signal 9) while it was under way"
+    assert asking.answer("doubled", 1).results == (2,)
+    assert not asking.caller.problem
+
+
+def test_what_is_made_once_at_most_is_in_doubt(asking: Asking) -> None:
+    assert asking.error("deadly_once").startswith("InDoubt: ")
+
+
+def test_a_newer_attempt_gets_the_answer_to_what_is_under_way(asking: Asking) -> None:
+    asking.make("doubled", 1, attempt=1)
+    asking.make("doubled", 1, attempt=2)
+    (found,) = asking.answers()
+    assert found.fence.attempt == 2
+
+
+def test_its_process_ends_with_it(asking: Asking) -> None:
+    process = asking.caller._process
+    assert process is not None
+    asking.caller.close()
+    assert not alive(process.pid)
+
+
+def test_its_configuration_is_one_frame() -> None:
+    config = CallerConfig(application="a.py", graph="g", job="j", worker="w", parent=1, most=2)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(config), type=CallerConfig) == config

@@ -1,0 +1,119 @@
+"""Calls in a graph: what they are refused for, what `Graph.run` makes of them, and what an answer becomes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.model.call import CallFunction, answered, id_of
+from flamestream.model.errors import GraphError, UserError
+
+
+@fs.event
+class Priced:
+    order: int
+    price: int
+
+
+@fs.call(timeout="5s")
+async def priced(order: int) -> Priced:
+    await asyncio.sleep(0)
+    return Priced(order, 3 * order)
+
+
+def listed(order: int, call: fs.Call) -> Any:
+    return [order, call.attempt]
+
+
+def failing(order: int) -> int:
+    raise ValueError(f"no {order}")
+
+
+def graph_of(*calls: Any, **named: Any) -> fs.Graph:
+    graph = fs.Graph("orders")
+    orders = graph.source("orders", int)
+    for number, call in enumerate(calls):
+        orders.call(call, **named).sink(f"out{number}")
+    return graph
+
+
+def test_run_makes_the_calls() -> None:
+    assert graph_of(priced, listed).run(orders=[1, 2]) == {
+        "out0": [Priced(1, 3), Priced(2, 6)],
+        "out1": [1, 1, 2, 1],
+    }
+
+
+def test_a_call_behind_a_call_asks_for_its_answers() -> None:
+    graph = fs.Graph("orders")
+    once = graph.source("orders", int).call(priced)
+    once.map(lambda found: found.price).call(priced, name="again").sink("out")
+    assert graph.run(orders=[1]) == {"out": [Priced(3, 9)]}
+
+
+def test_run_works_inside_a_loop_that_runs() -> None:
+    """As in a notebook."""
+
+    async def cell() -> Any:
+        return graph_of(priced).run(orders=[1])
+
+    assert asyncio.run(cell()) == {"out0": [Priced(1, 3)]}
+
+
+def test_what_a_call_raises_is_an_error_item_that_names_it() -> None:
+    with pytest.raises(UserError, match=r"test_call\.failing raised ValueError: .*no 7.*'failing\(\)'"):
+        graph_of(failing).run(orders=[7])
+
+
+def test_what_is_no_payload_is_the_calls_error() -> None:
+    results, error = answered(failing, 7, {1: 2})
+    assert not results
+    assert error is not None
+    assert error.error == "PayloadError"
+
+
+def test_a_function_with_settings_is_still_the_function() -> None:
+    assert isinstance(priced, CallFunction)
+    assert asyncio.run(priced(2)) == Priced(2, 6)
+
+
+def test_the_type_of_answers_is_known() -> None:
+    with pytest.raises(GraphError, match=r"Priced has no field 'prise'.*did you mean 'price'"):
+        fs.Graph("orders").source("orders", int).call(priced).map(fs.field("prise"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"timeout": "0s"}, "timeout"),
+        ({"retries": -1}, "tries=0"),
+        ({"concurrency": 0}, "concurrency=0"),
+        ({"pending": 0}, "pending=0"),
+        ({"fronts": 65}, "at most 64"),
+        ({"order": "time"}, "'none' or 'key'"),
+        ({"doubt": "maybe"}, "'again' or 'never'"),
+        ({"doubt": "never", "retries": 1}, "a second try could be a second effect"),
+    ],
+)
+def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(GraphError, match=said):
+        fs.call(**settings)
+
+
+def test_order_by_key_needs_a_key() -> None:
+    in_order = fs.call(order="key")(failing)
+    with pytest.raises(GraphError, match="say which, as key="):
+        graph_of(in_order)
+
+
+def test_two_calls_of_one_name_are_refused() -> None:
+    with pytest.raises(GraphError, match=r"two calls priced\(\): say stream.call\(..., name="):
+        graph_of(priced, priced)
+
+
+def test_ids_differ_by_job_call_and_request() -> None:
+    ids = {
+        id_of(job, call, request) for job in ("a", "ab") for call in ("b", "") for request in (b"x", b"bx")
+    }
+    assert len(ids) == 8

@@ -6,16 +6,10 @@ use smallvec::SmallVec;
 pub type Meta = SmallVec<[u8; 24]>;
 /// The floor of a time: less than every meta at it or later.
 pub type Floor = [u8; 8];
-const FRONT_BITS: u32 = 12;
 
 /// The time of the run that an item descends from.
 pub fn time_of(meta: &[u8]) -> u64 {
     meta.get(..8).map_or(0, |time| u64::from_be_bytes(time.try_into().expect("eight bytes")))
-}
-
-/// Its timestamp, in microseconds: a time has the number of its front below that (`model/time.py`).
-pub fn timestamp_of(meta: &[u8]) -> u64 {
-    time_of(meta) >> FRONT_BITS
 }
 
 fn push_component(meta: &mut Meta, index: u64) {
@@ -82,7 +76,6 @@ mod tests {
         let deepest = INDICES.iter().fold(of(7), |meta, index| child(&meta, *index));
         assert_eq!(components(&deepest), INDICES.len());
         assert_eq!(time_of(&deepest), 7);
-        assert_eq!(timestamp_of(&of(5 << 12 | 3)), 5);
     }
 
     #[test]

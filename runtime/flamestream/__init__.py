@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from flamestream import reference as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
+from flamestream.model.at import At, at
 from flamestream.model.call import Call, InDoubt, call
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Arrived",
+    "At",
     "Call",
     "Changed",
     "Document",
@@ -39,6 +41,7 @@ __all__ = [
     "Vector",
     "Windowed",
     "append",
+    "at",
     "call",
     "count",
     "decoder",

@@ -37,7 +37,6 @@ from flamestream.model.time import (
     front_of,
     next_time,
     time_of,
-    timestamp_of,
 )  # fmt: skip
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
@@ -312,8 +311,7 @@ class Walk:
     def _applied(self, vertex: Vertex, meta: Meta, payload: Any) -> list[Any]:
         self._find_place(vertex, payload)
         if vertex.kind is Kind.ARRIVAL:
-            arrived = timestamp_of(time_of_meta(meta))
-            return [_call(vertex.function, payload, arrived)]
+            return list(_call(vertex.function, payload, meta, then=lambda result: _bounded([result], vertex)))
         if vertex.kind is Kind.MAP:
             return list(_call(vertex.function, payload, then=lambda result: _bounded([result], vertex)))
         if vertex.kind is Kind.FLAT_MAP:

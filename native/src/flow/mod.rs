@@ -21,7 +21,7 @@ use crate::flow::outlook::{outlooks, passes, Outlook};
 use crate::flow::passes::{Step, ALL};
 use crate::flow::rounds::Rounds;
 use crate::flow::stages::Ahead;
-use crate::meta::{child, components, timestamp_of, Floor, Meta};
+use crate::meta::{child, components, Floor, Meta};
 use crate::payload::codec;
 use crate::payload::decoding::Reader;
 use crate::payload::encoding;
@@ -908,7 +908,7 @@ impl Flow {
         }
     }
 
-    /// When an item's record arrived is in its meta: what the journal says, never a clock (!).
+    /// Its place is given to the function too: when its record arrived is there, as the journal has it (!).
     fn arrived(
         &mut self,
         vertex: usize,
@@ -920,11 +920,12 @@ impl Flow {
             .function
             .as_ref()
             .expect("the graph's builder gives every operation its functions");
-        let made = function.bind(payload.py()).call1((&payload, timestamp_of(&meta)));
-        match made.and_then(|made| reference::checked_size(&made).map(|_| made)) {
-            Ok(made) => self.forward(vertex, meta, made, tombstone),
-            Err(error) => self.raised(vertex, &meta, error, &payload, tombstone),
-        }
+        let outcome = function
+            .bind(payload.py())
+            .call1((&payload, PyBytes::new(payload.py(), &meta)))
+            .and_then(|made| self.settled(vertex, made))
+            .unwrap_or_else(Outcome::Raised);
+        self.leads_to(vertex, meta, outcome, tombstone, || Ok(payload))
     }
 
     /// What an ordinary function makes of an item.
@@ -941,7 +942,7 @@ impl Flow {
     pub fn settled<'py>(&self, vertex: usize, made: Bound<'py, PyAny>) -> PyResult<Outcome<'py>> {
         let this = &self.vertices[vertex];
         Ok(match this.kind {
-            Kind::Map => {
+            Kind::Map | Kind::Arrival => {
                 if reference::checked_size(&made)? > this.max_result_bytes {
                     return Err(reference::beyond(made.py(), "too_big_results", this.max_result_bytes));
                 }

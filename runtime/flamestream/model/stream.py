@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 from flamestream.model import fields
+from flamestream.model.at import AtFunction
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -52,8 +53,13 @@ class Stream(Generic[T]):
     event_time: "TimeOf | None" = None
     """The time of its items, of streams that come from a source with `at`."""
 
-    def map(self, function: Callable[[T], U]) -> "Stream[U]":
-        """A result for each item: `function(payload)`."""
+    def map(self, function: "Callable[[T], U] | AtFunction[T, U]") -> "Stream[U]":
+        """A result for each item: `function(payload)`, or `fs.at(function)`, which knows its place too."""
+        if isinstance(function, AtFunction):
+            placed = function.seeded(self.graph.name, len(self.graph.vertices))
+            return self._then(
+                Kind.ARRIVAL, function.written, fields.result_of(function.function), function=placed
+            )
         return self._applied(Kind.MAP, function, fields.result_of(function, self.items))
 
     def flat_map(self, function: Callable[[T], Iterable[U]]) -> "Stream[U]":

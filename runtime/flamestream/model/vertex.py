@@ -46,7 +46,7 @@ class Vertex:
     outputs: list[int] = field(default_factory=list)
     """Ids of the vertices that its results go to, in edge order."""
     function: Function | None = None
-    """MAP, FLAT_MAP, FILTER: of a payload. ARRIVAL: of a payload and the microsecond in which its record
+    """MAP, FLAT_MAP, FILTER: of a payload. ARRIVAL: of a payload and its meta, which says when its record
     arrived."""
     key: Function | None = None
     """GROUPING, REDUCE: payload -> key. SINK: payload -> key (None: the payload itself)."""

@@ -7,8 +7,8 @@ from flamestream.core.dataflow.operations import Operations
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.fronts import Fronts
-from flamestream.model.meta import time_of_meta
-from flamestream.model.time import timestamp_of
+from flamestream.model.meta import meta_of, time_of_meta
+from flamestream.model.time import FrontId, Timestamp, time_of, timestamp_of
 from flamestream.simulation.event_time_jobs import arrival_job, event_time_job
 from flamestream.simulation.faults import Fault
 from sim.variants.variant import BrokenVariant, directed, patch
@@ -26,12 +26,13 @@ def _not_journalled(self: Fronts, front: JournalledFront, now: Any, told: Any) -
 
 def _of_the_clock(self: Operations, vertex: Any) -> Any:
     """A record that is replayed arrives anew."""
-    call, forward, seen = user_code.arrived(vertex), self.forward(vertex), set[bytes]()
+    call, forward, seen = user_code.arrived(vertex, False), self.forward(vertex), set[bytes]()
 
     def enter(meta: Any, payload: Any, tombstone: bool) -> None:
         again = not tombstone and meta in seen
         seen.add(meta)
-        forward(meta, call(payload, timestamp_of(time_of_meta(meta)) + 5_000 * again), tombstone)
+        later = time_of(Timestamp(timestamp_of(time_of_meta(meta)) + 5_000 * again), FrontId(0))
+        forward(meta, call(payload, meta_of(later, 0)), tombstone)
 
     return enter
 

@@ -24,9 +24,8 @@ from flamestream.core.dataflow.placing import Place, place_of
 from flamestream.core.protocol.settings import ERRORS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
-from flamestream.model.meta import COMPONENTS, Meta, child, components, time_of_meta
+from flamestream.model.meta import COMPONENTS, Meta, child, components
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import timestamp_of
 from flamestream.model.vertex import Kind, Vertex
 
 Enter = Callable[[Meta, Any, bool], None]
@@ -196,11 +195,15 @@ class Operations(ABC):
         return enter
 
     def _arrival(self, vertex: Vertex) -> Enter:
-        call, forward, fail = user_code.arrived(vertex), self.forward(vertex), self.failed(vertex)
+        call, forward, fail = (
+            user_code.arrived(vertex, self._debug),
+            self.forward(vertex),
+            self.failed(vertex),
+        )
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
-            # what the journal says, never a clock (!)
-            result = call(payload, timestamp_of(time_of_meta(meta)))
+            # its place tells when its record arrived: what the journal says, never a clock (!)
+            result = call(payload, meta)
             (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
 
         return enter

@@ -18,6 +18,7 @@ from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError, too_big_results, too_many_results
 from flamestream.model.failure import FATAL, failure, noted
+from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
 from flamestream.model.vertex import Function, Vertex, name_of
@@ -49,17 +50,21 @@ def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
     return call
 
 
-def arrived(vertex: Vertex) -> Callable[[Any, int], Any]:
-    """(payload, when its record arrived) -> result or ErrorValue, for ARRIVAL, whose function is ours: a
-    payload may be too deep for it."""
-    function = _of(vertex.function)
+def arrived(vertex: Vertex, debug: bool) -> Callable[[Any, Meta], Any]:
+    """(payload, its meta) -> result or ErrorValue, for ARRIVAL."""
+    users, most = _of(vertex.function), vertex.max_result_bytes
+    function = observed(users, debug)
 
-    def call(payload: Any, time: int) -> Any:
-        result = function(payload, time)
+    def call(payload: Any, meta: Meta) -> Any:
         try:
-            check(result)
-        except PayloadError as error:
-            return failure(function, error, payload)
+            result = function(payload, meta)
+            if checked_size(result) > most:
+                raise too_big_results(most)
+        except FATAL as error:
+            noted(error, users, payload)
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return failure(users, error, payload)
         return result
 
     return call

@@ -9,8 +9,10 @@ from flamestream.model.duration import UNITS, Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, Dated, Marker, Stamped, TimeOf, Timing, Undecoded
 from flamestream.model.graph import Graph
+from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.ready import Field
 from flamestream.model.stream import Stream
+from flamestream.model.time import timestamp_of
 from flamestream.model.vertex import Function, Kind, name_of
 from flamestream.model.windows.marks import unlimited
 from flamestream.model.windows.process import Input, late_items, processed, sound, timed_sources, values
@@ -153,9 +155,13 @@ def _input(stream: Stream[Any], key: Function, program: Program) -> Input:
 def dated(stream: Stream[Any]) -> Stream[Any]:
     """The items, each with when its record arrived."""
     graph = stream.graph
-    added = graph.add(Kind.ARRIVAL, "arrival", function=Dated, balance=stream.balanced)
+    added = graph.add(Kind.ARRIVAL, "arrival", function=_dated, balance=stream.balanced)
     graph.connect(stream.vertex, added)
     return Stream(graph, added)
+
+
+def _dated(item: Any, meta: Meta) -> Dated:
+    return Dated(item, timestamp_of(time_of_meta(meta)))
 
 
 class OfDated:

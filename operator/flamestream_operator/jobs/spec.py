@@ -122,8 +122,8 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     ]  # fmt: skip
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
-        parsed.high_availability, parsed.limits, parsed.debug, parsed.spark.conf, parsed.checkpoint.secret,
-        _access_of_journal(parsed, job, site),
+        parsed.high_availability, parsed.limits, parsed.calls, parsed.debug, parsed.spark.conf,
+        parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
 
@@ -177,25 +177,21 @@ def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
     """A lost node must not take what the guarantee rests on."""
     if spec.guarantee == "none":
         return
-    untimed = [name for name, source in traits.items() if not source.timed]
-    if spec.journal is not None and not untimed:
-        raise ManifestError("spec.journal: no source of this job needs a journal: remove it")
-    for name in untimed:
-        if spec.journal is None:
-            if (known := sources.kind_of(spec.sources[name])) is not None and known.of_application:
-                continue  # the driver, which has the application, says whether it needs one
+    # Whether a graph has clocks or calls, which need one too, is for the driver to say: it has the application.
+    if spec.journal is not None:
+        if problem := _weakness(spec):
+            raise ManifestError(
+                f"spec.journal.folder: {problem}, so a lost node would take what is journalled with it. Write "
+                "folder: zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared "
+                "volume (persistentVolumeClaim, nfs, csi) with pods.volumes, or say journal.shared: true if "
+                "the folder is one on all nodes, or choose guarantee: none"
+            )
+        return
+    for name, source in traits.items():
+        known = sources.kind_of(spec.sources[name])
+        if not source.timed and not (known is not None and known.of_application):
             raise ManifestError(
                 f"spec.sources.{name}: this source needs a journal under {spec.guarantee}: add spec.journal"
-            )
-        problem = _weakness(spec)
-        if problem:
-            raise ManifestError(
-                f"spec.journal.folder: {problem}, so a lost node would take the order of source {name!r} "
-                "with it. Write folder: "
-                "zookeeper://, or name a topic instead (kafka: {topic: NAME}), or mount a shared volume "
-                "(persistentVolumeClaim, nfs, csi) "
-                "with pods.volumes, or say journal.shared: true if the folder is one on all nodes, or choose "
-                "guarantee: none"
             )
 
 

@@ -148,6 +148,29 @@ class Limits(_Part, frozen=True):
     """Bytes of input: at this many the source is asked for no more until results have left."""
 
 
+class CallSettings(_Part, frozen=True):
+    """How a call of the graph is made here, where that is not as its function says."""
+
+    timeout: Seconds | None = None
+    """The time of one try."""
+    retries: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+    """Tries behind the first one; none of a call that is made once at most."""
+    concurrency: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    """Requests that are made at once by a worker."""
+    pending: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    """Requests of a worker that may wait for their answer before sources wait too."""
+
+    def changes(self) -> dict[str, int]:
+        """What they change of `model.call.CallSettings`."""
+        written = {
+            "timeout": None if self.timeout is None else round(self.timeout * 1_000_000),
+            "tries": None if self.retries is None else self.retries + 1,
+            "concurrency": self.concurrency,
+            "pending": self.pending,
+        }
+        return {name: value for name, value in written.items() if value is not None}
+
+
 class Spec(ClusterSpec, frozen=True, kw_only=True):
     """A job: what runs, what it reads and writes, what it promises."""
 
@@ -171,10 +194,17 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """fail: stop at an epoch and name the record; {deadLetter: SINK}: error items go to that sink."""
     limits: Limits = field(default_factory=Limits)
     """Bounds of each source's input that has entered and whose results are not delivered yet."""
+    calls: Annotated[dict[str, CallSettings], Meta(max_length=64)] = field(default_factory=dict)
+    """Settings of calls of the graph, by the call's name, in place of those that its function has."""
     debug: bool = False
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)
     """Spark's own settings."""
+
+
+def changes_of_calls(spec: Spec) -> dict[str, dict[str, int]]:
+    """What is written of calls, by their names in the graph, in the names of `model.call.CallSettings`."""
+    return {f"{name}()": settings.changes() for name, settings in spec.calls.items()}
 
 
 class _File(_Part, frozen=True):

@@ -13,7 +13,7 @@ from typing import Final
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.job.manifest import EXACT, DeadLetter, Spec
+from flamestream.job.manifest import EXACT, DeadLetter, Spec, changes_of_calls
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import FrontId
@@ -52,6 +52,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
         durable=spec.guarantee != "none", remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
+        calls=changes_of_calls(spec),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
         debug=spec.debug,
     )  # fmt: skip

@@ -24,8 +24,9 @@ from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
 from flamestream.job.field_types import check_fields
 from flamestream.job.journal_of import journal_of
-from flamestream.job.manifest import EXACT, DeadLetter, Job, read
+from flamestream.job.manifest import EXACT, DeadLetter, Job, changes_of_calls, read
 from flamestream.job.py_files import PyFile
+from flamestream.model.call import change_calls
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 
@@ -83,6 +84,7 @@ def checked_job(job: Job) -> CheckedJob:
         for name in names:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _calls_hold(job, graph)
+    change_calls(graph, changes_of_calls(job.spec))
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)
@@ -193,7 +195,17 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
 
 
 def _calls_hold(job: Job, graph: Graph) -> None:
-    """Calls have what they need under the guarantee."""
+    """Calls have what they need under the guarantee, and settings are of calls that there are."""
+    for name, settings in job.spec.calls.items():
+        if (sink := graph.calls.get(f"{name}()")) is None or sink.call is None:
+            close = get_close_matches(name, [known.removesuffix("()") for known in graph.calls], n=1)
+            hint = f"is {close[0]!r} meant?" if close else "remove it"
+            raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
+        if settings.retries and sink.call.settings.doubt == "never":
+            raise job.error(
+                ("spec", "calls", name, "retries"),
+                f'call {name}() has doubt="never": a second try could be a second effect. Remove the line',
+            )
     for name, sink in graph.calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(

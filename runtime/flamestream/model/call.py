@@ -22,8 +22,8 @@ Source: design-next, section 4: Dataflow's effective determinism, as a sink and 
 
 import hashlib
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar
 
@@ -36,6 +36,7 @@ from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
+    from flamestream.model.graph import Graph
     from flamestream.model.stream import Stream
 
 P = ParamSpec("P")
@@ -204,6 +205,19 @@ def answered(function: Function, payload: Any, outcome: Any) -> tuple[tuple[Any,
     return (), failure(function, outcome, payload)
 
 
+def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, int]]) -> None:
+    """Other settings than the functions have, by the call's name: what the manifest says, in every process
+    that loads the graph."""
+    for name, call in calls_of(graph).items():
+        of_call: dict[str, Any] = dict(changes.get(name, {}))
+        call.settings = replace(call.settings, **of_call)
+
+
+def calls_of(graph: "Graph") -> dict[str, CallFunction[..., Any]]:
+    """The calls of a graph, by name."""
+    return {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}
+
+
 def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str | None) -> "Stream[Any]":
     """The results of a call for each item. Raises GraphError."""
     from flamestream.model.stream import Stream  # it stands on this module
@@ -211,7 +225,12 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
     if not callable(function):
         raise GraphError(f"{call_site()}: a {type(function).__name__} stands where a function is called")
     graph = stream.graph
-    made = function if isinstance(function, CallFunction) else CallFunction(function, CallSettings())
+    # its own, since settings may be changed by the call's name
+    made = (
+        CallFunction(function.function, function.settings)
+        if isinstance(function, CallFunction)
+        else CallFunction(function, CallSettings())
+    )
     name = f"{name or name_of(made.function).rpartition('.')[2]}()"  # no name of the manifest's has brackets
     if any(vertex.name == name for vertex in (*graph.sources, *graph.sinks)):
         raise GraphError(
@@ -230,5 +249,5 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
 
 __all__ = [
     "Answer", "Call", "CallFunction", "CallSettings", "InDoubt", "Intent", "Results", "answered", "call",
-    "called_stream", "hash_of", "id_of", "takes_call",
+    "called_stream",     "calls_of", "change_calls", "hash_of", "id_of", "takes_call",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from flamestream.model.call import CallFunction, InDoubt
 from flamestream.model.codec import decode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
-from flamestream.model.ids import SourceName
 from flamestream.net.framing import FrameConnection
 from flamestream.node.caller_process import Answered, Asked, CallerConfig
 from flamestream.ports import Post, Reactor, Timer
@@ -52,7 +52,7 @@ class Caller:
     """`ports.Caller`."""
 
     def __init__(
-        self, config: CallerConfig, calls: dict[SourceName, CallFunction[..., Any]], reactor: Reactor,
+        self, config: CallerConfig, calls: Mapping[str, CallFunction[..., Any]], reactor: Reactor,
         post: Post,
     ) -> None:  # fmt: skip
         self._config, self._calls, self._reactor, self._post = config, calls, reactor, post

@@ -31,7 +31,7 @@ from flamestream.job.exit_codes import ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.machine import process_shell
 from flamestream.model.backoff import Backoff
-from flamestream.model.call import Call, CallFunction, answered
+from flamestream.model.call import Call, CallFunction, answered, calls_of, change_calls
 from flamestream.model.codec import decode, encode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
@@ -56,6 +56,8 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     worker: str
     parent: int
+    calls: dict[str, dict[str, int]] = {}
+    """What the manifest changes of their settings."""
     most: int
     """Bytes that the results of one request may have, encoded."""
 
@@ -146,7 +148,8 @@ async def serve(sock: socket.socket) -> None:
     config = from_msgpack(await _frame(reader), CallerConfig)
     process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
     graph = load(Path(config.application), config.graph, config.py_files)
-    calls = {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}
+    change_calls(graph, config.calls)
+    calls = calls_of(graph)
     threads = min(MOST_THREADS, 2 * sum(call.settings.concurrency for call in calls.values()))
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
     process = CallerProcess(calls, config.most, writer)

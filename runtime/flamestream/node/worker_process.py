@@ -37,10 +37,11 @@ from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
+from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
-from flamestream.model.ids import SinkName, SourceName, WorkerId
+from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
@@ -117,6 +118,7 @@ def run(config: WorkerProcessConfig) -> int:
     try:
         with watchdog.limited(config.loads_within, config.words):
             graph = load(Path(config.application), config.graph, config.py_files)
+        change_calls(graph, config.settings.calls)
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(
             config, graph, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
@@ -229,10 +231,10 @@ class _WorkerProcess:
         told = CallerConfig(
             application=config.application, graph=config.graph, py_files=config.py_files,
             job=config.settings.job, worker=config.worker, parent=0,
+            calls={name: dict(changes) for name, changes in config.settings.calls.items()},
             most=MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES,
         )  # fmt: skip
-        calls = {SourceName(name): sink.call for name, sink in graph.calls.items() if sink.call is not None}
-        return Caller(told, calls, self._reactor, self._inbox.append)
+        return Caller(told, calls_of(graph), self._reactor, self._inbox.append)
 
     def _journals(self) -> dict[FrontId, Journal]:
         """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for

@@ -14,6 +14,7 @@ from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned, Event
 from flamestream.job.application import load
 from flamestream.model import payload as codec
+from flamestream.model.call import calls_of
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
@@ -103,8 +104,7 @@ class Asking:
         config = CallerConfig(
             application=str(application), graph="graph", job="job", worker="w", parent=0, most=MOST
         )
-        calls = {SourceName(name): sink.call for name, sink in graph.calls.items() if sink.call is not None}
-        self.caller = Caller(config, calls, loop, self.events.append)
+        self.caller = Caller(config, calls_of(graph), loop, self.events.append)
 
     def make(self, call: str, item: Any, number: int = 1, attempt: int = 1) -> None:
         self.caller.make(

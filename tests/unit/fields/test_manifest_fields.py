@@ -41,6 +41,9 @@ graph = fs.Graph("numbers")
 graph.source("numbers").map(str).sink("out")
 other = fs.Graph("others")
 other.source("numbers").map(int).sink("out")
+asks = fs.Graph("asks")
+asks.source("numbers").call(str, name="asked").sink("out")
+asks.source("others").call(fs.call(doubt="never")(str), name="once").sink("others")
 """
 SOCKET = {"spec.sources": {"numbers": {"socket": {"address": "a:1"}}}}
 KAFKA = {"spec.sources": {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t"}}}}
@@ -51,6 +54,10 @@ IN_ZOOKEEPER = {**SOCKET, "spec.journal.folder": "zookeeper://"}
 IN_TOPIC = {**SOCKET, "spec.journal.kafka": {"topic": "j", "brokers": "k:9092"}}
 LISTENING = {
     "spec.sources": {"numbers": {"http": {"listen": "[::]:80", "path": "/numbers", "keys": "/keys"}}}, "spec.journal.folder": "zookeeper://",
+}  # fmt: skip
+ASKS = {
+    "spec.application.graph": "asks", "spec.journal.folder": "journal",
+    "spec.sources.others": {"generator": {"count": 10}}, "spec.sinks.others": {"files": {"path": "others"}},
 }  # fmt: skip
 LIMITED = {"spec.workers.resources.limits": {"memory": "2Gi"}}
 ERRORS = {"spec.sinks.errors": {"files": {"path": "errors"}}}
@@ -112,7 +119,7 @@ ROWS = [
     Row("spec.journal.keep", True, "workers", given=JOURNALLED),
     Row(
         "spec.journal.shared", False, "hosted", before=True, given={**SOCKET, "spec.journal.folder": "/journal"},
-        refused="a lost node would take the order",
+        refused="a lost node would take what is journalled",
     ),
     Row("spec.journal.shared", True, given=IN_ZOOKEEPER, refused="shared is of a folder: remove the line"),
     Row("spec.journal.shared", True, given=IN_TOPIC, refused="shared is of a folder: remove the line"),
@@ -121,6 +128,13 @@ ROWS = [
     Row("spec.limits.runs", 10, "workers"),
     Row("spec.limits.bytes", 10, "workers"),
     Row("spec.limits.bytes", 10, given={"spec.guarantee": "micro-batch"}, refused="bounded by limits.runs alone"),
+    Row("spec.calls", {"asked": {"timeout": "1s"}}, "workers", given=ASKS),
+    Row("spec.calls", {"askd": {"timeout": "1s"}}, given=ASKS, refused="is 'asked' meant?"),
+    Row("spec.calls.asked.timeout", "1s", "workers", given=ASKS),
+    Row("spec.calls.asked.retries", 9, "workers", given=ASKS),
+    Row("spec.calls.once.retries", 1, given=ASKS, refused="a second try could be a second effect"),
+    Row("spec.calls.asked.concurrency", 9, "workers", given=ASKS),
+    Row("spec.calls.asked.pending", 9, "workers", given=ASKS),
     Row("spec.debug", True, "workers"),
     Row("spec.spark.master", "spark://host:7077", "session"),
     Row("spec.spark.conf", {"spark.log.level": "WARN"}, "session"),

@@ -1,7 +1,8 @@
 """What a worker must know about its job besides the graph. Plain data; the manifest is turned into it by the
 shell."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from flamestream.model.ids import SinkName, SourceName
@@ -48,6 +49,8 @@ class WorkerSettings:
     learn it from."""
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
+    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What the manifest changes of `model.call.CallSettings`, by the call's name."""
     credit_runs: int = 1024
     credit_bytes: int = 8 << 20
     """Bytes of input of one front that may be stamped and not settled yet."""

@@ -1,19 +1,26 @@
-"""A service over HTTP that answers late, otherwise each time, and that keeps what it did by the key of the
-request: who asks twice with one key gets one effect."""
+"""A service over HTTP as they are: it answers late, with an error, with what is no answer, and not at all. It
+keeps what it did by the key of the request: who asks twice with one key gets one effect."""
 
 import json
 import random
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MOODS = {"late": 0.02, "error": 0.02, "garbage": 0.01, "never": 0.01}
+"""How often it does what, once it has done what was asked for."""
 
 
 class AskedService:
     """`GET /VALUE` with an Idempotency-Key. It can be stopped, and started again with what it knew."""
 
-    def __init__(self) -> None:
+    def __init__(self, moods: Mapping[str, float]) -> None:
+        self.moods = moods
+        self.shown: Counter[str] = Counter()
+        """How often it was in which mood."""
         self.asked: Counter[str] = Counter()
         """How often, by key."""
         self.effects: dict[str, tuple[str, float]] = {}
@@ -46,6 +53,13 @@ class AskedService:
             self.asked[key] += 1
             return self.effects.setdefault(key, (value, random.random()))
 
+    def mood(self) -> str:
+        """How it takes the next request; "" as it should."""
+        with self._lock:
+            (found,) = random.choices(["", *self.moods], [1 - sum(self.moods.values()), *self.moods.values()])
+            self.shown[found] += 1
+        return found
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         service = self
 
@@ -54,8 +68,14 @@ class AskedService:
 
             def do_GET(self) -> None:
                 _, drawn = service.done(self.headers["Idempotency-Key"], self.path[1:])
-                body = json.dumps(drawn).encode()
-                self.send_response(200)
+                mood = service.mood()
+                if mood == "never":
+                    self.close_connection = True
+                    return
+                if mood == "late":
+                    time.sleep(0.1)
+                body = b"{" if mood == "garbage" else json.dumps(drawn).encode()
+                self.send_response(503 if mood == "error" else 200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -76,9 +96,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def asked_service() -> Iterator[AskedService]:
+def asked_service(moods: Mapping[str, float] = MOODS) -> Iterator[AskedService]:
     """One that ends with the test."""
-    service = AskedService()
+    service = AskedService(moods)
     try:
         yield service
     finally:

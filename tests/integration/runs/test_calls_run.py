@@ -1,5 +1,5 @@
-"""Calls of a real service over HTTP, while everything that makes them is killed: each order has one price, the
-one that the service gave, and the service did what it was asked for once."""
+"""Calls of a real service over HTTP, moods and all, while everything that makes them is killed: each order has
+one price, the one that the service gave, and the service did what it was asked for once."""
 
 import re
 from collections import Counter
@@ -26,7 +26,11 @@ def priced(order: int, call: fs.Call) -> tuple[int, float]:
         connection = connections.here = http.client.HTTPConnection("127.0.0.1", {port})
     try:
         connection.request("GET", f"/{{order}}", headers={{"Idempotency-Key": call.id}})
-        return order, json.loads(connection.getresponse().read())
+        reply = connection.getresponse()
+        body = reply.read()
+        if reply.status != 200:
+            raise OSError(f"status {{reply.status}}")
+        return order, json.loads(body)
     except BaseException:
         connection.close()
         raise
@@ -82,7 +86,7 @@ def test_every_order_gets_the_price_that_the_service_gave_it_once(
         assert priced(job) == {int(value): drawn for value, drawn in service.effects.values()}
         assert len(service.effects) == ORDERS == len(job.delivered("plain"))
         assert job.audit()["clean"]
-    assert max(service.asked.values()) > 1, "nothing was in doubt: the kills did not meet a call"
+    assert not {*service.moods} - {*service.shown}, "it was too well"
 
 
 def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
@@ -99,7 +103,7 @@ def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
         assert job.end()[1]["outcome"] == "completed"
         found, dead = priced(job), job.delivered("dead")
         assert max(service.asked.values()) == 1
-        assert {error.error for error in dead} == {"InDoubt"}
+        assert {error.error for error in dead} >= {"InDoubt"}
         assert len(found) + len(dead) == ORDERS
         doubted = {int(re.sub(r"\D", "", error.payload)) for error in dead}
         assert found.keys() == set(range(ORDERS)) - doubted

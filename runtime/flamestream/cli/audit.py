@@ -10,11 +10,12 @@ Keeps: a verdict names its bounds, and what the input was checked against. Does 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 
 import typer
 
+from flamestream.audit.answers import unpaired
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import behind, by_this_code
 from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
@@ -267,6 +268,12 @@ def audited(
     results = _results(
         checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph)
     )
+    if checked.graph.calls and until == END:  # what other code has asked cannot be said
+        entered = ((front.source, run) for front in fronts for run in front.runs if run[0] >= cut)
+        wrong = unpaired(checked.graph, entered, results, cut, completed=last.completed)
+        fronts = [
+            replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts
+        ]
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
     before = LEAST if savepoint is None else floor(cut)
     # where users look, results of all code stand together

@@ -104,8 +104,8 @@ def _asked_timed(self: Fronts, number: Any, time: Any) -> None:
 _init = Acker.__init__
 
 
-def _all_askable(self: Acker, fronts: Any, workers: Any, start: Any) -> None:
-    _init(self, dict.fromkeys(fronts, True), workers, start)
+def _all_askable(self: Acker, fronts: Any, *others: Any) -> None:
+    _init(self, dict.fromkeys(fronts, True), *others)
 
 
 _timed_is_asked = together(patch(Fronts, asked=_asked_timed), patch(Acker, __init__=_all_askable))

@@ -12,9 +12,10 @@ from flamestream.model.kernel import kernel
 from flamestream.simulation.call_jobs import call_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
+from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", range(0, 100, 25))
+@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=50))
 def test_every_request_is_answered_once_and_results_are_those_of_the_answers(first: int) -> None:
     found = Counter[str]()
     delivered = []
@@ -30,7 +31,7 @@ def test_every_request_is_answered_once_and_results_are_those_of_the_answers(fir
 # Under `none` no journal has the answers, so there is nothing to hold the results to.
 @pytest.mark.parametrize("guarantee", [name for name in GUARANTEES if name != "none"])
 def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
-    for seed in range(200, 225):
+    for seed in range(200, 215):
         simulate(seed, adjust=promising(guarantee), job=call_job(Random(seed)))
 
 
@@ -39,7 +40,7 @@ def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
 )
 def test_the_kernel_takes_the_same_steps() -> None:
     assert kernel is not None
-    for seed in range(300, 330):
+    for seed in range(300, 315):
         one, other = (
             simulate(seed, job=call_job(Random(seed)), parts=parts).trace_hash
             for parts in (REFERENCE, native(kernel))

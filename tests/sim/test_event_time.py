@@ -11,9 +11,10 @@ from flamestream.model.kernel import kernel
 from flamestream.simulation.event_time_jobs import arrival_job, clock_job, event_time_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
+from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", range(0, 100, 25))
+@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=50))
 def test_results_are_those_of_the_reference(first: int) -> None:
     delivered = [
         simulate(seed, job=event_time_job(Random(seed))).delivered for seed in range(first, first + 25)
@@ -23,7 +24,7 @@ def test_results_are_those_of_the_reference(first: int) -> None:
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
-    for seed in range(200, 225):
+    for seed in range(200, 215):
         simulate(seed, adjust=promising(guarantee), job=event_time_job(Random(seed)))
 
 
@@ -35,7 +36,7 @@ def test_so_they_are_with_the_kernel() -> None:
     other turns: no trace is the same. Each run's results and stored states are held to the reference's all
     the same (simulation/invariants.py)."""
     assert kernel is not None
-    for seed in range(300, 340):
+    for seed in range(300, 320):
         one, other = (
             simulate(seed, job=event_time_job(Random(seed)), parts=parts).delivered
             for parts in (REFERENCE, native(kernel))
@@ -43,7 +44,7 @@ def test_so_they_are_with_the_kernel() -> None:
         assert (seed, other) == (seed, one)
 
 
-@pytest.mark.parametrize("first", range(400, 500, 25))
+@pytest.mark.parametrize("first", chunks(400, 500, 25, at_push=50))
 def test_windows_of_arrival_times_are_those_of_the_journal(first: int) -> None:
     delivered = [simulate(seed, job=arrival_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20
@@ -51,7 +52,7 @@ def test_windows_of_arrival_times_are_those_of_the_journal(first: int) -> None:
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
 def test_so_they_are_by_arrival_under_every_guarantee(guarantee: str) -> None:
-    for seed in range(500, 525):
+    for seed in range(500, 515):
         simulate(seed, adjust=promising(guarantee), job=arrival_job(Random(seed)))
 
 
@@ -66,7 +67,7 @@ def test_so_are_arrival_times_with_the_kernel() -> None:
     )
 
 
-@pytest.mark.parametrize("first", range(700, 750, 25))
+@pytest.mark.parametrize("first", chunks(700, 750, 25, at_push=25))
 def test_a_clock_says_again_what_the_journal_has(first: int) -> None:
     delivered = [simulate(seed, job=clock_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20

@@ -12,6 +12,7 @@ from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.ready_jobs import ready_job
 from flamestream.simulation.settings import GUARANTEES, Adjust, promising
 from flamestream.testing import simulate
+from support.seeds import chunks
 
 pytestmark = pytest.mark.skipif(
     kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
@@ -33,7 +34,7 @@ def test_a_seed_has_one_trace_for_both(guarantee: str, first: int) -> None:
         same(seed, promising(guarantee))
 
 
-@pytest.mark.parametrize("first", range(0, 200, 20))
+@pytest.mark.parametrize("first", chunks(0, 200, 20, at_push=60))
 def test_so_it_has_with_ready_made_and_vectorised_functions(first: int) -> None:
     """The kernel makes no objects for them, and asks about several items at once; the reference calls them
     one by one."""

@@ -10,9 +10,10 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.simulation.program_jobs import program_job
 from flamestream.testing import simulate
+from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", range(0, 150, 25))
+@pytest.mark.parametrize("first", chunks(0, 150, 25, at_push=75))
 def test_results_are_those_of_the_reference(first: int) -> None:
     delivered = [simulate(seed, job=program_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20
@@ -21,7 +22,7 @@ def test_results_are_those_of_the_reference(first: int) -> None:
 @pytest.mark.skipif(
     kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
 )
-@pytest.mark.parametrize("first", range(0, 50, 25))
+@pytest.mark.parametrize("first", chunks(0, 50, 25, at_push=25))
 def test_so_they_are_with_the_kernel(first: int) -> None:
     """Its rows are of other lengths (test_event_time.py says why), so no trace is the same."""
     assert kernel is not None

@@ -1,0 +1,143 @@
+"""What a call costs: the same bids as they are, through an echo over TCP on this machine, and beside calls
+that take two seconds, all exactly once on one worker between two sockets.
+
+    python benchmarks calls                             # all of it: some two minutes
+    python benchmarks calls --jobs plain,echo           # a part
+    python benchmarks calls --table                     # what is there so far
+
+    full      events a second that are taken when there is always more
+    fixed     p50 and p99 from when an event was due to the receipt of its row, at one rate for all
+
+The difference between `echo` and `plain` is what a call adds, the echo's own time included.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from harness import BENCHMARKS, JOBS, PATHS
+from harness.drive import machine, noise
+from harness.job_file import manifest_of, run_command
+from harness.report import CACHE, load
+from harness.suite import keep, set_aside
+from nexmark.causes import cause_of
+from nexmark.paced import paced
+from systems.base import Command, Failed
+
+from figures.nexmark import PACED, events_file
+
+OUT: Final = CACHE / "calls.jsonl"
+RATE: Final = 1_000.0
+JOBS_MEASURED: Final = ("plain", "echo", "beside")
+NOWHERE: Final = {"connector": {"class": "nexmark.blackhole:Blackhole"}}
+EVENTS: Final = 700_000
+
+
+class Asking:
+    """`nexmark.sides.Side` of one of the jobs."""
+
+    name = "flamestream"
+    form: Literal["wire", "lines"] = "wire"
+    queries: Iterable[str] = JOBS_MEASURED
+
+    def __init__(self, echo: int) -> None:
+        self._echo = echo
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def over_file(self, query: str, events: Path, folder: Path) -> Command:
+        raise Failed("it is measured between sockets")
+
+    def between(self, query: str, source: int, sink: int, folder: Path) -> Command:
+        begin, end = ({"socket": {"address": f"127.0.0.1:{port}"}} for port in (source, sink))
+        spec = {
+            "application": {"file": str(JOBS / "call_graphs.py"), "graph": query},
+            "sources": {"events": begin},
+            "sinks": {"results": end, **({"slow": NOWHERE} if query == "beside" else {})},
+            # the slow calls' sink is for nobody, and fences nothing
+            "guarantee": "at-least-once" if query == "beside" else "exactly-once",
+            "workers": {"replicas": 1}, "journal": {"folder": str(folder / "journal")},
+            "checkpoint": {"interval": "1s", "store": str(folder / "store")},
+        }  # fmt: skip
+        path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
+        argv = [*run_command(folder, manifest_of(query, spec)), "--no-spark"]
+        return Command(argv, {"PYTHONPATH": path, "ECHO": str(self._echo)})
+
+
+@contextmanager
+def echo() -> Iterator[int]:
+    """A process that sends back each line; its port."""
+    command = [sys.executable, str(BENCHMARKS), "calls", "--serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        assert process.stdout is not None, "it was asked for"
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+async def serve() -> None:
+    """The echo itself."""
+
+    async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(line)
+
+    server = await asyncio.start_server(answered, "127.0.0.1")
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def measured(job: str, port: int) -> dict[str, Any]:
+    """Rate and latencies. Raises Failed."""
+    events = events_file(EVENTS, PACED)
+    return paced(Asking(port), job, events, RATE, lambda _, each: cause_of("q0", each))
+
+
+def table(rows: Iterable[dict[str, Any]]) -> str:
+    """Of the newest line of each job."""
+    lines = ["| job | events/s | at 1,000 events/s: p50 / p99, ms | load |", "| --- | --- | --- | --- |"]
+    for row in {row["measure"]: row for row in rows}.values():
+        found, fixed = row["result"], row["result"]["fixed"]
+        latency = f"{fixed['p50_ms']} / {fixed['p99_ms']}" if "p50_ms" in fixed else fixed["reason"]
+        lines.append(
+            f"| {row['measure']} | {found['events_per_s']:,} | {latency} | {row['noise']['load']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--jobs", default=",".join(JOBS_MEASURED))
+    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
+    parser.add_argument("--again", action="store_true", help="set an older file aside")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--serve", action="store_true", help="be the echo that calls ask")
+    options = parser.parse_args()
+    if options.serve:
+        asyncio.run(serve())
+        return
+    if options.again:
+        set_aside(options.out)
+    with echo() as port:
+        for job in () if options.table else options.jobs.split(","):
+            before = noise()
+            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            row = {"measure": job, "result": measured(job, port), "machine": machine()}
+            keep(options.out, row | {"noise": before, "when": when})
+            print(row["measure"], row["result"], flush=True)
+    print(table(load(options.out) if options.out.exists() else []))
+
+
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,7 @@ from flamestream.model.codec import decode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
 from flamestream.net.framing import FrameConnection
-from flamestream.node.caller_process import Answered, Asked, CallerConfig
+from flamestream.node.caller_process import ALONE, Answered, Asked, CallerConfig
 from flamestream.ports import Post, Reactor, Timer
 
 log = logging.getLogger(__name__)
@@ -57,6 +57,8 @@ class Caller:
     ) -> None:  # fmt: skip
         self._config, self._calls, self._reactor, self._post = config, calls, reactor, post
         self._under_way: dict[str, _UnderWay] = {}
+        self._asking: list[Asked] = []
+        """Not sent yet."""
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: FrameConnection | None = None
         self._again: Timer | None = None
@@ -97,12 +99,21 @@ class Caller:
             self._ask(under_way.action)
 
     def _ask(self, action: MakeCall) -> None:
-        if self._connection is not None:
-            self._connection.send(msgspec.msgpack.encode(Asked(action.id, action.call, action.payload)))
+        if self._connection is None:
+            return  # the next process is asked for all that is under way
+        if not self._asking:  # all of a pass are one frame
+            self._reactor.soon(self._flush)
+        self._asking.append(Asked(action.id, action.call, action.payload))
+        if len(action.payload) > ALONE:
+            self._flush()
+
+    def _flush(self) -> None:
+        asking, self._asking = self._asking, []
+        if self._connection is not None and asking:
+            self._connection.send(msgspec.msgpack.encode(asking))
 
     def _frames(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            answer = from_msgpack(frame, Answered)
+        for answer in (each for frame in frames for each in from_msgpack(frame, list[Answered])):
             if (under_way := self._under_way.pop(answer.id, None)) is not None:
                 self._failures, self.problem = 0, ""
                 action = under_way.action
@@ -114,7 +125,7 @@ class Caller:
         """The process is gone: what was under way is asked again, or given up."""
         assert self._process is not None, "it had a connection"
         self._process.kill()
-        code, self._connection = self._process.wait(), None
+        code, self._connection, self._asking = self._process.wait(), None, []
         self._failures += 1
         self.problem = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
         log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})

@@ -43,6 +43,8 @@ PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
 STANDS_STILL: Final = 12.0
 """Seconds without a turn of the loop after which this process ends."""
+ALONE: Final = 64 << 10
+"""Bytes of a payload that ends its frame: none holds many great ones."""
 MOST_THREADS: Final = 256
 _LENGTH: Final = struct.Struct(">I")
 
@@ -89,16 +91,18 @@ class CallerProcess:
         self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter
     ) -> None:
         self._calls, self._most, self._out = calls, most, out
+        self._said: list[Answered] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._left: set[asyncio.Task[Any]] = set()
         """Tries that have passed their time and have not ended."""
         self._most_left = max(8, sum(call.settings.concurrency for call in calls.values()))
 
     def take(self, frame: bytes) -> None:
-        """A request."""
-        task = asyncio.create_task(self._serve(from_msgpack(frame, Asked)))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        """Requests."""
+        for request in from_msgpack(frame, list[Asked]):
+            task = asyncio.create_task(self._serve(request))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     async def _serve(self, request: Asked) -> None:
         function, payload = self._calls[request.call], decode(request.payload)
@@ -113,7 +117,17 @@ class CallerProcess:
         self._say(Answered(request.id, b"", encode(error)))
 
     def _say(self, answer: Answered) -> None:
-        frame = msgspec.msgpack.encode(answer)
+        if not self._said:  # what is said in one turn of the loop is one frame
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._said.append(answer)
+        if len(answer.results) > ALONE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._said:
+            return
+        frame = msgspec.msgpack.encode(self._said)
+        self._said = []
         self._out.write(_LENGTH.pack(len(frame)) + frame)
 
     async def _tried(self, function: CallFunction[..., Any], payload: Any, request: str) -> Any:

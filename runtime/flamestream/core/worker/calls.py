@@ -40,6 +40,8 @@ class Calls:
         self.actions: list[Action] = []
         self._job, self._fence, self._me, self._enter = settings.job, fence, me, enter
         self._running = False
+        self._entering: dict[FrontId, list[Answer | Intent]] = {}
+        """What is to enter at each front, since the last pass."""
         self._calls: dict[SourceName, Requests] = {}
         self._of_front: dict[FrontId, Requests] = {}
         for name, sink in graph.calls.items():
@@ -47,6 +49,7 @@ class Calls:
             requests = Requests(sink, fronts, cut, wait_for_commit=settings.two_phase)
             self._calls[SourceName(name)] = requests
             self._of_front.update(dict.fromkeys(fronts, requests))
+            self._entering.update((front, []) for front in fronts)
         self._by_vertex = {requests.vertex.id: requests for requests in self._calls.values()}
         self.barriers = {number: parts.barrier() for number in self._by_vertex}
         """By the vertex of the requests' sink."""
@@ -103,7 +106,7 @@ class Calls:
                 if not requests.journals_intents:
                     self._make(requests, request)
                 elif request.intended is None:
-                    self._enter(request.front, [Intent(request.meta, hash_of(request.payload))])
+                    self._entering[request.front].append(Intent(request.meta, hash_of(request.payload)))
                 else:
                     self._answer(requests, request, requests.in_doubt(request))
 
@@ -123,8 +126,19 @@ class Calls:
             self._answer(requests, request, answer)
 
     def _answer(self, requests: Requests, request: Request, answer: Answer) -> None:
-        if ready := requests.returned(request, answer):
-            self._enter(request.front, ready)
+        self._entering[request.front] += requests.returned(request, answer)
+
+    @property
+    def waits_for_a_pass(self) -> bool:
+        """Whether something enters in the next pass."""
+        return any(self._entering.values())
+
+    def enter(self) -> None:
+        """Let enter what has come since the last time."""
+        for front, entering in self._entering.items():
+            if entering:
+                self._entering[front] = []
+                self._enter(front, entering)
 
     def entered(self, source: SourceName, time: Time, payloads: Sequence[object]) -> None:
         """A run has entered, now or in a replay."""

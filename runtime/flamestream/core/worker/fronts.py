@@ -170,14 +170,15 @@ class Fronts:
         """Answers of a call, or intents: they enter in this pass or the next, whatever credit there is."""
         front, held, size = self._fronts[number], self._held[number], sum(map(codec.checked_size, payloads))
         assert isinstance(front, JournalledFront), "a call's front is journalled"
-        last = held[-1] if held else None
-        if last is not None and last.size + size <= PASS_BYTES:  # what came together is one run
-            held[-1] = replace(last, payloads=[*last.payloads, *payloads], size=last.size + size)
+        last = held.pop() if held else None
+        if last is not None and last.size + size <= PASS_BYTES:  # what comes together is one run
+            held.append(replace(last, payloads=[*last.payloads, *payloads], size=last.size + size))
             return
-        first = (
-            front.offsets.get(Partition(""), Offset(0)) if last is None else last.first + len(last.payloads)
-        )
-        held.append(RecordsArrived(self._fence, number, Partition(""), Offset(first), payloads, size))
+        first = front.offsets.get(Partition(""), Offset(0))
+        if last is not None:
+            held.append(last)
+            first = Offset(last.first + len(last.payloads))
+        held.append(RecordsArrived(self._fence, number, Partition(""), first, payloads, size))
 
     def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
         """The records of a journalled run: it enters at its own time."""

@@ -118,6 +118,7 @@ class Worker:
             self._answer(event)
 
     def _process(self) -> None:
+        self._calls.enter()
         self._fronts.advance(self._now)
         if self._halted:
             return
@@ -155,7 +156,7 @@ class Worker:
             *self._outbox.frames(), *calls, *self._calls.actions, *self._epochs.actions, *self._fronts.actions
         ]  # fmt: skip
         self._calls.actions, self._epochs.actions, self._fronts.actions = [], [], []
-        if self._fronts.waits_for_a_pass or self._told_all:
+        if self._fronts.waits_for_a_pass or self._told_all or self._calls.waits_for_a_pass:
             self._actions.append(Wake())
 
     def _let_others_begin(self) -> None:

@@ -61,6 +61,9 @@ in_flight = Gauge(
     "Items that have entered and whose results are not all acknowledged.",
     ["job"],
 )
+waiting = Gauge(
+    "flamestream_job_waiting_requests", "Requests of calls that have no answer yet.", ["job", "call"]
+)
 replayed = Counter(
     "flamestream_job_replayed_items_total", "Items of journalled runs that entered once more.", ["job"]
 )
@@ -116,6 +119,8 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     workers.labels(job, "layout").set(len(status.workers))
     workers.labels(job, "standby").set(len(status.standbys))
     in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
+    for call in {call for worker in status.workers for call in worker.waiting}:
+        waiting.labels(job, call).set(sum(worker.waiting.get(call, 0) for worker in status.workers))
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)

@@ -25,6 +25,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Acknowledged by consumers."""
     in_flight: int = 0
     """Items whose results are not all acknowledged."""
+    waiting: dict[SourceName, int] = {}
+    """Requests that have no answer yet, by call."""
     memory: int = 0
     """Bytes of its process."""
     replayed: int = 0

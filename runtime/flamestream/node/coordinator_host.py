@@ -352,7 +352,8 @@ class CoordinatorHost:
         return WorkerFigures(
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
-            runs=said.runs, bundles=said.bundles, in_flight=said.in_flight, memory=said.memory,
+            runs=said.runs, bundles=said.bundles, in_flight=said.in_flight,
+            waiting=said.waiting, memory=said.memory,
             replayed=said.replayed, invalidated=said.invalidated,
             late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,

@@ -72,6 +72,7 @@ def told(recoveries: int = 0) -> JobStatus:
                 runs=2,
                 bundles=5,
                 in_flight=1,
+                waiting={SourceName("priced()"): 3},
                 memory=1 << 20,
                 replayed=2,
                 latencies=classes,
@@ -85,6 +86,7 @@ def told(recoveries: int = 0) -> JobStatus:
                 runs=1,
                 bundles=4,
                 in_flight=3,
+                waiting={SourceName("priced()"): 4},
                 memory=1 << 20,
                 minimal=8_000_000,
                 invalidated=6,
@@ -107,6 +109,12 @@ def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:
     metrics.recovered("n.all", last, 2)
     assert 'flamestream_job_recoveries_total{cause="lost",job="n.all"} 2.0' in ours()
     assert 'flamestream_job_recovery_step_seconds_sum{job="n.all",step="record"} 0.01' in ours()
+    metrics.forget("n.all")
+
+
+def test_requests_without_an_answer_are_those_of_all_workers() -> None:
+    metrics.observe("n.all", told(), 0.0)
+    assert 'flamestream_job_waiting_requests{call="priced()",job="n.all"} 7.0' in ours()
     metrics.forget("n.all")
 
 

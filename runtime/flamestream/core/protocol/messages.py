@@ -316,6 +316,8 @@ class Progress(_Message, frozen=True):
     """The same of released runs above it, which a recovery processes once more, maybe elsewhere."""
     asked: Count = 0
     """Calls that are being made here."""
+    waiting: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
+    """Requests here that have no answer yet, by call."""
     in_flight: Count = 0
     """Items that have entered at my fronts and whose results are not all acknowledged."""
     memory: Count = 0

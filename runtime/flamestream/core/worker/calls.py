@@ -175,6 +175,11 @@ class Calls:
         return all(requests.idle for requests in self._calls.values())
 
     @property
+    def waiting(self) -> dict[SourceName, int]:
+        """Requests without an answer that has entered, by call."""
+        return {name: requests.unanswered for name, requests in self._calls.items()}
+
+    @property
     def asked(self) -> int:
         """Requests that are being made."""
         return sum(requests.asked for requests in self._calls.values())

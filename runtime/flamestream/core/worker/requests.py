@@ -77,7 +77,8 @@ class Requests:
         """Of these the intent has entered, and is not durable."""
         self._open: deque[Request] = deque()
         """Without an answer that has entered, ascending; those at the front may have one by now."""
-        self._unanswered = 0
+        self.unanswered = 0
+        """Requests without an answer that has entered."""
         self._by_key: dict[bytes, deque[Request]] = {}
         self._done: deque[Request] = deque()
         """Those whose answer has entered, in the order of that."""
@@ -127,7 +128,7 @@ class Requests:
             request.answered = self._times.pop(request.meta)
             self._done.append(request)
             return
-        self._unanswered += 1
+        self.unanswered += 1
         self._open.append(request)
         if self._settings.order == "key":
             request.key = self._key_of(request)
@@ -214,7 +215,7 @@ class Requests:
                 self._intending[request.front].append(request)
         elif request is not None and request.answered is None:
             request.answered = time
-            self._unanswered -= 1
+            self.unanswered -= 1
             self._done.append(request)
 
     # --- epochs and credit ----------------------------------------------------------------------------------
@@ -246,13 +247,13 @@ class Requests:
         """Credit for what is at or above it stays taken: END while there is room for requests."""
         while self._open and self._open[0].answered is not None:
             self._open.popleft()
-        full = self._unanswered > self._settings.pending
+        full = self.unanswered > self._settings.pending
         return time_of_meta(self._open[0].meta) if full else END
 
     @property
     def idle(self) -> bool:
         """No request waits for an answer that has entered."""
-        return not self._unanswered and not self._answers
+        return not self.unanswered and not self._answers
 
     @property
     def asked(self) -> int:

@@ -60,6 +60,11 @@ def check(
     GraphError for a source without records or a guarantee that is none.
     """
     __tracebackhide__ = True
+    if graph.calls:
+        raise GraphError(
+            f"graph {graph.name!r} has calls ({', '.join(graph.calls)}), which a simulated job cannot make: give "
+            "check the parts before and behind them, as graphs of their own"
+        )
     names = [source.name for source in graph.validated().sources]
     if missing := sorted(set(names) ^ sources.keys()):
         raise GraphError(

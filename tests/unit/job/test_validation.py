@@ -257,3 +257,34 @@ def test_a_clock_needs_a_journal_and_no_line_in_the_manifest(job: JobFolder) -> 
             ManifestError, match=rf"spec\.sources\.{named}: a clock is said by the graph alone"
         ):
             checked(job.write(CLOCK, journal="{folder: journal}", sources=sources))
+
+
+ASKS = """\
+import flamestream as fs
+
+graph = fs.Graph("shout")
+graph.source("lines").call({call}, name="asked").sink("shouts")
+"""
+JOURNAL = "{folder: journal}"
+
+
+def test_a_call_is_in_no_manifest_and_needs_a_journal(job: JobFolder) -> None:
+    code = ASKS.format(call="str.upper")
+    found = checked(job.write(code, journal=JOURNAL))
+    assert [(front.source, front.of_call) for front in worker_settings(found).fronts] == [
+        ("lines", False),
+        ("asked()", True),
+    ]
+    with pytest.raises(ManifestError, match=r"call asked\(\) needs a journal under exactly-once"):
+        checked(job.write(code))
+
+
+def test_a_call_that_is_made_once_needs_to_know_what_it_began(job: JobFolder) -> None:
+    code = ASKS.format(call='fs.call(doubt="never")(str.upper)')
+    with pytest.raises(ManifestError, match=r'call asked\(\) has doubt="never", and under none'):
+        checked(job.write(code, guarantee="none"))
+
+
+def test_a_micro_batch_makes_no_calls(job: JobFolder) -> None:
+    with pytest.raises(ManifestError, match=r"a micro-batch job makes no calls, and its graph has asked\(\)"):
+        checked(job.write(ASKS.format(call="str.upper"), guarantee="micro-batch", journal=JOURNAL))

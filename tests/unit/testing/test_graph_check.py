@@ -205,3 +205,10 @@ def test_what_cannot_be_checked_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     with pytest.raises(UserError, match=r"pip install 'flamestream\[testing\]'"):
         check(graph, lines=LINES, other_process=False)
+
+
+def test_a_graph_with_calls_is_refused() -> None:
+    graph = fs.Graph("asks")
+    graph.source("items").call(str, name="asked").sink("out")
+    with pytest.raises(GraphError, match=r"has calls \(asked\(\)\), which a simulated job cannot make"):
+        check(graph, items=[1])

@@ -4,7 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Overridden for a closer look, e.g. make test PYTEST_ARGS="-n 0 -x tests/unit"
-PYTEST_ARGS ?= -n 2 --dist loadfile
+# In the order of their folders: xdist would begin with the files that have the most tests, and end with the longest, alone.
+PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
@@ -48,7 +49,7 @@ test: lint servers
 	$(BIN)/python scripts/native.py test
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
-	$(BIN)/python -m pytest -m "frames and not slow" tests/integration
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "frames and not slow" tests/integration
 
 # What takes minutes once a machine, so that no test waits for it: a Kubernetes API server, from Go modules.
 servers: setup

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness import BENCHMARKS, JOBS, PATHS
+from harness.calls_table import calls_table
 from harness.drive import machine, noise
 from harness.job_file import manifest_of, run_command
 from harness.report import CACHE, load
@@ -102,18 +103,6 @@ def measured(job: str, port: int) -> dict[str, Any]:
     return paced(Asking(port), job, events, RATE, lambda _, each: cause_of("q0", each))
 
 
-def table(rows: Iterable[dict[str, Any]]) -> str:
-    """Of the newest line of each job."""
-    lines = ["| job | events/s | at 1,000 events/s: p50 / p99, ms | load |", "| --- | --- | --- | --- |"]
-    for row in {row["measure"]: row for row in rows}.values():
-        found, fixed = row["result"], row["result"]["fixed"]
-        latency = f"{fixed['p50_ms']} / {fixed['p99_ms']}" if "p50_ms" in fixed else fixed["reason"]
-        lines.append(
-            f"| {row['measure']} | {found['events_per_s']:,} | {latency} | {row['noise']['load']:.1f} |"
-        )
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -136,7 +125,7 @@ def main() -> None:
             row = {"measure": job, "result": measured(job, port), "machine": machine()}
             keep(options.out, row | {"noise": before, "when": when})
             print(row["measure"], row["result"], flush=True)
-    print(table(load(options.out) if options.out.exists() else []))
+    print(calls_table(load(options.out) if options.out.exists() else []))
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from nexmark.table import nexmark_table
 
 from harness import BENCHMARKS
 from harness.attacks_table import attacks_table
+from harness.calls_table import calls_table
 from harness.markdown import markdown_table
 from harness.rtm_table import rtm_table
 from harness.time_table import time_table
@@ -290,7 +291,7 @@ def zookeeper_table(rows: list[Row]) -> str:
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
-        "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table,
+        "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},

@@ -8,7 +8,10 @@ import pytest
 from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play, results
 from support.operator.real_cluster import the_api
 
-GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
+GUARANTEES = [
+    "exactly-once", "exactly-once-2pc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("at-least-once", "none")),
+]  # fmt: skip
+"""A minute each: the ones that the fewest jobs ask for in `make test-long` alone."""
 
 
 CODE = APPLICATION + "# the same in other words\n"

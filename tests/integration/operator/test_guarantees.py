@@ -8,9 +8,8 @@ import pytest
 from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play, results
 from support.operator.real_cluster import the_api
 
-GUARANTEES = [
-    "exactly-once", "exactly-once-2pc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("at-least-once", "none")),
-]  # fmt: skip
+RARE = [pytest.param(name, marks=pytest.mark.slow) for name in ("at-least-once", "none")]
+GUARANTEES = ["exactly-once", "exactly-once-2pc", *RARE]
 """A minute each: the ones that the fewest jobs ask for in `make test-long` alone."""
 
 

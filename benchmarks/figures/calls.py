@@ -5,9 +5,7 @@ that take two seconds, all exactly once on one worker between two sockets.
     python benchmarks calls --jobs plain,echo           # a part
     python benchmarks calls --table                     # what is there so far
 
-    full      events a second that are taken when there is always more
-    fixed     p50 and p99 from when an event was due to the receipt of its row, at one rate for all
-
+A latency is from when an event was due to the receipt of its row, at one rate for all.
 The difference between `echo` and `plain` is what a call adds, the echo's own time included.
 """
 
@@ -29,6 +27,7 @@ from harness.job_file import manifest_of, run_command
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from nexmark.causes import cause_of
+from nexmark.outside import Phase
 from nexmark.paced import paced
 from systems.base import Command, Failed
 
@@ -38,7 +37,9 @@ OUT: Final = CACHE / "calls.jsonl"
 RATE: Final = 1_000.0
 JOBS_MEASURED: Final = ("plain", "echo", "beside")
 NOWHERE: Final = {"connector": {"class": "nexmark.blackhole:Blackhole"}}
-EVENTS: Final = 700_000
+EVENTS: Final = 100_000
+PHASES: Final = [Phase("full", 1.0, 2_000), Phase("fixed", 10.0, 90_000, rate=RATE)]
+"""A few first, so that everything is warm."""
 
 
 class Asking:
@@ -100,7 +101,7 @@ async def serve() -> None:
 def measured(job: str, port: int) -> dict[str, Any]:
     """Rate and latencies. Raises Failed."""
     events = events_file(EVENTS, PACED)
-    return paced(Asking(port), job, events, RATE, lambda _, each: cause_of("q0", each))
+    return paced(Asking(port), job, events, RATE, lambda _, each: cause_of("q0", each), PHASES)
 
 
 def main() -> None:

@@ -53,13 +53,13 @@ def phases(fixed: float) -> list[Phase]:
 
 def paced(
     side: Side, query: str, events: Path, fixed: float,
-    causes: Callable[[str, Sequence[Event]], Cause] = cause_of,
+    causes: Callable[[str, Sequence[Event]], Cause] = cause_of, todo: Sequence[Phase] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """What a run says: the rate that the system took, and p50 and p99 in ms, or why there are none. Raises
-    Failed."""
+    """What a run says: the rate that the system took, and p50 and p99 in ms, or why there are none. `todo`:
+    phases instead of all. Raises Failed."""
     with tempfile.TemporaryDirectory(prefix="flamestream-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        pasts, received = _run(side, query, events, phases(fixed), folder)
+        pasts, received = _run(side, query, events, list(todo) or phases(fixed), folder)
     by_name = {past.name: past for past in pasts}
     found: dict[str, Any] = {"events_per_s": round(by_name["full"].rate)}
     if query == "q12":
@@ -68,8 +68,11 @@ def paced(
     cause = causes(query, _events(events, pasts[-1].end))
     latencies = _latencies(cause, by_name, received)
     for name in ("share", "fixed"):
-        found[name] = _percentiles(by_name[name], latencies[name], found["events_per_s"])
-    return found | {"failure": _gap(by_name["failure"], latencies["failure"], found["events_per_s"])}
+        if name in by_name:
+            found[name] = _percentiles(by_name[name], latencies[name], found["events_per_s"])
+    if "failure" in by_name:
+        found["failure"] = _gap(by_name["failure"], latencies["failure"], found["events_per_s"])
+    return found
 
 
 Latencies = list[tuple[int, float]]
@@ -131,7 +134,8 @@ def _run(
         producer = stack.enter_context(_outside("producer", side.form, source, folder / "sent", *given))
         running = start(side.between(query, source, sink, folder), folder)
         stack.callback(stop, running)
-        _await(producer, running, folder / "run" if side.form == "wire" else None, todo)
+        strikes = side.form == "wire" and todo[-1].name == "failure"
+        _await(producer, running, folder / "run" if strikes else None, todo)
         stop(running)
         for process in (producer, consumer):
             process.terminate()

@@ -13,6 +13,7 @@ anything.
 
 import asyncio
 import faulthandler
+import gc
 import logging
 import os
 import random
@@ -167,6 +168,9 @@ async def serve(sock: socket.socket) -> None:
     threads = min(MOST_THREADS, 2 * sum(call.settings.concurrency for call in calls.values()))
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
     process = CallerProcess(calls, config.most, writer)
+    # What was loaded stays: looked through again and again, it would hold up every call under way.
+    gc.collect()
+    gc.freeze()
     watching = asyncio.create_task(_watched())
     try:
         while True:

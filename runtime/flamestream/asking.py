@@ -5,13 +5,18 @@ Does not: try again, or bound anything (node/caller_process.py).
 
 import asyncio
 import inspect
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from flamestream.model.call import Answer, Call, CallFunction, answered, hash_of, takes_call
 from flamestream.model.codec import encode
 from flamestream.model.failure import FATAL
 from flamestream.model.vertex import Function
+
+
+class Stopped(Exception):
+    """A function raised what would stop more than itself: SystemExit, or a cancellation that nobody asked
+    for."""
 
 
 async def asked(function: CallFunction[..., Any], payload: Any, call: Call) -> Any:
@@ -27,19 +32,18 @@ async def asked(function: CallFunction[..., Any], payload: Any, call: Call) -> A
         raise
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # by its timeout
+        return Stopped(f"it raised {type(error).__name__}: {error}")
 
 
 def answer_here(function: CallFunction[..., Any], request: bytes, payload: Any, call: Call) -> Answer:
     """The answer to a request, waited for: for tests and notebooks, whose own loop may be running."""
-    found: list[Any] = []
-
-    def ask() -> None:
-        found.append(asyncio.run(asked(function, payload, call)))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    thread.join()
-    return Answer(request, hash_of(encode(payload)), *answered(function.function, payload, found[0]))
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(asyncio.run, asked(function, payload, call)).result()
+    return Answer(request, hash_of(encode(payload)), *answered(function.function, payload, found))
 
 
 def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
@@ -50,3 +54,5 @@ def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
         raise
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
+    except BaseException as error:  # noqa: BLE001 (a thread that ends by it would answer nothing)
+        return Stopped(f"it raised {type(error).__name__}: {error}")

@@ -22,10 +22,11 @@ Source: design-next, section 4: Dataflow's effective determinism, as a sink and 
 
 import hashlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.codec import encode
@@ -52,7 +53,7 @@ class CallSettings:
 
     timeout: Micros = SECONDS_30
     """Of one try."""
-    tries: int = 5
+    tries: int = 11
     """Of one request, with pauses that grow."""
     concurrency: int = 64
     """Requests under way, of each worker."""
@@ -71,6 +72,9 @@ class CallSettings:
 class CallFunction(Generic[P, R]):
     """A function with `@fs.call(...)`: called, it is the function."""
 
+    asks_outside = True
+    """So that it is refused where a pure function is called (fields.py)."""
+
     def __init__(self, function: Callable[P, R], settings: CallSettings) -> None:
         self.function, self.settings = function, settings
         update_wrapper(self, function)
@@ -79,43 +83,63 @@ class CallFunction(Generic[P, R]):
         return self.function(*arguments, **named)
 
 
+@overload
+def call(function: Callable[P, R], /) -> CallFunction[P, R]: ...
+@overload
 def call(
-    *, timeout: Duration = "30s", retries: int | None = None, concurrency: int = 64, pending: int = 10_000,
-    order: Literal["none", "key"] = "none", doubt: Literal["again", "never"] = "again", fronts: int = 1,
+    *, timeout: Duration = ..., retries: int | None = ..., concurrency: int = ..., pending: int = ...,
+    order: Literal["none", "key"] = ..., doubt: Literal["again", "never"] = ..., fronts: int = ...,
+    retry_on: type[Exception] | tuple[type[Exception], ...] = ...,
+) -> Callable[[Callable[P, R]], CallFunction[P, R]]: ...  # fmt: skip
+def call(  # noqa: PLR0913 (settings, each by its name)
+    function: Callable[..., Any] | None = None, /, *, timeout: Duration = "30s", retries: int | None = None,
+    concurrency: int = 64, pending: int = 10_000, order: Literal["none", "key"] = "none",
+    doubt: Literal["again", "never"] = "again", fronts: int = 1,
     retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
-) -> Callable[[Callable[P, R]], CallFunction[P, R]]:  # fmt: skip
+) -> Any:  # fmt: skip
     """Settings of a function that asks the outside, for `stream.call`.
 
     The function is `async` or plain (it then runs in a thread of its own), and takes an item, and an
-    `fs.Call` if it has a second parameter. `timeout`: of one try; `retries`: how often it is tried again, 4
-    times if not said, behind an exception of `retry_on`.
-    `concurrency`: how many run at once in a worker. `pending`: how many requests may wait for their answer
-    before sources do. `order="key"`: answers of a key enter in the order of its requests. `doubt`: whether a
-    call that a failure may have interrupted is made again (at least once), or becomes an error item `InDoubt`
-    (at most once, so never tried again). `fronts`: how many workers can share its calls. Raises GraphError.
+    `fs.Call` if it has a second parameter. `timeout`: of one try; `retries`: how often it is tried again, 10
+    times (half a minute) if not said, behind an exception of `retry_on`. `concurrency`: how many run at once
+    in a worker. `pending`: how many requests may wait for their answer before sources do. `order="key"`:
+    answers of a key enter in the order of its requests. `doubt`: whether a call that a failure may have
+    interrupted is made again (at least once), or becomes an error item `InDoubt` (at most once, so never
+    tried again). `fronts`: how many workers can share its calls. Raises GraphError.
     """
+    if retries is not None:
+        _check_number("retries", retries, 0)
     if doubt == "never" and retries:
         raise GraphError(
             f'@fs.call: retries={retries} and doubt="never": a second try could be a second effect'
         )
-    retries = (0 if doubt == "never" else 4) if retries is None else retries
+    retries = (0 if doubt == "never" else 10) if retries is None else retries
+    kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise GraphError(f"@fs.call: retry_on={retry_on!r}: it is a class of exceptions, or a tuple of them")
     settings = CallSettings(
         micros(timeout, "@fs.call: timeout", least=1_000), retries + 1, concurrency, pending, order, doubt,
-        fronts, retry_on if isinstance(retry_on, tuple) else (retry_on,),
+        fronts, kinds,
     )  # fmt: skip
     _check(settings)
-    return lambda function: CallFunction(function, settings)
+    return (
+        CallFunction(function, settings) if function is not None else partial(CallFunction, settings=settings)
+    )
 
 
 def _check(settings: CallSettings) -> None:
-    for name, least in (("tries", 1), ("concurrency", 1), ("pending", 1), ("fronts", 1)):
-        if (value := getattr(settings, name)) < least:
-            raise GraphError(f"@fs.call: {name}={value!r}: it must be at least {least}")
+    for name in ("concurrency", "pending", "fronts"):
+        _check_number(name, getattr(settings, name), 1)
     if settings.fronts > MAX_FRONTS:
         raise GraphError(f"@fs.call: fronts={settings.fronts}: there are at most {MAX_FRONTS}")
     for name, known in (("order", ("none", "key")), ("doubt", ("again", "never"))):
         if (value := getattr(settings, name)) not in known:
             raise GraphError(f"@fs.call: {name}={value!r} is unknown: it is {' or '.join(map(repr, known))}")
+
+
+def _check_number(name: str, value: Any, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise GraphError(f"@fs.call: {name}={value!r}: it must be a whole number of at least {least}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +207,34 @@ def id_of(job: str, name: str, request: bytes) -> str:
 
 
 def takes_call(function: Function) -> bool:
-    """Whether it has a second parameter, for the `Call`."""
-    parameters = [
-        parameter
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    return len(parameters) > 1
+    """Whether it has a second parameter, for the `Call`: one without a default, or one of that name."""
+    positional = _positional(function) or []
+    second = positional[1] if len(positional) > 1 else None
+    return second is not None and (second.default is second.empty or second.name == "call")
+
+
+def _positional(function: Function) -> list[inspect.Parameter] | None:
+    """Its parameters that an item and a `Call` can be given for; None if it does not say them."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # a built-in one
+        return None
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [parameter for parameter in parameters if parameter.kind in kinds]
+
+
+def _check_parameters(function: Function, where: str) -> None:
+    """Raises GraphError if it can be called neither with an item nor with an item and a `Call`."""
+    if (positional := _positional(function)) is None:
+        return
+    arguments = ("item", "call") if takes_call(function) else ("item",)
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise GraphError(
+            f"{where}: {name_of(function)} is called with an item, and with an fs.Call if it has a second "
+            f"parameter, but it has {len(positional)}: {error}"
+        ) from None
 
 
 def answered(function: Function, payload: Any, outcome: Any) -> tuple[tuple[Any, ...], ErrorValue | None]:
@@ -225,6 +270,10 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
     if not callable(function):
         raise GraphError(f"{call_site()}: a {type(function).__name__} stands where a function is called")
     graph = stream.graph
+    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[\w.-]{1,63}", name)):
+        raise GraphError(
+            f"{call_site()}: the name of a call has letters, digits, . _ and -: {name!r} has not"
+        )
     # its own, since settings may be changed by the call's name
     made = (
         CallFunction(function.function, function.settings)
@@ -232,6 +281,7 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
         else CallFunction(function, CallSettings())
     )
     name = f"{name or name_of(made.function).rpartition('.')[2]}()"  # no name of the manifest's has brackets
+    _check_parameters(made.function, call_site())
     if any(vertex.name == name for vertex in (*graph.sources, *graph.sinks)):
         raise GraphError(
             f"{call_site()}: graph {graph.name!r} has two calls {name}: say stream.call(..., name=...)"

@@ -19,6 +19,7 @@ Keeps: what is refused here would fail for every item. Does not: know what a man
 (job/field_types.py).
 """
 
+import inspect
 import types
 import typing
 from collections.abc import Callable
@@ -64,6 +65,11 @@ def check_function(items: Any, function: Any, where: str, folded: bool = False) 
         case When() | Then():
             raise GraphError(
                 f"{where}: fs.when(...) has no value for other cases: end it with .otherwise(...)"
+            )
+        case _ if getattr(function, "asks_outside", False) or inspect.iscoroutinefunction(function):
+            raise GraphError(
+                f"{where}: {getattr(function, '__qualname__', function)} asks the outside, and a pure function "
+                "is called here: say stream.call(...)"
             )
         case _ if function is not None and not callable(function):
             raise GraphError(

@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 
 AGAIN: Final = Backoff(0.1, 5.0)
 """Seconds between two processes."""
+MOST_DEATHS: Final = 3
+"""Processes that end during one request: the first may be another's fault, behind that it is asked alone."""
 MAX_FRAME: Final = 64 << 20
 
 
@@ -59,6 +62,8 @@ class Caller:
         self._under_way: dict[str, _UnderWay] = {}
         self._asking: list[Asked] = []
         """Not sent yet."""
+        self._suspects: deque[str] = deque()
+        """Ids of requests that are asked one after the other, the first of which is asked now."""
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: FrameConnection | None = None
         self._again: Timer | None = None
@@ -95,8 +100,19 @@ class Caller:
         self._connection.send(
             msgspec.msgpack.encode(msgspec.structs.replace(self._config, parent=os.getpid()))
         )
+        # (!) Those during which a process ended are asked one by one: else one that ends it takes all others
+        # with it again.
+        self._suspects = deque(request for request, each in self._under_way.items() if each.deaths)
         for under_way in self._under_way.values():
-            self._ask(under_way.action)
+            if not under_way.deaths:
+                self._ask(under_way.action)
+        self._next_suspect()
+
+    def _next_suspect(self) -> None:
+        while self._suspects and self._suspects[0] not in self._under_way:
+            self._suspects.popleft()
+        if self._suspects:
+            self._ask(self._under_way[self._suspects[0]].action)
 
     def _ask(self, action: MakeCall) -> None:
         if self._connection is None:
@@ -120,6 +136,8 @@ class Caller:
                 results = decode(answer.results) if answer.results else ()
                 error = decode(answer.error) if answer.error else None
                 self._post(CallReturned(action.fence, action.call, action.request, results, error))
+                if self._suspects and self._suspects[0] == answer.id:
+                    self._next_suspect()
 
     def _ended(self, reason: str) -> None:
         """The process is gone: what was under way is asked again, or given up."""
@@ -129,8 +147,10 @@ class Caller:
         self._failures += 1
         self.problem = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
         log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})
+        waiting = set(list(self._suspects)[1:])  # not asked, so it is none of theirs
         for request, under_way in list(self._under_way.items()):
-            self._survived(request, under_way, code)
+            if request not in waiting:
+                self._survived(request, under_way, code)
         self._again = self._reactor.later(AGAIN.after(self._failures), self._start)
 
     def _survived(self, request: str, under_way: _UnderWay, code: int) -> None:
@@ -140,7 +160,7 @@ class Caller:
         error: Exception | None = None
         if function.settings.doubt == "never":
             error = InDoubt("its caller ended: whether it took effect is not known")
-        elif under_way.deaths >= max(2, function.settings.tries):
+        elif under_way.deaths >= MOST_DEATHS:
             error = CallerEnded(f"{under_way.deaths} callers ended ({_how(code)}) while it was under way")
         if error is not None:
             del self._under_way[request]

@@ -86,6 +86,27 @@ async def deadly(item):
     os.kill(os.getpid(), signal.SIGKILL)
 
 @asked
+@fs.call
+async def waits(item):
+    await asyncio.sleep(0.3)
+    return item
+
+@asked
+@fs.call(retries=0)
+async def leaves(item):
+    raise SystemExit(3)
+
+@asked
+@fs.call(retries=0)
+def leaves_a_thread(item):
+    raise SystemExit(3)
+
+@asked
+@fs.call(retries=0)
+async def cancels(item):
+    raise asyncio.CancelledError("of a client")
+
+@asked
 @fs.call(timeout="10s", doubt="never")
 async def deadly_once(item):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -183,9 +204,25 @@ def test_a_process_that_dies_is_started_again_and_asked_again(asking: Asking) ->
 
 
 def test_what_kills_its_process_again_and_again_is_given_up(asking: Asking) -> None:
-    assert asking.error("deadly") == "CallerEnded: 2 callers ended (signal 9) while it was under way"
+    assert asking.error("deadly") == "CallerEnded: 3 callers ended (signal 9) while it was under way"
     assert asking.answer("doubled", 1).results == (2,)
     assert not asking.caller.problem
+
+
+def test_it_takes_no_other_request_with_it(asking: Asking) -> None:
+    for number in range(5):
+        asking.make("waits", number, number=number)
+    asking.make("deadly", 1)
+    for number in range(5, 10):
+        asking.make("waits", number, number=number)
+    failed = [answer.call for answer in asking.answers(11) if answer.error is not None]
+    assert failed == ["deadly()"]
+
+
+@pytest.mark.parametrize("call", ["leaves", "leaves_a_thread", "cancels"])
+def test_what_would_stop_more_than_itself_is_an_error_of_its_own(asking: Asking, call: str) -> None:
+    assert asking.error(call).startswith("Stopped: it raised ")
+    assert asking.answer("doubled", 1).results == (2,)
 
 
 def test_what_is_made_once_at_most_is_in_doubt(asking: Asking) -> None:

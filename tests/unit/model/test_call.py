@@ -87,7 +87,11 @@ def test_the_type_of_answers_is_known() -> None:
     ("settings", "said"),
     [
         ({"timeout": "0s"}, "timeout"),
-        ({"retries": -1}, "tries=0"),
+        ({"retries": -1}, "retries=-1: it must be a whole number of at least 0"),
+        ({"retries": "3"}, "retries='3': it must be a whole number"),
+        ({"retries": True}, "retries=True: it must be a whole number"),
+        ({"fronts": 1.5}, "fronts=1.5: it must be a whole number"),
+        ({"retry_on": "x"}, "it is a class of exceptions, or a tuple of them"),
         ({"concurrency": 0}, "concurrency=0"),
         ({"pending": 0}, "pending=0"),
         ({"fronts": 65}, "at most 64"),
@@ -117,3 +121,46 @@ def test_ids_differ_by_job_call_and_request() -> None:
         id_of(job, call, request) for job in ("a", "ab") for call in ("b", "") for request in (b"x", b"bx")
     }
     assert len(ids) == 8
+
+
+def test_settings_may_be_left_out_with_their_brackets() -> None:
+    @fs.call
+    def plain(order: int) -> int:
+        return order
+
+    assert graph_of(plain).run(orders=[1]) == {"out0": [1]}
+
+
+@pytest.mark.parametrize("function", [str, lambda order, limit=3: (order, limit)])
+def test_any_function_of_an_item_will_do(function: Any) -> None:
+    assert len(graph_of(function, name="asked").run(orders=[1])["out0"]) == 1
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: 1, lambda a, b, c: 1, lambda order, *, call: 1], ids=["none", "three", "named"]
+)
+def test_one_of_no_item_or_of_more_is_refused(function: Any) -> None:
+    with pytest.raises(GraphError, match="is called with an item, and with an"):
+        graph_of(function, name="asked")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 64, 1])
+def test_a_name_that_is_none_is_refused(name: Any) -> None:
+    with pytest.raises(GraphError, match="the name of a call has letters, digits"):
+        graph_of(failing, name=name)
+
+
+def test_what_asks_is_refused_where_a_pure_function_is_called() -> None:
+    items = fs.Graph("orders").source("orders", int)
+    with pytest.raises(GraphError, match=r"priced asks the outside.*say stream\.call"):
+        items.map(priced)
+    with pytest.raises(GraphError, match=r"asks the outside.*say stream\.call"):
+        items.filter(priced.function)  # type: ignore[arg-type]
+
+
+def test_what_would_end_the_process_is_an_error_item() -> None:
+    def leaves(order: int) -> int:
+        raise SystemExit(3)
+
+    with pytest.raises(UserError, match=r"Stopped: .*it raised SystemExit: 3"):
+        graph_of(leaves).run(orders=[1])

@@ -11,7 +11,7 @@ Does not: talk to producers or journals; it gathers actions.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -168,17 +168,16 @@ class Fronts:
 
     def answered(self, number: FrontId, payloads: Sequence[object]) -> None:
         """Answers of a call, or intents: they enter in this pass or the next, whatever credit there is."""
-        front, held, size = self._fronts[number], self._held[number], sum(map(codec.checked_size, payloads))
+        front, held = self._fronts[number], self._held[number]
         assert isinstance(front, JournalledFront), "a call's front is journalled"
-        last = held.pop() if held else None
-        if last is not None and last.size + size <= PASS_BYTES:  # what comes together is one run
-            held.append(replace(last, payloads=[*last.payloads, *payloads], size=last.size + size))
-            return
-        first = front.offsets.get(Partition(""), Offset(0))
-        if last is not None:
-            held.append(last)
-            first = Offset(last.first + len(last.payloads))
-        held.append(RecordsArrived(self._fence, number, Partition(""), first, payloads, size))
+        next_one = (
+            Offset(held[-1].first + len(held[-1].payloads))
+            if held
+            else front.offsets.get(Partition(""), Offset(0))
+        )
+        for run, size in _runs(payloads):
+            held.append(RecordsArrived(self._fence, number, Partition(""), next_one, run, size))
+            next_one = Offset(next_one + len(run))
 
     def read_again(self, number: FrontId, entry: Entry, payloads: Sequence[object]) -> None:
         """The records of a journalled run: it enters at its own time."""
@@ -448,6 +447,21 @@ class Fronts:
 
     def _journalled(self, number: FrontId) -> bool:
         return self._durable and not self._settings[number].timed
+
+
+def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
+    """All of them in order, each run with its bytes: at most what enters in a pass (!), or a single one. A
+    journal takes no entry of any size."""
+    run, size = list[object](), 0
+    for payload in payloads:
+        its = codec.checked_size(payload)
+        if run and (size + its > PASS_BYTES or len(run) == RECORDS_A_RUN):
+            yield run, size
+            run, size = [], 0
+        run.append(payload)
+        size += its
+    if run:
+        yield run, size
 
 
 def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool, tells_time: bool) -> Front:

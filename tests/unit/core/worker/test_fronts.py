@@ -427,3 +427,35 @@ def test_runs_of_timed_fronts_enter_by_their_times() -> None:
         fronts.records(ev.RecordsArrived(FENCE, number, P, Offset(0), ["a"] * 20, 20))
     fronts.advance(Timestamp(1))
     assert len(times) == 40 and times == sorted(times)
+
+
+def _of_a_call() -> tuple[Fronts, list[tuple[int, int]]]:
+    """The front of a call's answers, and the first offset and count of each run."""
+    entered: list[tuple[int, int]] = []
+
+    def enter(_: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> int:
+        entered.append((entry.first, len(payloads)))
+        return 0
+
+    front = FrontSettings(F, SourceName("asked()"), timed=False, replayable=False, of_call=True)
+    fronts = Fronts(FENCE, WorkerSettings("j", 4, (front,)), [F], {}, enter)
+    fronts.seal(START, ())
+    fronts.sealed(F, [])
+    fronts.start(START)
+    return fronts, entered
+
+
+def test_answers_that_come_together_are_one_run() -> None:
+    fronts, entered = _of_a_call()
+    fronts.answered(F, ["a", "b", "c"])
+    fronts.advance(Timestamp(5))
+    assert entered == [(0, 3)]
+
+
+def test_but_no_entry_of_a_journal_holds_more_than_enters_in_a_pass_unless_it_is_one_answer() -> None:
+    fronts, entered = _of_a_call()
+    fronts.answered(F, ["x" * (PASS_BYTES // 2 - 100)] * 3 + ["y" * 2 * PASS_BYTES, "z"])
+    for now in range(5, 10):
+        fronts.advance(Timestamp(now))
+    assert entered == [(0, 2), (2, 1), (3, 1), (4, 1)]
+    assert not fronts.waits_for_a_pass

@@ -119,8 +119,8 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     workers.labels(job, "layout").set(len(status.workers))
     workers.labels(job, "standby").set(len(status.standbys))
     in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
-    for call in {call for worker in status.workers for call in worker.waiting}:
-        waiting.labels(job, call).set(sum(worker.waiting.get(call, 0) for worker in status.workers))
+    for call, requests in status.waiting.items():
+        waiting.labels(job, call).set(requests)
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)

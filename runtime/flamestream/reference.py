@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from flamestream.model.call import Answer, Call, id_of
+from flamestream.model.call import Answer, Call, calls_of, id_of
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
 from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
 from flamestream.model.failure import FATAL, failure, located, told
@@ -93,7 +93,9 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
         runs += new
     for _, error in results.pop(ERRORS):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
-    return {name: [payload for _, payload in results[name]] for name in results.keys() - graph.calls.keys()}
+    return {
+        name: [payload for _, payload in items] for name, items in results.items() if name not in graph.calls
+    }
 
 
 def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
@@ -105,13 +107,12 @@ def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
     fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
     there = {record.request for _, records in runs for record in records if type(record) is Answer}
     last, made = max((time for time, _ in runs), default=START), list[Run]()
-    for name, sink in graph.calls.items():
+    for name, function in calls_of(graph).items():
         for request, payload in results[name]:
             if request not in there:
-                assert sink.call is not None, "it is a call's"
                 last = next_time(last, fronts[name])
                 call = Call(id_of(graph.name, name, request))
-                made.append((last, [answer_here(sink.call, request, payload, call)]))
+                made.append((last, [answer_here(function, request, payload, call)]))
     return made
 
 

@@ -131,11 +131,6 @@ fn floor_of(cut: &[u8]) -> PyResult<Floor> {
 
 #[pymethods]
 impl Flow {
-    /// Who works on the items of a slot at a vertex.
-    pub(crate) fn owner(&self, vertex: usize, slot: u16) -> u16 {
-        self.doors.get(&vertex).unwrap_or(&self.owners)[slot as usize]
-    }
-
     /// `vertices`: dicts, as core/dataflow/native.py makes them.
     #[new]
     #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error, on_late=None))]
@@ -544,6 +539,11 @@ fn entered(runs: &Bound<'_, PyList>) -> PyResult<Vec<Work>> {
 }
 
 impl Flow {
+    /// Who works on the items of a slot at a vertex.
+    pub(crate) fn owner(&self, vertex: usize, slot: u16) -> u16 {
+        self.doors.get(&vertex).unwrap_or(&self.owners)[slot as usize]
+    }
+
     /// Restore one bucket from its chain.
     fn restore(&mut self, operation: usize, chain: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = chain.py();

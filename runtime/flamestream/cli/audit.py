@@ -268,12 +268,8 @@ def audited(
     results = _results(
         checked, [*history, *runs], None if savepoint is None else savepoint.state(checked.graph)
     )
-    if checked.graph.calls and until == END:  # what other code has asked cannot be said
-        entered = ((front.source, run) for front in fronts for run in front.runs if run[0] >= cut)
-        wrong = unpaired(checked.graph, entered, results, cut, completed=last.completed)
-        fronts = [
-            replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts
-        ]
+    if until == END:  # what other code has asked cannot be said
+        fronts = _with_answers(checked, fronts, results, cut, completed=last.completed)
     expected = {name: [*_expected(checked, name, items, last, cut)] for name, items in results.items()}
     before = LEAST if savepoint is None else floor(cut)
     # where users look, results of all code stand together
@@ -284,6 +280,15 @@ def audited(
     ]
     verdict = with_places(audit({name: expected[name] for name in known}, delivered), places)
     return report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
+
+
+def _with_answers(
+    checked: CheckedJob, fronts: list[FrontInput], results: Results, cut: Time, *, completed: bool
+) -> list[FrontInput]:
+    """The input, with what is wrong between the requests and the answers of calls."""
+    entered = ((front.source, run) for front in fronts for run in front.runs if run[0] >= cut)
+    wrong = unpaired(checked.graph, entered, results, cut, completed=completed)
+    return [replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts]
 
 
 def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import Counter
 from datetime import timedelta
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.job.moments import DATES_BEGIN, event_moment
 from flamestream.job.status import JobStatus, LastRecovery
 from flamestream.model.event_time import END_OF_TIME
-from flamestream.model.ids import SourceName
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
 
@@ -44,18 +42,10 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
                 say(_recovery(status.last_recovery))
             for source, time_of_events in status.event_times.items():
                 say(_event_time(source, time_of_events, status.updated, status.late.get(source, 0)))
-            for call, waiting in waiting_for(status).items():
+            for call, waiting in status.waiting.items():
                 say(f"call {call}: {waiting:,} requests wait for their answer")
             console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
-
-
-def waiting_for(status: JobStatus) -> dict[SourceName, int]:
-    """Requests without an answer, by call: of all workers."""
-    found = Counter[SourceName]()
-    for worker in status.workers:
-        found.update(worker.waiting)  # also those of which there is none
-    return dict(found)
 
 
 def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:

@@ -134,3 +134,9 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """When finished: completed, drained, stopped, failed or fenced."""
     category: str = ""
     message: str = ""
+
+    @property
+    def waiting(self) -> dict[SourceName, int]:
+        """Requests that have no answer yet, by call: of all workers, also where there are none."""
+        calls = {call for worker in self.workers for call in worker.waiting}
+        return {call: sum(worker.waiting.get(call, 0) for worker in self.workers) for call in sorted(calls)}

@@ -26,7 +26,7 @@ from flamestream.job.field_types import check_fields
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import EXACT, DeadLetter, Job, changes_of_calls, read
 from flamestream.job.py_files import PyFile
-from flamestream.model.call import change_calls
+from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 
@@ -108,11 +108,7 @@ def _with_inner_sources(job: Job, graph: Graph) -> Job:
                 "a clock is said by the graph alone, as graph.clock(...): remove it here",
             )
     clocks = {name: {CLOCK.kind: {"every": every}} for name, every in graph.clocks.items()}
-    calls = {
-        name: {ANSWERS.kind: {"fronts": sink.call.settings.fronts}}
-        for name, sink in graph.calls.items()
-        if sink.call is not None
-    }
+    calls = {name: {ANSWERS.kind: {"fronts": call.settings.fronts}} for name, call in calls_of(graph).items()}
     return replace(job, spec=replace(job.spec, sources={**job.spec.sources, **clocks, **calls}))
 
 
@@ -196,17 +192,18 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
 
 def _calls_hold(job: Job, graph: Graph) -> None:
     """Calls have what they need under the guarantee, and settings are of calls that there are."""
+    calls = calls_of(graph)
     for name, settings in job.spec.calls.items():
-        if (sink := graph.calls.get(f"{name}()")) is None or sink.call is None:
-            close = get_close_matches(name, [known.removesuffix("()") for known in graph.calls], n=1)
+        if (call := calls.get(f"{name}()")) is None:
+            close = get_close_matches(name, [known.removesuffix("()") for known in calls], n=1)
             hint = f"is {close[0]!r} meant?" if close else "remove it"
             raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
-        if settings.retries and sink.call.settings.doubt == "never":
+        if settings.retries and call.settings.doubt == "never":
             raise job.error(
                 ("spec", "calls", name, "retries"),
                 f'call {name}() has doubt="never": a second try could be a second effect. Remove the line',
             )
-    for name, sink in graph.calls.items():
+    for name, call in calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(
                 ("spec",),
@@ -218,7 +215,7 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                 ("spec", "guarantee"),
                 f"a micro-batch job makes no calls, and its graph has {name}: choose another guarantee",
             )
-        if job.spec.guarantee == "none" and sink.call is not None and sink.call.settings.doubt == "never":
+        if job.spec.guarantee == "none" and call.settings.doubt == "never":
             raise job.error(
                 ("spec", "guarantee"),
                 f'call {name} has doubt="never", and under none no journal says what was begun: choose '

@@ -29,7 +29,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from flamestream.model import fields
-from flamestream.model.codec import encode
+from flamestream.model.codec import check
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
@@ -242,7 +242,7 @@ def answered(function: Function, payload: Any, outcome: Any) -> tuple[tuple[Any,
     if not isinstance(outcome, Exception):
         results = tuple(outcome) if type(outcome) is list else (outcome,)
         try:
-            encode(results)
+            check(results)
         except Exception as error:  # noqa: BLE001 (a result that is no payload is the function's failure)
             outcome = error
         else:
@@ -299,5 +299,5 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
 
 __all__ = [
     "Answer", "Call", "CallFunction", "CallSettings", "InDoubt", "Intent", "Results", "answered", "call",
-    "called_stream",     "calls_of", "change_calls", "hash_of", "id_of", "takes_call",
+    "called_stream", "calls_of", "change_calls", "hash_of", "id_of", "takes_call",
 ]  # fmt: skip

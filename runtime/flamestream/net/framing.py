@@ -26,7 +26,8 @@ OnFrames = Callable[[list[bytes]], None]
 OnClosed = Callable[[str], None]
 
 HEADER: Final = 4
-_LENGTH: Final = struct.Struct(">I")
+LENGTH: Final = struct.Struct(">I")
+"""What stands before each frame: its bytes."""
 DEFAULT_MAX_UNSENT: Final = 256 << 20
 # One read is never more than a single call of TLS takes.
 _SCRATCH_SIZE: Final = MOST_RECEIVED
@@ -142,7 +143,7 @@ class FrameConnection:
         """Send a frame, or buffer it. On a connection that has ended it does nothing: `on_closed` tells."""
         if not self.open:
             return
-        header = _LENGTH.pack(len(frame))
+        header = LENGTH.pack(len(frame))
         parts = [header + frame] if len(frame) < _JOIN_BELOW else [header, frame]
         self._put(parts if self._tls is None else [self._tls.sealed(parts)])
 
@@ -346,7 +347,7 @@ def _cut(data: memoryview, max_frame: int, frames: list[bytes], first: int) -> t
     """Append the complete frames of `data`; the rest of it, and what is wrong with the rest."""
     start, end, most = 0, len(data), first or max_frame
     while end - start >= HEADER:
-        size = _LENGTH.unpack_from(data, start)[0]
+        size = LENGTH.unpack_from(data, start)[0]
         if size > most:
             return data[end:], f"a frame of {size} bytes, more than the limit of {most}"
         if start + HEADER + size > end:

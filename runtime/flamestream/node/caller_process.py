@@ -18,7 +18,6 @@ import logging
 import os
 import random
 import socket
-import struct
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +36,7 @@ from flamestream.model.codec import decode, encode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
+from flamestream.net.framing import LENGTH
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,6 @@ STANDS_STILL: Final = 12.0
 ALONE: Final = 64 << 10
 """Bytes of a payload that ends its frame: none holds many great ones."""
 MOST_THREADS: Final = 256
-_LENGTH: Final = struct.Struct(">I")
 
 
 class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,7 +128,7 @@ class CallerProcess:
             return
         frame = msgspec.msgpack.encode(self._said)
         self._said = []
-        self._out.write(_LENGTH.pack(len(frame)) + frame)
+        self._out.write(LENGTH.pack(len(frame)) + frame)
 
     async def _tried(self, function: CallFunction[..., Any], payload: Any, request: str) -> Any:
         """What the last try gave or raised."""
@@ -183,7 +182,7 @@ async def serve(sock: socket.socket) -> None:
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+    (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     return await reader.readexactly(size)
 
 

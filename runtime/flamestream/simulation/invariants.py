@@ -28,6 +28,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Data, Frame, Manifest
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
+from flamestream.model.call import calls_of
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
@@ -147,8 +148,7 @@ class Invariants:
         self._oracle.advance(Time(time_of_meta(action.request) + 1))
         final = self._oracle.requests[name].get(action.request) == action.payload
         world.require(final, "11 calls", f"{name} asks what is no request: {codec.decode(action.payload)!r}")
-        call = self._oracle.graph.calls[name].call
-        once = call is not None and call.settings.doubt == "never"
+        once = calls_of(self._oracle.graph)[name].settings.doubt == "never"
         world.require(
             not (once and action.id in self._asked), "11 calls", f"{name} is made twice for {action.id}"
         )

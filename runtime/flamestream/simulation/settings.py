@@ -7,6 +7,7 @@ from random import Random
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.model.call import calls_of
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
 from flamestream.simulation.faults import FaultPlan
@@ -74,11 +75,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
 
 def _fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
     """Those of answers, behind all others."""
-    names = [
-        name
-        for name, sink in job.graph.calls.items()
-        for _ in range(sink.call.settings.fronts if sink.call is not None else 0)
-    ]
+    names = [name for name, call in calls_of(job.graph).items() for _ in range(call.settings.fronts)]
     return tuple(
         FrontSettings(FrontId(number), SourceName(name), False, 1, replayable=False, of_call=True)
         for number, name in enumerate(names, first)

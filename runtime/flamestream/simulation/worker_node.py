@@ -16,6 +16,7 @@ from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppe
 from flamestream.core.protocol.messages import Hello, Progress, Recover
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
+from flamestream.model.call import calls_of
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
 from flamestream.model.time import FrontId
@@ -56,9 +57,7 @@ class WorkerNode(Process):
             front: ProducerPort(world, site, outside.delay, self.post)
             for front, site in outside.sources.items()
         }
-        never = {
-            name for name, sink in graph.calls.items() if sink.call and sink.call.settings.doubt == "never"
-        }
+        never = {name for name, call in calls_of(graph).items() if call.settings.doubt == "never"}
         self._caller = CallPort(outside.service, self.post, frozenset(never))
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
         self._network.join(me, self.post)

@@ -25,11 +25,10 @@ _rows, _take = Requests.rows, Requests._take
 _end_calls = Acker._end_calls
 
 
-def _not_final(self: Calls, minimal: Time) -> int:
+def _not_final(self: Calls, minimal: Time) -> None:
     """A request leaves as soon as it is there."""
     for number, barrier in self.barriers.items():
         self._by_vertex[number].put(barrier.release(END))
-    return 0
 
 
 def _not_journalled(self: Fronts, front: JournalledFront, entry: Any, payloads: Any, size: int) -> None:

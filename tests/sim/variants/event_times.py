@@ -26,7 +26,7 @@ def _not_journalled(self: Fronts, front: JournalledFront, now: Any, told: Any) -
 
 def _of_the_clock(self: Operations, vertex: Any) -> Any:
     """A record that is replayed arrives anew."""
-    call, forward, seen = user_code.arrived(vertex, False), self.forward(vertex), set[bytes]()
+    call, forward, seen = user_code.mapped(vertex, False), self.forward(vertex), set[bytes]()
 
     def enter(meta: Any, payload: Any, tombstone: bool) -> None:
         again = not tombstone and meta in seen

@@ -195,11 +195,7 @@ class Operations(ABC):
         return enter
 
     def _arrival(self, vertex: Vertex) -> Enter:
-        call, forward, fail = (
-            user_code.arrived(vertex, self._debug),
-            self.forward(vertex),
-            self.failed(vertex),
-        )
+        call, forward, fail = user_code.mapped(vertex, self._debug), self.forward(vertex), self.failed(vertex)
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             # its place tells when its record arrived: what the journal says, never a clock (!)

@@ -30,34 +30,14 @@ SELF_CHECKED = (Vector, Map, Set)
 """Collections check what is put into them."""
 
 
-def mapped(vertex: Vertex, debug: bool) -> Callable[[Any], Any]:
-    """payload -> result or ErrorValue, for MAP."""
+def mapped(vertex: Vertex, debug: bool) -> Callable[..., Any]:
+    """payload -> result or ErrorValue, for MAP; payload and its meta, for ARRIVAL."""
     users = _of(vertex.function)
     function, most = observed(users, debug), vertex.max_result_bytes
 
-    def call(payload: Any) -> Any:
+    def call(payload: Any, *meta: Meta) -> Any:
         try:
-            result = function(payload)
-            if checked_size(result) > most:
-                raise too_big_results(most)
-        except FATAL as error:
-            noted(error, users, payload)
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return failure(users, error, payload)
-        return result
-
-    return call
-
-
-def arrived(vertex: Vertex, debug: bool) -> Callable[[Any, Meta], Any]:
-    """(payload, its meta) -> result or ErrorValue, for ARRIVAL."""
-    users, most = _of(vertex.function), vertex.max_result_bytes
-    function = observed(users, debug)
-
-    def call(payload: Any, meta: Meta) -> Any:
-        try:
-            result = function(payload, meta)
+            result = function(payload, *meta)
             if checked_size(result) > most:
                 raise too_big_results(most)
         except FATAL as error:

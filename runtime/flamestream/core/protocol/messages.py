@@ -220,8 +220,8 @@ class Hello(_Message, frozen=True):
     died_of: str = ""
     """The reason why the life of this worker before mine ended, if it could be known."""
     clocks: Annotated[int, Meta(ge=0)] = 0
-    """Fronts of my graph's clocks, which are in no manifest: a coordinator that loads no application hears of
-    them here."""
+    """Fronts of my graph's clocks and calls, which are in no manifest: a coordinator that loads no application
+    hears of them here."""
 
 
 class Opened(_Message, frozen=True):

@@ -86,16 +86,11 @@ class Calls:
 
     # --- requests and answers -------------------------------------------------------------------------------
 
-    def release(self, minimal: Time) -> int:
-        """What is below minimal time is final. How many requests that are. Raises UserError if a replay asks
-        something else."""
-        count = 0
+    def release(self, minimal: Time) -> None:
+        """What is below minimal time is final. Raises UserError if a replay asks something else."""
         for number, barrier in self.barriers.items():
-            if len(released := barrier.release(minimal)):
-                count += len(released)
-                self._by_vertex[number].put(released)
+            self._by_vertex[number].put(barrier.release(minimal))
             self._by_vertex[number].passed(minimal)
-        return count
 
     def go_on(self) -> None:
         """Make what may be made."""
@@ -122,8 +117,7 @@ class Calls:
         """What a call gave."""
         requests = self._calls[event.call]
         if (request := requests.under_way(event.request)) is not None:
-            answer = Answer(request.meta, hash_of(request.payload), tuple(event.results), event.error)
-            self._answer(requests, request, answer)
+            self._answer(requests, request, request.answer(event.results, event.error))
 
     def _answer(self, requests: Requests, request: Request, answer: Answer) -> None:
         self._entering[request.front] += requests.returned(request, answer)

@@ -363,6 +363,8 @@ class Fronts:
                 self.actions.append(Append(self._fence, pledging.id, entry))
         # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in
         # flight (!).
+        if self._of_calls and not self._inputs_ended:
+            idle = START  # of no use before, and news each time
         promises = [
             Promise(number, front.entered, front.promise(), idle if number in self._of_calls else START)
             for number, front in self._fronts.items()
@@ -405,12 +407,9 @@ class Fronts:
             self._over(number, self._fronts[number])
 
     @property
-    def inputs_ended(self) -> bool:
+    def _inputs_ended(self) -> bool:
         """Whether nothing comes any more but answers."""
-        ended = (
-            front.promise() == END for number, front in self._fronts.items() if number not in self._of_calls
-        )
-        return all(ended)
+        return all(self._fronts[number].promise() == END for number in self._fronts.keys() - self._of_calls)
 
     @property
     def all_ended(self) -> bool:

@@ -27,6 +27,7 @@ from flamestream.model.errors import Corrupt
 from flamestream.model.failure import failure
 from flamestream.model.ids import Epoch, SinkName, Slot, SourceName
 from flamestream.model.meta import Meta, time_of_meta
+from flamestream.model.payload import ErrorValue
 from flamestream.model.time import END, FrontId, Time
 from flamestream.model.vertex import Vertex
 
@@ -52,6 +53,10 @@ class Request:
     """Its answer, which has not entered yet."""
     answered: Time | None = None
     """The time at which its answer entered."""
+
+    def answer(self, results: Sequence[object] = (), error: ErrorValue | None = None) -> Answer:
+        """An answer to it."""
+        return Answer(self.meta, hash_of(self.payload), tuple(results), error)
 
 
 class Requests:
@@ -156,7 +161,7 @@ class Requests:
     # --- what to do -----------------------------------------------------------------------------------------
 
     def next_ones(self) -> Iterator[Request]:
-        """Requests that may be made now, each once; `intended` or `ask` says which step comes next."""
+        """Requests that may be made now, each once."""
         while self._waiting and len(self._asked) < self._settings.concurrency:
             if time_of_meta(self._waiting[0].meta) >= self._final_below:
                 return
@@ -172,8 +177,7 @@ class Requests:
     def in_doubt(self, request: Request) -> Answer:
         """The answer to a request that may have been made before."""
         error = InDoubt("it was under way when its worker failed: whether it took effect is not known")
-        made = failure(self._function.function, error, decode(request.payload))
-        return Answer(request.meta, hash_of(request.payload), (), made)
+        return request.answer(error=failure(self._function.function, error, decode(request.payload)))
 
     def durable(self, front: FrontId, time: Time) -> Iterator[Request]:
         """Requests that may be made, since their intents at `front` up to `time` are journalled: each

@@ -403,8 +403,7 @@ class Worker:
         acker = self._layout.acker
         if (acks := self._outbox.acks()) is not None:
             self._tell(acker, acks)
-        idle = self._minimal if self._fronts.inputs_ended and self._calls.idle else START
-        for promise in self._fronts.promises(self._now, idle):
+        for promise in self._fronts.promises(self._now, self._minimal if self._calls.idle else START):
             self._tell(acker, promise)
         if (settled := min(self._outputs.settled(self._minimal), self._calls.settled)) > self._settled_told:
             self._settled_told = settled

@@ -1,6 +1,5 @@
-"""`flamestream status` of a job with calls: how many requests wait."""
+"""The status of a job with calls: how many requests wait."""
 
-from flamestream.cli.status import waiting_for
 from flamestream.job.status import JobStatus, WorkerFigures
 from flamestream.model.ids import SourceName
 
@@ -13,4 +12,4 @@ def test_requests_that_wait_are_those_of_all_workers() -> None:
         WorkerFigures(worker="b", connected=True, waiting={PRICED: 4, SENT: 0}),
     ]
     status = JobStatus(job="j", pid=1, updated=0, phase="running", workers=workers)
-    assert waiting_for(status) == {PRICED: 7, SENT: 0}
+    assert status.waiting == {PRICED: 7, SENT: 0}

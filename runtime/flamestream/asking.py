@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from flamestream.model.call import Answer, Call, CallFunction, answered, hash_of, takes_call
-from flamestream.model.codec import encode
 from flamestream.model.failure import FATAL
+from flamestream.model.payloads.codec import encode
 from flamestream.model.vertex import Function
 
 

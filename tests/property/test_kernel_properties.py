@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.dataflow.reduce import decoded
-from flamestream.model import codec
 from flamestream.model.collections import Vector
 from flamestream.model.collections.vector import append_in_python
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.kernel import kernel
-from flamestream.model.payloads import encoding, state
+from flamestream.model.payloads import codec, encoding, state
 from support.payloads import PAYLOADS, same
 
 pytestmark = pytest.mark.skipif(

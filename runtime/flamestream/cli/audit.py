@@ -146,7 +146,7 @@ def command(
     found, folder = find(job, None)
     checked = checked_job(found)
     if spark:
-        from flamestream.cli.audit_spark import audited_with_spark  # lazily: PySpark takes a while to import
+        from flamestream.cli.spark.audit import audited_with_spark  # lazily: PySpark takes a while to import
 
         report = audited_with_spark(checked, folder, changed=changed)
     else:

@@ -74,11 +74,11 @@ def command(
     if runner != "streaming":
         _refuse(runner, {"--drain": drain, "--no-spark": no_spark})
     if runner == "batch":
-        from flamestream.cli import batch  # lazily: PySpark takes a while to import
+        from flamestream.cli.spark import batch  # lazily: PySpark takes a while to import
 
         raise typer.Exit(batch.run(job, folder, changed=changed, json=json))
     if runner == "micro-batch":
-        from flamestream.cli import microbatch  # lazily: the same
+        from flamestream.cli.spark import microbatch  # lazily: the same
 
         raise typer.Exit(microbatch.run(job, folder, changed=changed, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))

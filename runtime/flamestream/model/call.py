@@ -29,11 +29,11 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from flamestream.model import fields
-from flamestream.model.codec import check
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
 from flamestream.model.payload import ErrorValue, payload_type
+from flamestream.model.payloads.codec import check
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:

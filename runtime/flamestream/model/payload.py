@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from flamestream.model import collections as _collections  # registers Vector, Map and Set  # noqa: F401
-from flamestream.model.codec import (
+from flamestream.model.payloads.classes import event, payload_type
+from flamestream.model.payloads.codec import (
     check,
     checked_size,
     decode,
@@ -31,7 +32,6 @@ from flamestream.model.codec import (
     encode_items,
     encode_many,
 )
-from flamestream.model.payloads.classes import event, payload_type
 from flamestream.model.payloads.encoding import SCALARS, hash_of_payload, is_payload, join_items, split_items
 from flamestream.model.payloads.registry import MAX_DEPTH
 

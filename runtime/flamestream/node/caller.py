@@ -24,9 +24,9 @@ from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import CallFunction, InDoubt
-from flamestream.model.codec import decode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
+from flamestream.model.payloads.codec import decode
 from flamestream.net.framing import FrameConnection
 from flamestream.node.caller_process import ALONE, Answered, Asked, CallerConfig
 from flamestream.ports import Post, Reactor, Timer

@@ -32,10 +32,10 @@ from flamestream.job.py_files import PyFile
 from flamestream.machine import process_shell
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import Call, CallFunction, answered, calls_of, change_calls
-from flamestream.model.codec import decode, encode
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.framing import LENGTH
 
 log = logging.getLogger(__name__)

@@ -113,7 +113,7 @@ def test_neither_the_engine_nor_the_kernel_is_asked(monkeypatch: pytest.MonkeyPa
         "frames.keyed",
         "frames.walk",
         "frames.native",
-        "model.codec",
+        "model.payloads.codec",
         "kernel import",
     ):
         assert theirs not in text

@@ -15,8 +15,8 @@ from flamestream.model.errors import UserError
 from flamestream.net.kafka.failures import BrokersAway
 from flamestream.testing.consumer_contract import Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
-from support.apicurio import Apicurio, apicurio
 from support.kafka_broker import Broker
+from support.kafka_broker.apicurio import Apicurio, apicurio
 from support.places.kafka_places import Following, ReadTopic, WrittenTopic
 
 pytest.importorskip("fastavro")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flamestream.cli.audit import Report, audited, sentence
-from flamestream.cli.audit_spark import audited_in
+from flamestream.cli.spark.audit import audited_in
 from flamestream.model.errors import UserError
 from support.frames.session import spark_session
 from support.runs.damage import BOUNDS, INPUT, OUTPUT, RIGHT, Damage

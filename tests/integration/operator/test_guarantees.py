@@ -115,6 +115,9 @@ def test_a_fresh_start_keeps_its_attempts_because_its_sinks_refuse_older_ones(pl
         )
         assert fresh.attempt > old.attempt
         await cluster.gives("a job that began anew")
+        # nothing is in flight then: workers need not be equally far while they run
+        await cluster.edit({"suspend": True})
+        await cluster.until(lambda: cluster.status.phase == "Suspended", "it is suspended")
         judge("exactly-once", cluster.delivered())
 
     play(the_api, places, life)

@@ -14,7 +14,7 @@ sys.path.insert(0, {str(RUNTIME)!r})
 import flamestream as fs
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
-from flamestream.model import codec
+from flamestream.model.payloads import codec
 from flamestream.model.payloads import encoding
 from flamestream.testing import simulate
 assert FASTEST is REFERENCE

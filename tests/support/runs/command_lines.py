@@ -1,6 +1,7 @@
 """Command lines as a test gives them: what they said, what they left, and what they called of what is not
 there in a test."""
 
+import importlib
 import json
 import signal
 import sys
@@ -115,4 +116,4 @@ def without(module: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> None:
         setattr(stand_in, name, value)
     monkeypatch.setitem(sys.modules, module, stand_in)
     package, _, last = module.rpartition(".")
-    monkeypatch.setattr(sys.modules[package], last, stand_in, raising=False)
+    monkeypatch.setattr(importlib.import_module(package), last, stand_in, raising=False)

@@ -207,7 +207,7 @@ def terminal(
         made.calls.append("audit with Spark")
         return audit.audited_here(*given, **options)
 
-    without("flamestream.cli.audit_spark", monkeypatch, audited_with_spark=with_spark)
+    without("flamestream.cli.spark.audit", monkeypatch, audited_with_spark=with_spark)
     monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))
     monkeypatch.setattr(
         drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean"))

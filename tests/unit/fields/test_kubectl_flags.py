@@ -15,7 +15,7 @@ from flamestream.job.exit_codes import ExitCode
 from support.fields import parameters
 from support.runs.command_lines import Said, Terminal
 
-STAND_IN = Path(__file__).parents[2] / "support" / "stand_in_kubectl.py"
+STAND_IN = Path(__file__).parents[2] / "support" / "operator" / "stand_in_kubectl.py"
 
 
 @dataclass(frozen=True, slots=True)

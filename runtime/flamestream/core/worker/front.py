@@ -34,9 +34,9 @@ from typing import Any
 
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import FrontPosition
-from flamestream.model.codec import decode_many, encode_many
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.ids import Offset, Partition
+from flamestream.model.payloads.codec import decode_many, encode_many
 from flamestream.model.time import END, START, Time, Timestamp, next_time, time_of
 
 

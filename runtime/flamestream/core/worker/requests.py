@@ -22,12 +22,12 @@ from flamestream.core.dataflow.barrier import Result
 from flamestream.core.dataflow.delivery import NOT_AGAIN, difference
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.call import Answer, CallFunction, InDoubt, Intent, hash_of
-from flamestream.model.codec import decode, encode
 from flamestream.model.errors import Corrupt
 from flamestream.model.failure import failure
 from flamestream.model.ids import Epoch, SinkName, Slot, SourceName
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.time import END, FrontId, Time
 from flamestream.model.vertex import Vertex
 

@@ -12,7 +12,7 @@ whether it was built, changed or restored.
 from collections.abc import Iterable
 from typing import Any, Final, Protocol
 
-from flamestream.model.codec import height_of
+from flamestream.model.payloads.codec import height_of
 from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.payloads.registry import MAX_DEPTH, too_deep
 

@@ -8,7 +8,7 @@ and clashes with nothing; every other key is kept as its canonical encoding.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from flamestream.model.codec import decode, encode
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.encoding import encode_wire
 
 Key = str | int | bytes

@@ -17,7 +17,6 @@ from typing import Any, Final, Generic, TypeVar, final
 import immutables
 import msgspec
 
-from flamestream.model.codec import encode
 from flamestream.model.collections import changes as journal
 from flamestream.model.collections.changes import Link
 from flamestream.model.collections.heights import (
@@ -30,6 +29,7 @@ from flamestream.model.collections.heights import (
 )
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.errors import Corrupt
+from flamestream.model.payloads.codec import encode
 from flamestream.model.payloads.encoding import PLAIN, take_values, wire_of
 from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 

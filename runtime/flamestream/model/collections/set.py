@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar, final
 import immutables
 import msgspec
 
-from flamestream.model.codec import encode
 from flamestream.model.collections import changes as journal
 from flamestream.model.collections.changes import Link
 from flamestream.model.collections.heights import (
@@ -29,6 +28,7 @@ from flamestream.model.collections.heights import (
 )
 from flamestream.model.collections.keys import Key, encoded, given, in_order, kept
 from flamestream.model.collections.map import check_ascending
+from flamestream.model.payloads.codec import encode
 from flamestream.model.payloads.encoding import take_values
 from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 

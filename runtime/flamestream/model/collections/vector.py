@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any, Final, Self, TypeVar, final, overload
 
-from flamestream.model.codec import encode
 from flamestream.model.collections import trie
 from flamestream.model.collections.heights import (
     FLAT,
@@ -29,6 +28,7 @@ from flamestream.model.collections.heights import (
     without_element,
 )
 from flamestream.model.kernel import kernel
+from flamestream.model.payloads.codec import encode
 from flamestream.model.payloads.encoding import INT_MAX, INT_MIN, fill_wires, take_values
 from flamestream.model.payloads.registry import Plan, Wire, register, too_deep
 

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.model.codec import check, decode, encode
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.collections.keys import Key, encoded
 from flamestream.model.collections.map import entries_of, entry_changes
@@ -26,6 +25,7 @@ from flamestream.model.collections.set import element_changes, elements_of
 from flamestream.model.collections.vector import changed_places, values_from
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
+from flamestream.model.payloads.codec import check, decode, encode
 from flamestream.model.payloads.encoding import SCALARS, encode_wire, value_of, wire_of
 from flamestream.model.payloads.registry import MAX_DEPTH, PLANS
 

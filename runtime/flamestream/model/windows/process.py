@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from flamestream.model.codec import check, encode
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import Dated
 from flamestream.model.failure import FATAL, Raised, called, raised_before, said
 from flamestream.model.payload import payload_type
+from flamestream.model.payloads.codec import check, encode
 from flamestream.model.slot import INT32_MIN, slot_of
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, Vertex, name_of

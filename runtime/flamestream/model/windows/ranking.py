@@ -9,8 +9,8 @@ Does not: count (panes.py).
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.codec import encode
 from flamestream.model.payload import payload_type
+from flamestream.model.payloads.codec import encode
 from flamestream.model.windows.panes import Windowed
 from flamestream.model.windows.program import Answer, Now, OfKeys
 

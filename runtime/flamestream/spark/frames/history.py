@@ -4,7 +4,7 @@ collecting.
 Both sides become rows (sink, slot, meta, MD5 of the canonical payload), and those of an item come together by
 sink, meta and hash. Bundles are looked at beside that: within a slot no number is missing, and where metas do
 not ascend the slot's items are looked at one by one. What is expected, and due, the caller says
-(cli/audit_spark.py: the reference interpreter in each partition of keys).
+(cli/spark/audit.py: the reference interpreter in each partition of keys).
 
 Keeps: nothing that grows with the history is in the driver; the words and counts are those of
 `testing.audit.Verdict`. Does not: read a sink that is no folder of bundles.

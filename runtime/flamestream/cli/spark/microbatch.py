@@ -7,8 +7,8 @@ Does not: compute anything (spark/frames/microbatch.py).
 import signal
 from collections.abc import Callable
 
-from flamestream.cli.frames import attempt_of, frame_job, spark_for, write_status
 from flamestream.cli.output import say_outcome
+from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob

@@ -3,8 +3,8 @@
 Does not: compute anything (spark/frames/batch.py).
 """
 
-from flamestream.cli.frames import attempt_of, frame_job, spark_for, write_status
 from flamestream.cli.output import errors, say_outcome
+from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder

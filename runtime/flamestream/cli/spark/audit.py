@@ -23,7 +23,7 @@ from flamestream.audit.committed import LastCommit, cluster_state_of, committed_
 from flamestream.audit.recorded import RecordedInput, recorded_sources
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.cli.audit import Report, beginning, report_of
-from flamestream.cli.frames import frame_job, spark_for
+from flamestream.cli.spark.frames import frame_job, spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs

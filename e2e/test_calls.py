@@ -1,0 +1,106 @@
+"""A job that calls a service, on a cluster: while everything that makes the calls is killed, the job is suspended
+and edited, each order gets one price, and the service did what it was asked for once."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from e2e.conftest import fresh
+from e2e.support.folders import FolderJob
+from e2e.support.installation import Installation
+from e2e.support.job import ROOT, config_map, restricted_pod
+from e2e.support.kube import Kube
+from e2e.test_guarantees import edited, judged, struck
+
+_PRICES = """
+import http.client, json, threading
+import flamestream as fs
+
+connections = threading.local()
+
+@fs.call(timeout="2s", retries=20, concurrency=16, fronts=2)
+def priced(order: int, call: fs.Call) -> tuple[int, int]:
+    connection = getattr(connections, "here", None)
+    if connection is None:
+        connection = connections.here = http.client.HTTPConnection("ADDRESS", 7003)
+    try:
+        connection.request("GET", f"/priced/{order}", headers={"Idempotency-Key": call.id})
+        reply = connection.getresponse()
+        body = reply.read()
+        if reply.status != 200:
+            raise OSError(f"status {reply.status}")
+        return order, json.loads(body)
+    except BaseException:
+        connection.close()
+        raise
+
+graph = fs.Graph("prices")
+orders = graph.source("docs", int)
+orders.call(priced, key=lambda order: order % 50).sink("priced", key=lambda pair: pair[0])
+orders.sink("index")
+"""
+
+
+def test_each_call_is_made_once_through_kills_a_suspension_and_an_edit(
+    installation: Installation, kube: Kube, report: Callable[..., None]
+) -> None:
+    job = FolderJob(kube, installation, fresh(), form="{number}")
+    service = f"{job.name}-asked"
+    _serve(kube, service)
+    sinks = {
+        sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "priced", "dead")
+    }
+    job.extra = {
+        "application": {"file": "prices.py", "graph": "graph", "configMap": f"{job.name}-prices"},
+        "sinks": sinks,
+        "onError": {"deadLetter": "dead"},
+        "calls": {"priced": {"timeout": "3s"}},
+    }
+    code = _PRICES.replace("ADDRESS", f"{service}.{kube.namespace}.svc")
+    kube.apply(config_map(f"{job.name}-prices", {"prices.py": code}))
+    job.start(per_second=20)
+    for target in ("worker", "driver", "executor"):
+        report(f"calls: {target} killed", **struck(job, target, "exactly-once"))
+    job.typed("suspend", job.name)
+    judged(job, "exactly-once")
+    job.typed("resume", job.name, "--wait")
+    edited(job, workers={"replicas": 3, "standby": 0})
+    struck(job, "worker", "exactly-once")
+    job.typed("suspend", job.name)
+    found = judged(job, "exactly-once")
+    prices = _delivered(job, "priced")
+    assert not _delivered(job, "dead")
+    assert len(prices) > 500
+    assert not [order for order, times in Counter(order for order, _ in prices).items() if times > 1]
+    effects = {int(value): price for value, price in kube.ask(service, "/effects").values()}
+    assert len(effects) == len(kube.ask(service, "/effects")), "an order was asked about under two ids"
+    assert effects == dict(prices)
+    report("calls: a life", orders=len(prices), delivered=found["delivered"])
+    job.delete()
+    kube.delete("Pod", service, grace=0)
+
+
+def _serve(kube: Kube, name: str) -> None:
+    """The service, by its name in the namespace."""
+    kube.apply(
+        config_map(name, {"asked.py": (ROOT / "e2e" / "support" / "asked.py").read_text()}),
+        restricted_pod(
+            name,
+            "python3",
+            "/e2e/asked.py",
+            labels={"app": name},
+            mounts={"code": ({"configMap": {"name": name}}, "/e2e")},
+        ),
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name},
+            "spec": {"selector": {"app": name}, "ports": [{"port": 7003}]},
+        },
+    )
+    kube.wait_condition("Pod", name, "Ready", 60)
+
+
+def _delivered(job: FolderJob, sink: str) -> list[Any]:
+    return [json.loads(line) for line in job.typed("cat", sink, job.name).splitlines()]

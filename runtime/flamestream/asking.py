@@ -1,6 +1,6 @@
 """Asking: one try of a call, wherever it is made: in a worker's caller process, or in a test.
 
-Does not: try again, or bound anything (node/caller_process.py).
+Does not: try again, or bound anything (node/calls/tries.py).
 """
 
 import asyncio
@@ -19,8 +19,13 @@ class Stopped(Exception):
     for."""
 
 
-async def asked(function: CallFunction[..., Any], payload: Any, call: Call) -> Any:
-    """What the function gives, or the exception that it raises. A plain function runs in a thread."""
+class Mismatch(Exception):
+    """A function that takes a batch gave something else than a list of as many results."""
+
+
+async def asked(function: CallFunction[..., Any], payload: Any, call: Any) -> Any:
+    """What the function gives, or the exception that it raises; both may be lists, for a batch. A plain
+    function runs in a thread."""
     users = function.function
     arguments = (payload, call) if takes_call(users) else (payload,)
     try:
@@ -41,9 +46,23 @@ async def asked(function: CallFunction[..., Any], payload: Any, call: Call) -> A
 
 def answer_here(function: CallFunction[..., Any], request: bytes, payload: Any, call: Call) -> Answer:
     """The answer to a request, waited for: for tests and notebooks, whose own loop may be running."""
+    together = function.settings.batch > 1
+    asking = asked(function, [payload], [call]) if together else asked(function, payload, call)
     with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(asyncio.run, asked(function, payload, call)).result()
+        found = thread.submit(asyncio.run, asking).result()
+    found = each_of(found, 1)[0] if together else found
     return Answer(request, hash_of(encode(payload)), *answered(function.function, payload, found))
+
+
+def each_of(outcome: Any, count: int) -> list[Any]:
+    """The outcome of each item of a batch, from what its function gave or raised. An exception in a result's
+    place is that item's."""
+    if isinstance(outcome, list) and len(outcome) == count:
+        return outcome
+    if not isinstance(outcome, Exception):
+        told = f"a list of {len(outcome)}" if isinstance(outcome, list) else f"a {type(outcome).__name__}"
+        outcome = Mismatch(f"a batch of {count} has a list of {count} results, and it gave {told}")
+    return [outcome] * count
 
 
 def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:

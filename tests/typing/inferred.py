@@ -76,3 +76,28 @@ clicks.map(view).sink("views", key=lambda seen: seen.user)
 timed = graph.source("timed", Click, at=lambda _: 1, unit="s", late="30s")
 assert_type(timed, fs.Stream[Click])
 assert_type(graph.source("parsed", int), fs.Stream[int])
+
+
+async def viewed(click: Click) -> View:
+    return View(user=click.user)
+
+
+@fs.call(timeout="5s")
+async def viewed_with(click: Click, call: fs.Call) -> list[View]:
+    return [View(user=call.id)]
+
+
+@fs.call
+def page(click: Click) -> str:
+    return click.page
+
+
+@fs.call(batch=64)
+async def scored(items: list[Click], calls: list[fs.Call]) -> list[float]:
+    return [len(call.id) / 2 for call in calls]
+
+
+assert_type(clicks.call(viewed, key="user"), fs.Stream[View])
+assert_type(clicks.call(viewed_with), fs.Stream[View])
+assert_type(clicks.call(page), fs.Stream[str])
+assert_type(clicks.call(scored), fs.Stream[float])

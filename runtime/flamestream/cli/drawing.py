@@ -100,10 +100,14 @@ def _made(settings: CallSettings) -> str:
     tries = f"{settings.tries} tries" if settings.tries > 1 else "one try"
     order = "answers of a key in order" if settings.order == "key" else "answers as they come"
     doubt = "made once at most" if settings.doubt == "never" else "made again where a failure met it"
-    return (
-        f"is {doubt}: {tries} of {shown(settings.timeout)}, {settings.concurrency} at once in a worker, {order}, "
-        f"sources wait behind {settings.pending:,}"
-    )
+    how = [f"{tries} of {shown(settings.timeout)}", f"{settings.concurrency} at once in a worker", order]
+    if settings.batch > 1:
+        how.append(f"up to {settings.batch} requests together behind {shown(settings.linger)}")
+    if settings.rate:
+        how.append(f"{settings.rate:g} tries a second")
+    if settings.cache:
+        how.append(f"equal requests for {shown(settings.cache)} asked once")
+    return f"is {doubt}: {', '.join(how)}, sources wait behind {settings.pending:,}"
 
 
 def described(graph: Graph) -> dict[str, object]:

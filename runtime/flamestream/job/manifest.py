@@ -156,17 +156,23 @@ class CallSettings(_Part, frozen=True):
     retries: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     """Tries behind the first one; none of a call that is made once at most."""
     concurrency: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-    """Requests that are made at once by a worker."""
+    """Calls of its function at once, in a worker."""
     pending: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     """Requests of a worker that may wait for their answer before sources wait too."""
+    rate: Annotated[float, Meta(gt=0, lt=1_000_000)] | None = None
+    """Tries a second in a worker."""
+    cache: Seconds | None = None
+    """How long the results of a request are given to equal ones."""
 
-    def changes(self) -> dict[str, int]:
+    def changes(self) -> dict[str, int | float]:
         """What they change of `model.call.CallSettings`."""
         written = {
             "timeout": None if self.timeout is None else round(self.timeout * 1_000_000),
             "tries": None if self.retries is None else self.retries + 1,
             "concurrency": self.concurrency,
             "pending": self.pending,
+            "rate": self.rate,
+            "cache": None if self.cache is None else round(self.cache * 1_000_000),
         }
         return {name: value for name, value in written.items() if value is not None}
 
@@ -202,7 +208,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Spark's own settings."""
 
 
-def changes_of_calls(spec: Spec) -> dict[str, dict[str, int]]:
+def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float]]:
     """What is written of calls, by their names in the graph, in the names of `model.call.CallSettings`."""
     return {f"{name}()": settings.changes() for name, settings in spec.calls.items()}
 

@@ -198,11 +198,16 @@ def _calls_hold(job: Job, graph: Graph) -> None:
             close = get_close_matches(name, [known.removesuffix("()") for known in calls], n=1)
             hint = f"is {close[0]!r} meant?" if close else "remove it"
             raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
-        if settings.retries and call.settings.doubt == "never":
-            raise job.error(
-                ("spec", "calls", name, "retries"),
-                f'call {name}() has doubt="never": a second try could be a second effect. Remove the line',
-            )
+        refused = {
+            "retries": "a second try could be a second effect",
+            "cache": "it is for calls without an effect",
+        }
+        for setting, why in refused.items():
+            if getattr(settings, setting) and call.settings.doubt == "never":
+                raise job.error(
+                    ("spec", "calls", name, setting),
+                    f'call {name}() has doubt="never": {why}. Remove the line',
+                )
     for name, call in calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(

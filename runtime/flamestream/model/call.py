@@ -16,7 +16,7 @@ replay reads the answer instead of asking again, and the order, the reference an
 {'priced': [(7, 21)]}
 
 Keeps: what an answer names is its request's meta and hash, never a number (!). Does not: call anything
-(node/caller_process.py), or decide when (core/worker/calls.py).
+(node/calls/process.py), or decide when (core/worker/calls.py).
 Source: design-next, section 4: Dataflow's effective determinism, as a sink and a source.
 """
 
@@ -42,9 +42,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 MAX_FRONTS: Final = 64
 HASH_BYTES: Final = 16
 SECONDS_30: Final = Micros(30_000_000)
+MILLIS_5: Final = Micros(5_000)
+NOT_AT_ALL: Final = Micros(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class CallSettings:
     tries: int = 11
     """Of one request, with pauses that grow."""
     concurrency: int = 64
-    """Requests under way, of each worker."""
+    """Calls of the function under way, of each worker."""
     pending: int = 10_000
     """Requests without an answer, of each worker, above which sources wait."""
     order: Literal["none", "key"] = "none"
@@ -67,6 +70,21 @@ class CallSettings:
     """In how many parts requests are worked on, so the most workers that can share them."""
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     """What of a try makes another worth while."""
+    rate: float = 0.0
+    """Tries a second, of each worker; 0 for as many as there are."""
+    cache: Micros = NOT_AT_ALL
+    """How long results are given for an equal request; 0 if each is asked."""
+    batch: int = 1
+    """Requests that are made together, by a function that takes a list."""
+    linger: Micros = MILLIS_5
+    """How long the first request of a batch waits for others."""
+    breaker: tuple[type[BaseException], ...] = (OSError,)
+    """What of a try says that the service is down."""
+
+    @property
+    def most_asked(self) -> int:
+        """Requests under way, of each worker."""
+        return self.concurrency * self.batch
 
 
 class CallFunction(Generic[P, R]):
@@ -83,19 +101,24 @@ class CallFunction(Generic[P, R]):
         return self.function(*arguments, **named)
 
 
+Errors = type[Exception] | tuple[type[Exception], ...]
+
+
 @overload
 def call(function: Callable[P, R], /) -> CallFunction[P, R]: ...
 @overload
 def call(
     *, timeout: Duration = ..., retries: int | None = ..., concurrency: int = ..., pending: int = ...,
     order: Literal["none", "key"] = ..., doubt: Literal["again", "never"] = ..., fronts: int = ...,
-    retry_on: type[Exception] | tuple[type[Exception], ...] = ...,
+    retry_on: Errors = ..., rate: float | None = ..., cache: Duration | None = ..., batch: int = ...,
+    linger: Duration = ..., breaker: Errors = ...,
 ) -> Callable[[Callable[P, R]], CallFunction[P, R]]: ...  # fmt: skip
 def call(  # noqa: PLR0913 (settings, each by its name)
     function: Callable[..., Any] | None = None, /, *, timeout: Duration = "30s", retries: int | None = None,
     concurrency: int = 64, pending: int = 10_000, order: Literal["none", "key"] = "none",
-    doubt: Literal["again", "never"] = "again", fronts: int = 1,
-    retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
+    doubt: Literal["again", "never"] = "again", fronts: int = 1, retry_on: Errors = Exception,
+    rate: float | None = None, cache: Duration | None = None, batch: int = 1, linger: Duration = "5ms",
+    breaker: Errors = OSError,
 ) -> Any:  # fmt: skip
     """Settings of a function that asks the outside, for `stream.call`.
 
@@ -105,7 +128,11 @@ def call(  # noqa: PLR0913 (settings, each by its name)
     in a worker. `pending`: how many requests may wait for their answer before sources do. `order="key"`:
     answers of a key enter in the order of its requests. `doubt`: whether a call that a failure may have
     interrupted is made again (at least once), or becomes an error item `InDoubt` (at most once, so never
-    tried again). `fronts`: how many workers can share its calls. Raises GraphError.
+    tried again). `fronts`: how many workers can share its calls. `rate`: tries a second in a worker.
+    `cache`: how long the results of a request are given to equal ones. `batch`: how many requests the
+    function takes at once, as a list (and a list of `fs.Call`), for which it gives a list of as many results;
+    `linger`: how long the first of them waits for others. `breaker`: exceptions that say that the service is
+    down: while it is, requests wait, and tries are not counted. Raises GraphError.
     """
     if retries is not None:
         _check_number("retries", retries, 0)
@@ -113,13 +140,16 @@ def call(  # noqa: PLR0913 (settings, each by its name)
         raise GraphError(
             f'@fs.call: retries={retries} and doubt="never": a second try could be a second effect'
         )
+    if doubt == "never" and cache is not None:
+        raise GraphError('@fs.call: cache= and doubt="never": a cache is for calls without an effect')
     retries = (0 if doubt == "never" else 10) if retries is None else retries
-    kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
-    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
-        raise GraphError(f"@fs.call: retry_on={retry_on!r}: it is a class of exceptions, or a tuple of them")
+    if rate is not None and not (type(rate) in (int, float) and 0 < rate < 1e6):
+        raise GraphError(f"@fs.call: rate={rate!r}: it is a number of tries a second, above 0")
     settings = CallSettings(
         micros(timeout, "@fs.call: timeout", least=1_000), retries + 1, concurrency, pending, order, doubt,
-        fronts, kinds,
+        fronts, _errors("retry_on", retry_on), rate or 0.0,
+        NOT_AT_ALL if cache is None else micros(cache, "@fs.call: cache", least=1_000),
+        batch, micros(linger, "@fs.call: linger", least=1_000), _errors("breaker", breaker),
     )  # fmt: skip
     _check(settings)
     return (
@@ -127,9 +157,18 @@ def call(  # noqa: PLR0913 (settings, each by its name)
     )
 
 
+def _errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
+    kinds = value if isinstance(value, tuple) else (value,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+        raise GraphError(f"@fs.call: {name}={value!r}: it is a class of exceptions, or a tuple of them")
+    return kinds
+
+
 def _check(settings: CallSettings) -> None:
-    for name in ("concurrency", "pending", "fronts"):
+    for name in ("concurrency", "pending", "fronts", "batch"):
         _check_number(name, getattr(settings, name), 1)
+    if settings.batch > settings.pending:
+        raise GraphError(f"@fs.call: batch={settings.batch} is more than pending={settings.pending}")
     if settings.fronts > MAX_FRONTS:
         raise GraphError(f"@fs.call: fronts={settings.fronts}: there are at most {MAX_FRONTS}")
     for name, known in (("order", ("none", "key")), ("doubt", ("again", "never"))):
@@ -151,6 +190,12 @@ class Call:
     knows what it did already (an `Idempotency-Key`)."""
     attempt: int = 1
     """The number of this try, from 1. A worker that began anew counts anew."""
+
+
+Asks = Callable[[T], R] | Callable[[T, Call], R]
+"""A function that is called with an item, or with an item and its `Call`."""
+AsksTogether = Callable[[list[T]], R] | Callable[[list[T], list[Call]], R]
+"""The same for a batch."""
 
 
 class InDoubt(Exception):
@@ -250,7 +295,7 @@ def answered(function: Function, payload: Any, outcome: Any) -> tuple[tuple[Any,
     return (), failure(function, outcome, payload)
 
 
-def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, int]]) -> None:
+def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, int | float]]) -> None:
     """Other settings than the functions have, by the call's name: what the manifest says, in every process
     that loads the graph."""
     for name, call in calls_of(graph).items():
@@ -294,7 +339,14 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
     answers = graph.add(Kind.SOURCE, name, call=made)
     results = graph.add(Kind.FLAT_MAP, name_of(made.function), function=Results(made.function))
     graph.connect(answers, results)
-    return Stream(graph, results, items=fields.result_of(made.function))
+    return Stream(graph, results, items=_items_of(made))
+
+
+def _items_of(call: CallFunction[..., Any]) -> Any:
+    """The type of its results, if that is known: what it gives, or what the list has that it gives."""
+    return fields.results_of(call.function) or (
+        fields.result_of(call.function) if call.settings.batch == 1 else None
+    )
 
 
 __all__ = [

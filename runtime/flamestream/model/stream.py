@@ -14,7 +14,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
-    from flamestream.model.call import Call
+    from flamestream.model.call import Asks, AsksTogether
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
     from flamestream.model.windows.join import On
@@ -291,23 +291,31 @@ class Stream(Generic[T]):
 
     @overload
     def call(
-        self, function: Callable[[T], Awaitable[U]], *, key: Key[T] | None = None, name: str | None = None
+        self, function: "Asks[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[U]": ...
+    @overload
+    def call(
+        self, function: "Asks[T, Awaitable[U]]", *, key: Key[T] | None = None, name: str | None = None
+    ) -> "Stream[U]": ...
+    @overload
+    def call(
+        self, function: "Asks[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None
     ) -> "Stream[U]": ...
     @overload
     def call(
         self,
-        function: Callable[[T, "Call"], Awaitable[U]],
+        function: "AsksTogether[T, Awaitable[list[U]]]",
         *,
         key: Key[T] | None = None,
         name: str | None = None,
     ) -> "Stream[U]": ...
     @overload
     def call(
-        self, function: Callable[[T], U], *, key: Key[T] | None = None, name: str | None = None
+        self, function: "AsksTogether[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None
     ) -> "Stream[U]": ...
     @overload
     def call(
-        self, function: Callable[[T, "Call"], U], *, key: Key[T] | None = None, name: str | None = None
+        self, function: "Asks[T, U]", *, key: Key[T] | None = None, name: str | None = None
     ) -> "Stream[U]": ...
     def call(
         self, function: Function, *, key: Key[T] | None = None, name: str | None = None

@@ -49,8 +49,8 @@ from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import ControlClient
 from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
-from flamestream.node.caller import Caller
-from flamestream.node.caller_process import CallerConfig
+from flamestream.node.calls.caller import Caller
+from flamestream.node.calls.process import CallerConfig
 from flamestream.node.discretion import Discretion
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled

@@ -17,9 +17,10 @@ from flamestream.model import payload as codec
 from flamestream.model.call import calls_of
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
 from flamestream.model.meta import meta_of
+from flamestream.model.quoted import public
 from flamestream.model.time import Time
-from flamestream.node.caller import Caller
-from flamestream.node.caller_process import CallerConfig
+from flamestream.node.calls.caller import Caller
+from flamestream.node.calls.process import CallerConfig
 from support import loops
 from support.processes import alive
 
@@ -74,6 +75,23 @@ async def ignores(item):
 @fs.call(timeout="50ms", retries=0)
 def never_returns(item):
     time.sleep(1000)
+
+@asked
+@fs.call(timeout="10s", retries=3)
+async def served(item):
+    if not os.path.exists(item):
+        raise ConnectionRefusedError("port 80")
+    return item
+
+@asked
+@fs.call(cache="1h")
+async def drawn(item):
+    return os.urandom(8)
+
+@asked
+@fs.call(batch=3, linger="10s")
+def together(items, calls):
+    return [(item, len(items), call.id) for item, call in zip(items, calls)]
 
 @asked
 @fs.call(timeout="10s")
@@ -234,6 +252,34 @@ def test_a_newer_attempt_gets_the_answer_to_what_is_under_way(asking: Asking) ->
     asking.make("doubled", 1, attempt=2)
     (found,) = asking.answers()
     assert found.fence.attempt == 2
+
+
+def test_a_service_that_is_down_is_told_while_its_requests_wait(asking: Asking, tmp_path: Path) -> None:
+    place = tmp_path / "served"
+    for number in range(5):
+        asking.make("served", str(place), number)
+    loops.turn_until(asking.loop, lambda: bool(asking.caller.problem), "trouble")
+    assert public(asking.caller.problem) == (
+        "the service of call served() is down (ConnectionRefusedError: (see the worker's log)): requests wait"
+    )
+    place.touch()
+    assert {answer.results for answer in asking.answers(5)} == {(str(place),)}
+    assert not asking.caller.problem
+
+
+def test_equal_requests_are_asked_once_where_the_call_keeps_answers(asking: Asking) -> None:
+    for number in range(5):
+        asking.make("drawn", 1, number)
+    assert len({answer.results for answer in asking.answers(5)}) == 1
+    assert asking.answer("drawn", 2).results != asking.answer("drawn", 1).results
+
+
+def test_a_function_that_takes_a_list_gets_the_requests_of_a_batch(asking: Asking) -> None:
+    for number in range(3):
+        asking.make("together", number * 10, number)
+    assert {answer.results for answer in asking.answers(3)} == {
+        ((number * 10, 3, f"together-{number}"),) for number in range(3)
+    }
 
 
 def test_its_process_ends_with_it(asking: Asking) -> None:

@@ -169,7 +169,7 @@ class Killer:
             pids = sorted(pid for name in names if (pid := self._pid(name)))
             pid = rng.choice(pids) if pids else 0
             if role is Role.CALLER:
-                callers = [child for child in descendants(pid) if "caller_process" in command_of(child)]
+                callers = [child for child in descendants(pid) if "calls.process" in command_of(child)]
                 pid = callers[0] if pid and callers else 0
             for _ in range({Role.DAEMON: 1, Role.EXECUTOR: 2}.get(role, 0)):
                 pid = parent(pid) if pid else 0

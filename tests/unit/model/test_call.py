@@ -26,6 +26,14 @@ def listed(order: int, call: fs.Call) -> Any:
     return [order, call.attempt]
 
 
+async def priced_together(orders: list[int]) -> list[Priced]:
+    return [Priced(order, 3 * order) for order in orders]
+
+
+async def priced_often(order: int) -> list[Priced]:
+    return [Priced(order, 3 * order)] * 2
+
+
 def failing(order: int) -> int:
     raise ValueError(f"no {order}")
 
@@ -50,6 +58,28 @@ def test_a_call_behind_a_call_asks_for_its_answers() -> None:
     once = graph.source("orders", int).call(priced)
     once.map(lambda found: found.price).call(priced, name="again").sink("out")
     assert graph.run(orders=[1]) == {"out": [Priced(3, 9)]}
+
+
+def test_run_gives_a_batch_of_one_to_a_function_that_takes_a_list() -> None:
+    @fs.call(batch=64)
+    async def together(orders: list[int], calls: list[fs.Call]) -> list[Any]:
+        return [[order, call.attempt] for order, call in zip(orders, calls, strict=True)]
+
+    assert graph_of(together).run(orders=[1, 2]) == {"out0": [1, 1, 2, 1]}
+
+
+@pytest.mark.parametrize(
+    ("call", "items"),
+    [
+        (fs.call(timeout="5s")(priced), Priced),
+        (fs.call(batch=4)(priced_together), Priced),
+        (priced_often, Priced),
+        (listed, None),
+    ],
+)
+def test_the_type_of_its_results_is_known_where_the_function_says_it(call: Any, items: Any) -> None:
+    graph = fs.Graph("orders")
+    assert graph.source("orders", int).call(call).items is items
 
 
 def test_run_works_inside_a_loop_that_runs() -> None:
@@ -98,6 +128,14 @@ def test_the_type_of_answers_is_known() -> None:
         ({"order": "time"}, "'none' or 'key'"),
         ({"doubt": "maybe"}, "'again' or 'never'"),
         ({"doubt": "never", "retries": 1}, "a second try could be a second effect"),
+        ({"doubt": "never", "cache": "1s"}, "a cache is for calls without an effect"),
+        ({"rate": 0}, "rate=0: it is a number of tries a second, above 0"),
+        ({"rate": "9/s"}, "rate='9/s': it is a number"),
+        ({"batch": 0}, "batch=0"),
+        ({"batch": 20, "pending": 10}, "batch=20 is more than pending=10"),
+        ({"linger": "5"}, "linger"),
+        ({"cache": 5}, "cache"),
+        ({"breaker": "OSError"}, "breaker='OSError': it is a class of exceptions"),
     ],
 )
 def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: str) -> None:

@@ -1,7 +1,7 @@
 """The answers of a graph's call (`stream.call`) as a source: its worker makes them itself, and no producer
 reads any.
 
-Does not: call anything (node/caller.py).
+Does not: call anything (node/calls/caller.py).
 """
 
 from typing import Final

@@ -49,7 +49,7 @@ class WorkerSettings:
     learn it from."""
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
-    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
     """What the manifest changes of `model.call.CallSettings`, by the call's name."""
     credit_runs: int = 1024
     credit_bytes: int = 8 << 20

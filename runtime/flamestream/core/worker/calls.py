@@ -8,7 +8,7 @@ A front of answers takes no credit (!): what is asked was let in already. Above 
 settled instead, so sources wait.
 
 Keeps: nothing is made before the journal is sealed and every worker is ready. Does not: know how a call is
-made (node/caller.py).
+made (node/calls/caller.py).
 """
 
 from collections.abc import Callable, Iterable, Sequence

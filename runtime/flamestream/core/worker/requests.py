@@ -162,7 +162,7 @@ class Requests:
 
     def next_ones(self) -> Iterator[Request]:
         """Requests that may be made now, each once."""
-        while self._waiting and len(self._asked) < self._settings.concurrency:
+        while self._waiting and len(self._asked) < self._settings.most_asked:
             if time_of_meta(self._waiting[0].meta) >= self._final_below:
                 return
             request = self._waiting.popleft()

@@ -5,7 +5,7 @@ once at most. A request during which it dies again and again is answered with an
 caller does not stop the others for ever.
 
 Keeps: one answer a request; a request that is under way already is not asked a second time, whatever fence
-asks. Does not: know what a function does (caller_process.py).
+asks. Does not: know what a function does (process.py).
 """
 
 import logging
@@ -28,7 +28,7 @@ from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode
 from flamestream.net.framing import FrameConnection
-from flamestream.node.caller_process import ALONE, Answered, Asked, CallerConfig
+from flamestream.node.calls.process import ALONE, Answered, Asked, CallerConfig, Said
 from flamestream.ports import Post, Reactor, Timer
 
 log = logging.getLogger(__name__)
@@ -69,8 +69,18 @@ class Caller:
         self._again: Timer | None = None
         self._failures = 0
         """Processes in a row that ended before they had answered anything."""
-        self.problem = ""
+        self._ends = ""
+        self._down: dict[str, str] = {}
+        """What is said of the services that are down, by the call."""
         self._start()
+
+    @property
+    def problem(self) -> str:
+        """Why calls are not made as they should be; empty if they are."""
+        down = [
+            f"the service of call {call} is down ({text}): requests wait" for call, text in self._down.items()
+        ]
+        return "; ".join([self._ends, *down] if self._ends else down)
 
     def make(self, action: MakeCall) -> None:
         """Ask, once."""
@@ -94,7 +104,7 @@ class Caller:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "flamestream.node.caller_process", str(theirs.fileno())]
+            command = [sys.executable, "-m", "flamestream.node.calls.process", str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         self._connection = FrameConnection(self._reactor, ours, MAX_FRAME, self._frames, self._ended)
         self._connection.send(
@@ -129,15 +139,24 @@ class Caller:
             self._connection.send(msgspec.msgpack.encode(asking))
 
     def _frames(self, frames: list[bytes]) -> None:
-        for answer in (each for frame in frames for each in from_msgpack(frame, list[Answered])):
-            if (under_way := self._under_way.pop(answer.id, None)) is not None:
-                self._failures, self.problem = 0, ""
-                action = under_way.action
-                results = decode(answer.results) if answer.results else ()
-                error = decode(answer.error) if answer.error else None
-                self._post(CallReturned(action.fence, action.call, action.request, results, error))
-                if self._suspects and self._suspects[0] == answer.id:
-                    self._next_suspect()
+        for said in (each for frame in frames for each in from_msgpack(frame, list[Said])):
+            if isinstance(said, Answered):
+                self._answered(said)
+            elif said.text:
+                self._down[said.call] = said.text
+            else:
+                self._down.pop(said.call, None)
+
+    def _answered(self, answer: Answered) -> None:
+        if (under_way := self._under_way.pop(answer.id, None)) is None:
+            return
+        self._failures, self._ends = 0, ""
+        action = under_way.action
+        results = decode(answer.results) if answer.results else ()
+        error = decode(answer.error) if answer.error else None
+        self._post(CallReturned(action.fence, action.call, action.request, results, error))
+        if self._suspects and self._suspects[0] == answer.id:
+            self._next_suspect()
 
     def _ended(self, reason: str) -> None:
         """The process is gone: what was under way is asked again, or given up."""
@@ -145,7 +164,8 @@ class Caller:
         self._process.kill()
         code, self._connection, self._asking = self._process.wait(), None, []
         self._failures += 1
-        self.problem = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
+        self._ends = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
+        self._down.clear()  # the next one finds out anew
         log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})
         waiting = set(list(self._suspects)[1:])  # not asked, so it is none of theirs
         for request, under_way in list(self._under_way.items()):

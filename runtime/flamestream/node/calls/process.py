@@ -3,12 +3,11 @@ never holds up the engine.
 
     worker -> request -> tries, with pauses -> results, or an error -> worker
 
-Each try has its timeout. One that passes it is cancelled and left: whatever the function does about that, the
-next try begins. Too many that are left, or a loop that stands still, end this process; the worker starts
-another and asks again.
+Too many tries that do not end, or a loop that stands still, end this process; the worker starts another and
+asks again.
 
 Keeps: an answer for each request, as long as it lives. Does not: know what was asked before it began, or keep
-anything.
+anything but for a call's cache; make a try (tries.py).
 """
 
 import asyncio
@@ -16,32 +15,31 @@ import faulthandler
 import gc
 import logging
 import os
-import random
 import socket
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from flamestream.asking import asked
 from flamestream.job.application import load
 from flamestream.job.exit_codes import ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.machine import process_shell
-from flamestream.model.backoff import Backoff
-from flamestream.model.call import Call, CallFunction, answered, calls_of, change_calls
+from flamestream.model.call import CallFunction, answered, calls_of, change_calls
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.framing import LENGTH
+from flamestream.node.calls.answer_cache import AnswerCache, Reply
+from flamestream.node.calls.tries import Tries
 
 log = logging.getLogger(__name__)
 
-PAUSES: Final = Backoff(0.1, 10.0)
-"""Seconds between two tries, of which each pause is a random part of half to all."""
 STANDS_STILL: Final = 12.0
 """Seconds without a turn of the loop after which this process ends."""
 ALONE: Final = 64 << 10
@@ -58,7 +56,7 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     worker: str
     parent: int
-    calls: dict[str, dict[str, int]] = {}
+    calls: dict[str, dict[str, int | float]] = {}
     """What the manifest changes of their settings."""
     most: int
     """Bytes that the results of one request may have, encoded."""
@@ -72,12 +70,22 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
     payload: bytes
 
 
-class Answered(msgspec.Struct, frozen=True, array_like=True):
+class Answered(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """Its results as an encoded tuple, or an encoded error in their place."""
 
     id: str
     results: bytes = b""
     error: bytes = b""
+
+
+class Trouble(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The service of a call is down, or, with an empty text, no longer."""
+
+    call: str
+    text: str
+
+
+Said = Answered | Trouble
 
 
 class AnswerTooLarge(Exception):
@@ -91,11 +99,18 @@ class CallerProcess:
         self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter
     ) -> None:
         self._calls, self._most, self._out = calls, most, out
-        self._said: list[Answered] = []
+        self._said: list[Said] = []
         self._under_way: set[asyncio.Task[None]] = set()
         self._left: set[asyncio.Task[Any]] = set()
         """Tries that have passed their time and have not ended."""
         self._most_left = max(8, sum(call.settings.concurrency for call in calls.values()))
+        self._tries = {name: Tries(call, self._leave, self._tell(name)) for name, call in calls.items()}
+        now = asyncio.get_running_loop().time
+        self._caches = {
+            name: AnswerCache(call.settings.cache / 1e6, now)
+            for name, call in calls.items()
+            if call.settings.cache
+        }
 
     def take(self, frame: bytes) -> None:
         """Requests."""
@@ -105,22 +120,30 @@ class CallerProcess:
             task.add_done_callback(self._under_way.discard)
 
     async def _serve(self, request: Asked) -> None:
+        make = partial(self._reply, request)
+        cache = self._caches.get(request.call)
+        reply = await (make() if cache is None else cache.reply(request.payload, make))
+        self._say(Answered(request.id, *reply))
+
+    async def _reply(self, request: Asked) -> Reply:
         function, payload = self._calls[request.call], decode(request.payload)
-        outcome = await self._tried(function, payload, request.id)
+        outcome = await self._tries[request.call].outcome(payload, request.id)
         results, error = answered(function.function, payload, outcome)
         if error is None and len(encoded := encode(results)) <= self._most:
-            self._say(Answered(request.id, encoded))
-            return
+            return Reply(encoded)
         if error is None:
             told = AnswerTooLarge(f"{len(encoded)} bytes, and the journal takes {self._most}")
             error = failure(function.function, told, payload)
-        self._say(Answered(request.id, b"", encode(error)))
+        return Reply(error=encode(error))
 
-    def _say(self, answer: Answered) -> None:
+    def _tell(self, call: str) -> Callable[[str], None]:
+        return lambda text: self._say(Trouble(call, text))
+
+    def _say(self, said: Said) -> None:
         if not self._said:  # what is said in one turn of the loop is one frame
             asyncio.get_running_loop().call_soon(self._flush)
-        self._said.append(answer)
-        if len(answer.results) > ALONE:
+        self._said.append(said)
+        if isinstance(said, Answered) and len(said.results) > ALONE:
             self._flush()
 
     def _flush(self) -> None:
@@ -130,30 +153,12 @@ class CallerProcess:
         self._said = []
         self._out.write(LENGTH.pack(len(frame)) + frame)
 
-    async def _tried(self, function: CallFunction[..., Any], payload: Any, request: str) -> Any:
-        """What the last try gave or raised."""
-        settings = function.settings
-        for attempt in range(1, settings.tries + 1):
-            outcome = await self._try(function, payload, Call(request, attempt))
-            if not isinstance(outcome, settings.retry_on) or attempt == settings.tries:
-                break
-            await asyncio.sleep(PAUSES.after(attempt) * random.uniform(0.5, 1.0))
-        return outcome
-
-    async def _try(self, function: CallFunction[..., Any], payload: Any, call: Call) -> Any:
-        seconds = function.settings.timeout / 1e6
-        task = asyncio.create_task(asked(function, payload, call))
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-        if done:
-            return task.result()
-        task.cancel()
-        # Not awaited: a function that ignores being cancelled, or a thread, would hold the request for ever.
+    def _leave(self, task: asyncio.Task[Any]) -> None:
         self._left.add(task)
         task.add_done_callback(self._left.discard)
         if len(self._left) > self._most_left:
             log.error("calls do not end: this process does", extra={"left": len(self._left)})
             os._exit(1)
-        return TimeoutError(f"no answer within {seconds:g} s")
 
 
 async def serve(sock: socket.socket) -> None:
@@ -194,7 +199,7 @@ async def _watched() -> None:
 
 
 def main(fd: int) -> int:
-    """`python -m flamestream.node.caller_process FD`"""
+    """`python -m flamestream.node.calls.process FD`"""
     sys.excepthook = process_shell.uncaught
     try:
         asyncio.run(serve(socket.socket(fileno=fd)))

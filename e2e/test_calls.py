@@ -36,7 +36,7 @@ def priced(order: int, call: fs.Call) -> tuple[int, int]:
         raise
 
 graph = fs.Graph("prices")
-orders = graph.source("docs", int)
+orders = graph.source("docs").map(lambda document: int(document.text))
 orders.call(priced, key=lambda order: order % 50).sink("priced", key=lambda pair: pair[0])
 orders.sink("index")
 """

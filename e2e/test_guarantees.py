@@ -72,17 +72,17 @@ import flamestream as fs
 
 @fs.payload_type
 @dataclass(frozen=True, slots=True)
-class Document:
+class Numbered:
     at: int
     number: int
     group: int
 
-def parsed(text: str) -> Document:
-    number = int(text)
-    return Document(0 if number % 20 == 0 else number, number, number % 7)
+def numbered(document: fs.Document) -> Numbered:
+    number = int(document.text)
+    return Numbered(0 if number % 20 == 0 else number, number, number % 7)
 
 graph = fs.Graph("windows")
-counts = graph.source("docs", parsed, at="at", unit="s", late="5s").window(fs.tumbling("10s"), key="group").count()
+counts = graph.source("docs", numbered, at="at", unit="s", late="5s").window(fs.tumbling("10s"), key="group").count()
 counts.sink("index", key=fs.field("key"))
 counts.late.sink("late", key=fs.field("group"))
 """

@@ -12,7 +12,7 @@ from flamestream.model.call import Answer, hash_of
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.payload import encode
-from flamestream.model.time import Time
+from flamestream.model.time import START, Time
 from flamestream.reference import Results, Run
 from flamestream.testing.input_audit import Finding
 
@@ -30,6 +30,12 @@ def unpaired(
         name: list(_findings(results[name], its, floor(cut), completed=completed))
         for name, its in answers.items()
     }
+
+
+def asked_below(runs: Iterable[Run]) -> Time:
+    """All that the answers in these runs answer is of times below it."""
+    requests = (record.request for _, records in runs for record in records if isinstance(record, Answer))
+    return max((Time(time_of_meta(Meta(request)) + 1) for request in requests), default=START)
 
 
 def _findings(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from flamestream.audit.answers import asked_below
 from flamestream.audit.committed import LastCommit
 from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
@@ -69,8 +70,8 @@ class RecordedInput:
     ) -> None:
         self._sources, self._traits, self._last = recorded, traits, last
         # (!) Now, behind the sinks that whoever makes this has read: what their results follow from is there
-        # by then.
-        self._entries = {source.front.front: source.entries() for source in recorded}
+        # by then. And answers before what they answer, whose fronts come before theirs: the job may run.
+        self._entries = {source.front.front: source.entries() for source in reversed(recorded)}
         oldest = min((entries[0].time for entries in self._entries.values() if entries), default=END)
         self.savepoint = (
             last.savepoint if last.savepoint is not None and last.savepoint.cut <= oldest else None
@@ -79,12 +80,13 @@ class RecordedInput:
         state."""
 
     def read(self, timed_below: Time) -> list[FrontInput]:
-        """All that is journalled, and of timed fronts what is below `timed_below`, which is known to have
-        entered."""
-        return [
-            self._timed(source, timed_below) if source.front.timed else self._journalled(source)
-            for source in self._sources
-        ]
+        """All that is journalled, and of timed fronts what is known to have entered: what is below
+        `timed_below`, and what was asked about."""
+        journalled = {
+            source.front.front: self._journalled(source) for source in self._sources if not source.front.timed
+        }
+        below = max(timed_below, asked_below(run for found in journalled.values() for run in found.runs))
+        return [journalled.get(source.front.front) or self._timed(source, below) for source in self._sources]
 
     def counted(self, counts: Mapping[FrontId, tuple[int, int]]) -> list[FrontInput]:
         """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those

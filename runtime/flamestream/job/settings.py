@@ -37,6 +37,7 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
             traits.run_length,
             traits.replayable,
             of_call=name in calls,
+            in_sequence=traits.in_sequence,
         )
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]

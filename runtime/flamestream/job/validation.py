@@ -28,6 +28,7 @@ from flamestream.job.manifest import EXACT, DeadLetter, Job, changes_of_calls, r
 from flamestream.job.py_files import PyFile
 from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import ManifestError
+from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
 
 T = TypeVar("T")
@@ -85,6 +86,7 @@ def checked_job(job: Job) -> CheckedJob:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
     _calls_hold(job, graph)
     change_calls(graph, changes_of_calls(job.spec))
+    take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
     _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)

@@ -14,8 +14,8 @@ Source: Google Dataflow's watermarks (VLDB 2015), made items of the total order;
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest
 from operator import attrgetter
@@ -160,7 +160,8 @@ class Timing:
     """A record further than this ahead of the mark does not move it; None: any may."""
     idle: Micros | None = None
     """A partition without records for this long of the clock is not waited for; None: it is, however long."""
-
+    in_sequence: bool = False
+    """Partitions come one after the other, each whole, so there is one progress: that of all of them."""
     every: Micros | None = None
     """Records are the readings of a clock, one at each multiple of this (`Graph.clock`); None: they come from
     outside."""
@@ -241,6 +242,14 @@ def least_by_source(told: Iterable[tuple[SourceName, int | None]]) -> dict[Sourc
     return least
 
 
+def take_in_sequence(graph: Graph, sources: Container[str]) -> None:
+    """Take the partitions of these sources for one: what the manifest says of them, in every process that
+    loads the graph."""
+    for vertex in graph.sources:
+        if vertex.timing is not None and vertex.name in sources:
+            vertex.timing = replace(vertex.timing, in_sequence=True)
+
+
 class Entrances:
     """Where the runs of a job enter. Those of sources without event time enter as they are."""
 
@@ -280,6 +289,8 @@ class Entrance:
         """The records of a whole run, in order. A run without any tells that its partition is there."""
         if self._timing.by_arrival:
             return self._arriving(timestamp_of(time), list(records) or [FOUND])
+        # (!) A file that was read would hold the mark back for ever, and be remembered as long.
+        partition = "" if self._timing.in_sequence else partition
         entering, times = self._read(partition, list(records) or [FOUND])
         moves = list(self._moves(times))
         for group in _thinned(moves):

@@ -39,6 +39,7 @@ from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
 from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.event_time import take_in_sequence
 from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, WorkerId
@@ -119,6 +120,7 @@ def run(config: WorkerProcessConfig) -> int:
         with watchdog.limited(config.loads_within, config.words):
             graph = load(Path(config.application), config.graph, config.py_files)
         change_calls(graph, config.settings.calls)
+        take_in_sequence(graph, {front.source for front in config.settings.fronts if front.in_sequence})
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(
             config, graph, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of

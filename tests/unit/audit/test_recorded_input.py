@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from flamestream.audit.answers import asked_below
 from flamestream.audit.committed import LastCommit
 from flamestream.audit.recorded import RecordedInput
 from flamestream.connectors.recorded import RecordedSource
@@ -10,8 +11,10 @@ from flamestream.connectors.sources import SourceTraits
 from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.settings import FrontSettings
+from flamestream.model.call import Answer
 from flamestream.model.ids import Offset, Partition, SourceName
-from flamestream.model.time import END, FrontId, Time
+from flamestream.model.meta import meta_of
+from flamestream.model.time import END, START, FrontId, Time
 
 TABLE = Partition("")
 
@@ -64,6 +67,30 @@ def test_rows_behind_the_last_that_entered_are_told_of_a_job_that_has_completed(
     assert looked_at(table, "completed") == [
         "the source has 2 records behind the last that entered, and the job has completed"
     ]
+
+
+def test_answers_are_read_before_what_they_answer() -> None:
+    """Of a job that runs: else the newest answers would be to what nobody has asked yet."""
+    read: list[str] = []
+
+    class Read(Table):
+        def __init__(self, number: int, name: str) -> None:
+            super().__init__()
+            self.front = FrontSettings(FrontId(number), SourceName(name), timed=False)
+
+        def entries(self) -> list[Entry]:
+            read.append(self.front.source)
+            return []
+
+    # a call's front comes behind those of the sources that its graph had before, and of calls that it asks about
+    RecordedInput([Read(0, "rows"), Read(1, "priced()"), Read(2, "again()")], {}, LastCommit(None))  # type: ignore[list-item]
+    assert read == ["again()", "priced()", "rows"]
+
+
+def test_what_was_asked_about_has_entered() -> None:
+    request = meta_of(Time(70), 0)
+    assert asked_below([(Time(90), ["no answer", Answer(request, b"")])]) == Time(71)
+    assert asked_below([]) == START
 
 
 def test_a_source_is_asked_for_what_it_has_from_an_offset_on() -> None:

@@ -69,7 +69,19 @@ def test_errors_begin_with_the_place(spec: object, place: str) -> None:
         ),
         (
             {"files": {"path": "a", "follow": True}},
+            SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, in_sequence=True),
+        ),
+        (
+            {"files": {"path": "a", "follow": True, "format": "jsonl"}},
             SourceTraits(timed=False, run_length=0, replayable=True, bounded=False),
+        ),
+        (
+            {"files": {"path": "a", "follow": True, "format": "jsonl", "pattern": "*.jsonl.gz"}},
+            SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, in_sequence=True),
+        ),
+        (
+            {"files": {"path": "s3://bucket/a", "follow": True, "format": "csv"}},
+            SourceTraits(timed=False, run_length=0, replayable=True, bounded=False, in_sequence=True),
         ),
         ({"generator": {"rate": 50}}, SourceTraits(timed=True, run_length=1, replayable=True, bounded=False)),
         ({"generator": None}, SourceTraits(timed=True, run_length=64, replayable=True, bounded=False)),

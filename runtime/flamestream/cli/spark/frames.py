@@ -53,8 +53,10 @@ def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
         Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded)
         for each in recorded
     )
+    in_sequence = tuple(name for name, traits in checked.sources.items() if traits.in_sequence)
     return FrameJob(
-        name=job.name, graph=FromFile(str(checked.application), spec.application.graph, checked.py_files),
+        name=job.name,
+        graph=FromFile(str(checked.application), spec.application.graph, checked.py_files, in_sequence),
         slots=spec.workers.slots, inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks},
         exactly_once=spec.guarantee in EXACT, debug=spec.debug,
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,

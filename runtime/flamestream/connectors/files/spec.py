@@ -81,7 +81,9 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
 
     def traits(self, where: str) -> SourceTraits:
         if self.follow:
-            return SourceTraits(timed=False, run_length=0, replayable=True, bounded=False)
+            return SourceTraits(
+                timed=False, run_length=0, replayable=True, bounded=False, in_sequence=self.whole
+            )
         return SourceTraits(
             timed=True, run_length=MAX_RUN_LENGTH if self.by_line else 1, replayable=True, bounded=True
         )
@@ -121,6 +123,16 @@ class FilesSpec(SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only
     @property
     def in_s3(self) -> bool:
         return (self.path or self.paths[0]).startswith(S3)
+
+    @property
+    def packed(self) -> bool:
+        """A packed file that is still written ends in the middle: it has to appear whole."""
+        return self.pattern.endswith(".gz")
+
+    @property
+    def whole(self) -> bool:
+        """Files are whole when they are there: they never grow."""
+        return self.in_s3 or self.packed or self.format == "parquet" or not self.by_line
 
     def _check_places(self) -> None:
         every = self.paths or [self.path or ""]
@@ -175,11 +187,9 @@ def reader(spec: FilesSpec, name: str, where: str) -> Reader:
     files, form = place_of(spec, where), format_of(spec, name, where)
     if not spec.follow:
         return ListedReader(files, form)
-    # A packed file that is still written ends in the middle: it has to appear whole.
-    packed = spec.pattern.endswith(".gz")
     return (
         ArrivingReader(files, form)
-        if files.whole or (form.whole and spec.by_line) or packed
+        if files.whole or (form.whole and spec.by_line) or spec.packed
         else FollowedReader(files, form)
     )
 

@@ -63,6 +63,8 @@ class SourceTraits:
     holds any."""
     start: int = 0
     """The first offset of a partition, unless its first run says another."""
+    in_sequence: bool = False
+    """A partition is whole when it is found, and read before the next: event time takes all for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class FrontSettings:
     """JOURNALLED: the source can give old records again; otherwise payloads go into the journal."""
     of_call: bool = False
     """Its records are the answers of a call of the graph, which this worker makes."""
+    in_sequence: bool = False
+    """Event time takes its partitions for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,12 +67,13 @@ class Markers:
 
     def __init__(self, timing: Timing) -> None:
         self._silence = None if timing.idle is None else Silence(timing.idle)
+        self._one = timing.in_sequence
         self._passing = Passing(timing.step) if timing.by_arrival else None
 
     def heard(self, partition: Partition, now: Timestamp) -> None:
         """Records of `partition` have come."""
         if self._silence is not None:
-            self._silence.heard(partition, now)
+            self._silence.heard(Partition("") if self._one else partition, now)
 
     def entered(self, run: Time) -> None:
         """A run has entered."""
@@ -85,7 +86,8 @@ class Markers:
         """What is to be told now, and of which partition. Each enters before the next is asked for: it tells a
         step of the clock as well (!)."""
         if self._silence is not None:
-            yield from ((partition, IDLE) for partition in self._silence.idle(now, partitions))
+            known = () if self._one else partitions
+            yield from ((partition, IDLE) for partition in self._silence.idle(now, known))
         if self._passing is not None and not drained and self._passing.due(now):
             yield Partition(""), PASSED
 

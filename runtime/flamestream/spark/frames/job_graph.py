@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from flamestream.job.application import load
 from flamestream.job.py_files import PyFile
+from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.classes import payload_type
 from flamestream.model.payloads.registry import FIRST_CLASS_TAG, PLANS, TO_WIRE
@@ -36,9 +37,13 @@ class FromFile:
     name: str
     py_files: tuple[PyFile, ...] = ()
     """Files that the application needs on its path, by content."""
+    in_sequence: tuple[str, ...] = ()
+    """Sources whose partitions event time takes for one."""
 
     def get(self) -> Graph:
-        return load(Path(self.file), self.name, self.py_files)
+        graph = load(Path(self.file), self.name, self.py_files)
+        take_in_sequence(graph, self.in_sequence)
+        return graph
 
 
 @dataclass(frozen=True, slots=True)

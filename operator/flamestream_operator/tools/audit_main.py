@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from flamestream.audit.committed import committed_there
-from flamestream.cli.audit import audited, result_of
+from flamestream.audit.job_audit import audited
+from flamestream.audit.report import result_of
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, read_zookeeper

@@ -22,7 +22,8 @@ from typing import Annotated, Final
 import typer
 import yaml
 
-from flamestream.cli.audit import audited_here, sentence
+from flamestream.audit.job_audit import audited_here
+from flamestream.audit.report import sentence
 from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, drilled

@@ -22,7 +22,8 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from flamestream.cli.audit import audited_here, result_of
+from flamestream.audit.job_audit import audited_here
+from flamestream.audit.report import result_of
 from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
 from flamestream.job.drill import step

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.audit import Report, audited, sentence
+from flamestream.audit.job_audit import audited
+from flamestream.audit.report import Report, sentence
 from flamestream.cli.spark.audit import audited_in
 from flamestream.model.errors import UserError
 from support.frames.session import spark_session

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here, savepoint_named
-from flamestream.cli.audit import Report, audited
+from flamestream.audit.job_audit import audited
+from flamestream.audit.report import Report
 from flamestream.job.manifest import read
 from flamestream.job.validation import checked_job
 from flamestream.store.folder import LocalStore

@@ -13,8 +13,9 @@ from uuid import uuid4
 
 import pytest
 
+from flamestream.audit.job_audit import audited
 from flamestream.audit.places import PlaceVerdict
-from flamestream.cli.audit import Report, audited, sentence
+from flamestream.audit.report import Report, sentence
 from support.kafka_broker import Broker
 from support.ports import free_port
 from support.postgres import PostgresServer, postgres

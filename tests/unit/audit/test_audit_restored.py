@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from flamestream.audit.committed import Savepoint
-from flamestream.cli.audit import Report, audited, sentence
+from flamestream.audit.job_audit import audited
+from flamestream.audit.report import Report, sentence
 from flamestream.core.protocol.chain import Row
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from flamestream.cli.audit import Report, audited, sentence
+from flamestream.audit.job_audit import audited
+from flamestream.audit.report import Report, sentence
 from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle
 from flamestream.job.validation import checked_job

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli import audit, bootstrap, drill
+from flamestream.audit.job_audit import audited_here
+from flamestream.audit.report import Report
+from flamestream.cli import bootstrap, drill
 from flamestream.cli.main import app, main
 from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
@@ -203,9 +205,9 @@ def terminal(
     for module in ("batch", "microbatch"):
         without(f"flamestream.cli.{module}", monkeypatch, run=made.noted(module, 0))
 
-    def with_spark(*given: Any, **options: Any) -> audit.Report:
+    def with_spark(*given: Any, **options: Any) -> Report:
         made.calls.append("audit with Spark")
-        return audit.audited_here(*given, **options)
+        return audited_here(*given, **options)
 
     without("flamestream.cli.spark.audit", monkeypatch, audited_with_spark=with_spark)
     monkeypatch.setattr(bootstrap, "_bootstrapped", made.noted("bootstrap", 5))

@@ -20,9 +20,10 @@ import pyarrow as pa
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import by_this_code
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
+from flamestream.audit.job_audit import beginning
 from flamestream.audit.recorded import RecordedInput, recorded_sources
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
-from flamestream.cli.audit import Report, beginning, report_of
+from flamestream.audit.report import Report, report_of
 from flamestream.cli.spark.frames import frame_job, spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of

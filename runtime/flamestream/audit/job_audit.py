@@ -1,0 +1,174 @@
+"""The audit of a job's whole output, against the reference interpreter on the recorded input.
+
+Which results had to be there is said by the job record, not by the output: of a job that has completed all,
+of any other everything below the committed cut, since an epoch is committed only when its output is with the
+consumers (under `exactly-once-2pc` but for what the epoch holds). What the reference gives above the cut and
+was not delivered is a number of its own, unless a later result of its slot is there.
+
+Keeps: record, sinks and journals are read in this order, so that what follows from something is read before it.
+Does not: read a sink (connectors/sinks.py), the record (committed.py) or a source (recorded.py).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+from flamestream.audit.answers import unpaired
+from flamestream.audit.begun import Begun, begun, check_history, history_of
+from flamestream.audit.changed_code import behind, by_this_code
+from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
+from flamestream.audit.places import has_deliveries, judged, looks_at, with_places
+from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
+from flamestream.audit.report import Report, report_of
+from flamestream.connectors import sinks
+from flamestream.connectors.kit.standing import Look, Span
+from flamestream.job.manifest import DeadLetter
+from flamestream.job.settings import fronts_of
+from flamestream.job.validation import CheckedJob
+from flamestream.model import payload as payloads
+from flamestream.model.ids import Slot
+from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
+from flamestream.model.slot import slot_of
+from flamestream.model.time import END, START, Time
+from flamestream.node.run_folder import RunFolder
+from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
+from flamestream.testing.audit import Delivered, Result, audit
+
+
+def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
+    """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
+    with cluster_state_of(folder) as zookeeper:
+        # Before the sinks are read (!): what the record promises is in them then (decision 045).
+        last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+        return audited(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
+
+
+def audited(
+    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
+    began: Begun | None = None, *, changed: bool = False,
+) -> Report:  # fmt: skip
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for
+    input that cannot be read again.
+
+    `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a
+    cluster. `began`: the history before it, whose results were not delivered. `changed`: the application as
+    it is now stands for all versions that there were.
+    """
+    spans = (
+        ()
+        if last.manifest is None
+        else behind(last.manifest.code, START if last.savepoint is None else last.savepoint.cut)
+    )
+    until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
+    name = job or checked.job.name
+    # all sinks before the journals, which have what they follow from
+    looks = looks_at(checked, name)
+    known = [sink for sink in checked.sinks if sink not in looks or has_deliveries(checked, sink)]
+    delivered = {
+        sink: [Delivered(*item) for item in sinks.read(checked.job.sink(sink), f"spec.sinks.{sink}", name)]
+        for sink in known
+    }
+    since = START if began is None else began.time
+    recorded = RecordedInput(recorded_sources(checked, job, zookeeper, since), checked.sources, last)
+    savepoint = recorded.savepoint
+    cut = since if savepoint is None else savepoint.cut
+    # restored under its old name: its sinks go on
+    goes_on = savepoint is not None and savepoint.manifest.job == name
+    delivered = _between(delivered, floor(cut) if goes_on else LEAST, until)
+    fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
+    entered = (run for front in fronts for run in front.runs if cut <= run[0] < until)
+    runs = [*([] if began is None else _history(checked, began)), *sorted(entered, key=itemgetter(0))]
+    results = _results(checked, runs, None if savepoint is None else savepoint.state(checked.graph))
+    if until == END:  # what other code has asked cannot be said
+        fronts = _with_answers(checked, fronts, results, cut, completed=last.completed)
+    expected = {sink: [*_expected(checked, sink, items, last, cut)] for sink, items in results.items()}
+    # where users look, results of all code stand together
+    span = Span(LEAST if savepoint is None else floor(cut), floor(until) if until < END else None)
+    places = [
+        judged(sink, look, expected[sink], delivered.get(sink), span, ended=bool(last.outcome))
+        for sink, look in looks.items()
+    ]
+    verdict = with_places(audit({sink: expected[sink] for sink in known}, delivered), places)
+    return report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
+
+
+def _between(
+    delivered: Mapping[str, Sequence[Delivered]], begin: Meta, until: Time
+) -> dict[str, list[Delivered]]:
+    """What is of times from `begin` to before `until`."""
+    return {
+        sink: [item for item in items if begin <= item.meta and (until == END or item.meta < floor(until))]
+        for sink, items in delivered.items()
+    }
+
+
+def _with_answers(
+    checked: CheckedJob, fronts: list[FrontInput], results: Results, cut: Time, *, completed: bool
+) -> list[FrontInput]:
+    """The input, with what is wrong between the requests and the answers of calls."""
+    entered = ((front.source, run) for front in fronts for run in front.runs if run[0] >= cut)
+    wrong = unpaired(checked.graph, entered, results, cut, completed=completed)
+    return [replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts]
+
+
+def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, Look], cut: Time) -> Time:
+    """Below what everything has entered that is delivered; END if a place does not say up to where it
+    goes."""
+    newest = [look.newest for name, look in looks.items() if name not in delivered]
+    if None in newest:
+        return END
+    metas = [*filter(None, newest), *(item.meta for items in delivered.values() for item in items)]
+    return max(Time(max(map(time_of_meta, metas), default=START) + 1), cut)
+
+
+def _history(checked: CheckedJob, began: Begun) -> list[Run]:
+    """Raises UserError if it is not what the job began with."""
+    read = (run for source in history_of(checked, began.paths) for run in source.below(END))
+    runs: list[Run] = sorted(read, key=lambda run: run[0])
+    check_history(began, runs[-1][0] if runs else None)
+    return runs
+
+
+def beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
+    """A sentence about what came before the first result that is looked at."""
+    if savepoint is not None:
+        return (
+            f"what came before is the state of savepoint {savepoint.name!r} (cut {savepoint.cut}), from "
+            "which the job was restored"
+        )
+    return (
+        "" if began is None else f"what came before (cut {began.time}) is the history that the job began with"
+    )
+
+
+def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> Results:
+    """The reference's results, by sink."""
+    on_error = checked.job.spec.on_error
+    fronts = {front.front: front.source for front in fronts_of(checked)}
+    if isinstance(on_error, DeadLetter):
+        results = interpret(checked.graph, runs, fronts=fronts, state=state)
+        results[on_error.dead_letter] = results.pop(ERRORS)
+        return results
+    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts, state=state)
+    results.pop(ERRORS)
+    return results
+
+
+def _expected(
+    checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time
+) -> Iterator[Result]:
+    """The results from `cut` on, with their slots. `last` says which are due."""
+    below, begin = floor(END if last.completed else last.cut), floor(cut)
+    held = frozenset[bytes]() if last.completed else last.held
+    for meta, value in items:
+        if meta >= begin:
+            yield Result(meta, value, _slot(checked, sink, value), meta < below and meta not in held)
+
+
+def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
+    """The slot where an output belongs, by its payload alone."""
+    slots = checked.job.spec.workers.slots
+    vertex = next((vertex for vertex in checked.graph.sinks if vertex.name == sink), None)
+    return slot_of(payloads.encode(value), slots) if vertex is None else slot_at(vertex, value, slots)

@@ -99,7 +99,8 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
 
 
 def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
-    """A run for each request without an answer, made here, behind all there are."""
+    """A run for each request without an answer, made here, behind all there are; if there is none, the end of
+    the next call that has event time."""
     if not graph.calls:
         return []
     from flamestream.asking import answer_here  # a thread and a loop, for graphs that ask
@@ -113,7 +114,12 @@ def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
                 last = next_time(last, fronts[name])
                 call = Call(id_of(graph.name, name, request))
                 made.append((last, [answer_here(function, request, payload, call)]))
-    return made
+    if made:
+        return made
+    ended = {front_of(time) for time, records in runs if list(records) == [ENDED]}
+    calls = (vertex for vertex in graph.sources if vertex.call is not None and vertex.timing is not None)
+    front = next((front for call in calls if (front := fronts[call.name]) not in ended), None)
+    return [] if front is None else [(next_time(last, front), [ENDED])]
 
 
 def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = True) -> list[Run]:
@@ -134,7 +140,7 @@ def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = T
         runs.append((time, [record.record if arrives else record]))
     last = max(taken, default=START)
     for vertex in graph.sources if ended else ():
-        if vertex.timing is not None:
+        if vertex.timing is not None and vertex.call is None:  # a call's front ends behind its answers
             last = next_time(last, fronts[vertex.name])
             runs.append((last, [ENDED]))
     return runs

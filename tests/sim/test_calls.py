@@ -9,7 +9,7 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.call_jobs import call_job
+from flamestream.simulation.call_jobs import call_job, timed_call_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -28,11 +28,20 @@ def test_every_request_is_answered_once_and_results_are_those_of_the_answers(fir
     assert not [kind for kind in kinds if not found[kind]]
 
 
+@pytest.mark.parametrize("first", chunks(0, 60, 20, at_push=40))
+def test_windows_of_answers_close_where_the_reference_closes_them(first: int) -> None:
+    found = Counter[str]()
+    for seed in range(first, first + 20):
+        found += simulate(seed, job=timed_call_job(Random(seed))).coverage
+    assert found["journal.replayed"] and found["epoch.committed"]
+
+
 # Under `none` no journal has the answers, so there is nothing to hold the results to.
 @pytest.mark.parametrize("guarantee", [name for name in GUARANTEES if name != "none"])
 def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
     for seed in range(200, 215):
         simulate(seed, adjust=promising(guarantee), job=call_job(Random(seed)))
+        simulate(seed, adjust=promising(guarantee), job=timed_call_job(Random(seed)))
 
 
 @pytest.mark.skipif(

@@ -99,5 +99,6 @@ async def scored(items: list[Click], calls: list[fs.Call]) -> list[float]:
 
 assert_type(clicks.call(viewed, key="user"), fs.Stream[View])
 assert_type(clicks.call(viewed_with), fs.Stream[View])
+assert_type(clicks.call(viewed, name="timed", at=lambda view: 7, unit="s", late="1m"), fs.Stream[View])
 assert_type(clicks.call(page), fs.Stream[str])
 assert_type(clicks.call(scored), fs.Stream[float])

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.duration import Duration, Micros, micros
@@ -37,6 +37,8 @@ from flamestream.model.payloads.codec import check
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
+    from flamestream.model.event_time import TimeOf
+    from flamestream.model.expressions.expression import Expression
     from flamestream.model.graph import Graph
     from flamestream.model.stream import Stream
 
@@ -308,7 +310,21 @@ def calls_of(graph: "Graph") -> dict[str, CallFunction[..., Any]]:
     return {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}
 
 
-def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str | None) -> "Stream[Any]":
+class Times(TypedDict, total=False):
+    """How the results of a call tell their event time, as those of a source do (`Graph.source`)."""
+
+    at: "Function | str | Expression"
+    """A field, or a function, that gives it."""
+    unit: str
+    late: Duration
+    """How far a result may be behind the greatest time: at least as long as a call may take."""
+    idle: Duration
+    max_ahead: Duration
+
+
+def called_stream(
+    stream: "Stream[Any]", function: Function, key: Any, name: str | None, times: Times
+) -> "Stream[Any]":
     """The results of a call for each item. Raises GraphError."""
     from flamestream.model.stream import Stream  # it stands on this module
 
@@ -336,10 +352,34 @@ def called_stream(stream: "Stream[Any]", function: Function, key: Any, name: str
     key = None if key is None else fields.key_of(stream.items, key, call_site())
     sink = graph.add(Kind.SINK, name, key=key, balance=stream.balanced, call=made)
     graph.connect(stream.vertex, sink)
-    answers = graph.add(Kind.SOURCE, name, call=made)
+    items = _items_of(made)
+    answers, event_time = _answers(graph, name, made, items, times)
     results = graph.add(Kind.FLAT_MAP, name_of(made.function), function=Results(made.function))
-    graph.connect(answers, results)
-    return Stream(graph, results, items=_items_of(made))
+    graph.connect(answers.vertex, results)
+    return Stream(graph, results, items=items, event_time=event_time)
+
+
+def _answers(
+    graph: "Graph", name: str, call: CallFunction[..., Any], items: Any, times: Times
+) -> "tuple[Stream[Any], TimeOf | None]":
+    """The answers of a call, and the event time of its results; None if they have none."""
+    from flamestream.model.event_time import TimeOf  # these stand on this module
+    from flamestream.model.stream import Stream
+    from flamestream.model.windows.stream import timed_answers, unit_of
+
+    if unknown := sorted(times.keys() - Times.__annotations__.keys()):
+        raise GraphError(f"{call_site()}: stream.call has no {unknown[0]}=")
+    if "at" not in times:
+        if times:
+            raise GraphError(f"{call_site()}: call {name!r}: {next(iter(times))} means nothing without at")
+        return Stream(graph, graph.add(Kind.SOURCE, name, call=call)), None
+    unit, where = times.get("unit"), f"{call_site()}: call {name!r} in graph {graph.name!r}"
+    at = fields.key_of(items, times["at"], call_site())
+    fields.check_unit(where, at, fields.result_of(at, items), unit)
+    answers = timed_answers(
+        graph, name, call, at, unit, times.get("late", "0s"), times.get("idle"), times.get("max_ahead")
+    )
+    return answers, TimeOf(at, unit_of(unit, where))
 
 
 def _items_of(call: CallFunction[..., Any]) -> Any:

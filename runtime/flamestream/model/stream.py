@@ -5,7 +5,18 @@ Does not: keep the graph (graph.py), or know what programs in event time do (win
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from flamestream.model import fields
 from flamestream.model.at import AtFunction
@@ -14,7 +25,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
-    from flamestream.model.call import Asks, AsksTogether
+    from flamestream.model.call import Asks, AsksTogether, Times
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
     from flamestream.model.windows.join import On
@@ -291,45 +302,49 @@ class Stream(Generic[T]):
 
     @overload
     def call(
-        self, function: "Asks[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[U]": ...
+        self, function: "Asks[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
-        self, function: "Asks[T, Awaitable[U]]", *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[U]": ...
+        self, function: "Asks[T, Awaitable[U]]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
-        self, function: "Asks[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[U]": ...
+        self, function: "Asks[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
-        self,
-        function: "AsksTogether[T, Awaitable[list[U]]]",
-        *,
-        key: Key[T] | None = None,
-        name: str | None = None,
-    ) -> "Stream[U]": ...
+        self, function: "AsksTogether[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
-        self, function: "AsksTogether[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[U]": ...
+        self, function: "AsksTogether[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
-        self, function: "Asks[T, U]", *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[U]": ...
+        self, function: "Asks[T, U]", *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[U]": ...  # fmt: skip
     def call(
-        self, function: Function, *, key: Key[T] | None = None, name: str | None = None
-    ) -> "Stream[Any]":
+        self, function: Function, *, key: Key[T] | None = None, name: str | None = None,
+        **times: "Unpack[Times]",
+    ) -> "Stream[Any]":  # fmt: skip
         """What a function that asks the outside gives for each item: a result, or a list of any number.
 
         It may be `async`, take time, and give another answer each time: it is called when its item is final,
         and a replay reads the answer in the journal. Nothing else waits. `@fs.call(...)` sets timeout, tries
         and order. `key`: answers of a key stay in one slot. `name`: of the call, its function's if it is left
-        out. Raises GraphError.
+        out. `at`, `unit`, `late`, `idle`, `max_ahead`: the event time of its results, as those of
+        `Graph.source`; without `at` they have none. Raises GraphError.
         """
         from flamestream.model.call import called_stream
 
-        return called_stream(self, function, key, name)
+        return called_stream(self, function, key, name, times)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one

@@ -5,6 +5,7 @@ What follows a call depends on the order of its answers, so an answer that a rep
 doubled ends in other bytes.
 """
 
+from itertools import takewhile
 from random import Random
 from typing import Any
 
@@ -12,12 +13,14 @@ from flamestream.model.call import CallFunction, CallSettings
 from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.stream import Stream
+from flamestream.model.windows.shapes import tumbling
 from flamestream.simulation.graphs import (
     DEAD_LETTERS,
     LETTERS,
     Payload,
     SimJob,
     concatenation,
+    digest,
     key_of,
     rekey,
     same,
@@ -38,6 +41,36 @@ def once_job(rng: Random) -> SimJob:
 def again_job(rng: Random) -> SimJob:
     """Calls that are made once at least."""
     return _job(rng, "again")
+
+
+def timed_call_job(rng: Random) -> SimJob:
+    """Calls whose results have event time: windows over these, which close when the last has told its end, and
+    calls that ask about windows."""
+    graph = Graph("timed-calls", step=f"{rng.choice([1, 5])}s", shards=rng.choice([1, 3]))
+    stream: Stream[Any] = graph.source("s0")
+    for name in ("first", "second")[: rng.choice([1, 1, 2])]:
+        late, idle = f"{rng.choice([0, 5, 50])}s", rng.choice(["1h", "20ms"])
+        stream = stream.call(
+            _asking(rng, "again"), key=key_of, name=name, at=_seconds, unit="s", late=late, idle=idle
+        )
+        windows = stream.window(tumbling("10s"), key=key_of).fold(initial=str, combine=_appended, emit=digest)
+        windows.late.sink(f"late {name}", key=key_of)
+        stream = windows.map(_windowed)
+    stream.sink("out", key=key_of)
+    return SimJob(graph, DEAD_LETTERS, _record, 1)
+
+
+def _seconds(payload: Payload) -> int:
+    """Of the number that the record had, or the window."""
+    return int("".join(takewhile(str.isdecimal, payload[1][1:])) or 0) // 10
+
+
+def _appended(text: str, payload: Payload) -> str:
+    return f"{text},{payload[1]}"
+
+
+def _windowed(window: Any) -> Payload:
+    return window.key, f"v{window.start}{window.value}"
 
 
 def _job(rng: Random, doubt: Any) -> SimJob:

@@ -119,12 +119,17 @@ class Oracle:
         if entry.is_pledge:
             return
         name = self._sources[front].name
-        if name in self.requests:
+        if name in self.requests and entry.moves:
             self._answers(name, front, entry)
         world.require(
             entry.time >= self.reached,
             "1 minimal time",
             f"a run of front {front} enters at {entry.time}, below {self.reached}",
+        )
+        world.require(
+            not entry.moves or front not in self._ended,
+            "3 input",
+            f"records of front {front} enter at {entry.time}, behind its end",
         )
         expected = self._offsets.get(key, 0)
         world.require(
@@ -179,11 +184,13 @@ class Oracle:
             for front, site in journalled
             for partition,
             records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
-        ] + [
-            f"the end of front {front}"
-            for front,
-            site in journalled if self._sources[front].timing and not site.open and front not in self._ended
-        ]  # fmt: skip
+        ] + [f"the end of front {front}" for front, site in journalled if self._has_to_end(front, site)]  # fmt: skip
+
+    def _has_to_end(self, front: FrontId, site: SourceSite) -> bool:
+        """Whether its end is still to be told. A call's front ends behind all others."""
+        vertex = self._sources[front]
+        open_ones = [site, *(self._sites.values() if vertex.call is not None else ())]
+        return bool(vertex.timing) and front not in self._ended and not any(each.open for each in open_ones)
 
     # --- what must come out ---------------------------------------------------------------------------------
 

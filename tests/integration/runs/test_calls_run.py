@@ -37,12 +37,17 @@ def priced(order: int, call: fs.Call) -> tuple[int, float]:
 
 graph = fs.Graph("prices")
 orders = graph.source("orders", int)
-orders.call(priced, key=lambda order: order % 50).sink("priced", key=lambda pair: pair[0])
+prices = orders.call(priced, key=lambda order: order % 50, at=lambda pair: pair[0], unit="s", late="2h")
+prices.sink("priced", key=lambda pair: pair[0])
+windows = prices.window(fs.tumbling("10m"), key=lambda pair: pair[0] % 7).count()
+windows.map(lambda window: window.value).sink("counts", key=lambda count: 0)
 orders.sink("plain")
 """
 SPEC = {
     "sources": {"orders": {"files": {"path": "orders.jsonl", "format": "jsonl"}}},
-    "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("priced", "plain", "dead")},
+    "sinks": {
+        name: {"files": {"path": name, "fsync": False}} for name in ("priced", "counts", "plain", "dead")
+    },
     "onError": {"deadLetter": "dead"},
     "journal": {"folder": "journal", "keep": True},
     "checkpoint": {"interval": "200ms", "store": "store"},
@@ -84,6 +89,7 @@ def test_every_order_gets_the_price_that_the_service_gave_it_once(
         assert job.end()[1]["outcome"] == "completed"
         assert not job.delivered("dead")
         assert priced(job) == {int(value): drawn for value, drawn in service.effects.values()}
+        assert sum(job.delivered("counts")) == ORDERS, "windows of event time behind a call count each answer"
         assert len(service.effects) == ORDERS == len(job.delivered("plain"))
         assert job.audit()["clean"]
     assert not {*service.moods} - {*service.shown}, "it was too well"
@@ -105,6 +111,7 @@ def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
         assert max(service.asked.values()) == 1
         assert {error.error for error in dead} >= {"InDoubt"}
         assert len(found) + len(dead) == ORDERS
+        assert sum(job.delivered("counts")) == len(found)
         doubted = {int(re.sub(r"\D", "", error.payload)) for error in dead}
         assert found.keys() == set(range(ORDERS)) - doubted
     # what took effect without an answer is among those in doubt, and nowhere else

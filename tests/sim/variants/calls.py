@@ -14,7 +14,7 @@ from flamestream.core.worker.requests import Request, Requests
 from flamestream.model.call import Answer, Intent, hash_of
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, START, Time
-from flamestream.simulation.call_jobs import again_job, call_job, once_job
+from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
 from flamestream.simulation.faults import Fault
 from sim.variants.variant import BrokenVariant, directed, patch
 
@@ -99,6 +99,20 @@ def _idle_at_any_time(self: Acker) -> None:
     self._entered = entered
 
 
+def _all_ends_at_once(self: Acker) -> None:
+    """What an end leads to is not waited for."""
+    _end_calls(self)
+    if self._ends:
+        self._ends = list(self._to_end)
+        self._told_to.update(self._ends)
+
+
+def _no_ends(self: Acker) -> None:
+    """Event time behind a call never ends."""
+    self._to_end.clear()
+    _end_calls(self)
+
+
 def _with_credit(self: Fronts, front: Any, entry: Any, payloads: Any, size: int) -> None:
     """Answers take credit, as records do."""
     of_calls, self._of_calls = self._of_calls, set()
@@ -144,6 +158,14 @@ VARIANTS = [
         "an end at a time when answers were not waited for",
         patch(Acker, _end_calls=_idle_at_any_time),
         job=again_job,
+    ),
+    BrokenVariant(
+        "calls that are all told of their end at once",
+        patch(Acker, _end_calls=_all_ends_at_once),
+        job=timed_call_job,
+    ),
+    BrokenVariant(
+        "event time behind a call that never ends", patch(Acker, _end_calls=_no_ends), job=timed_call_job
     ),
     BrokenVariant("answers that take credit", patch(Fronts, _entered=_with_credit), job=again_job),
 ]

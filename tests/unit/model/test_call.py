@@ -1,6 +1,7 @@
 """Calls in a graph: what they are refused for, what `Graph.run` makes of them, and what an answer becomes."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -66,6 +67,48 @@ def test_run_gives_a_batch_of_one_to_a_function_that_takes_a_list() -> None:
         return [[order, call.attempt] for order, call in zip(orders, calls, strict=True)]
 
     assert graph_of(together).run(orders=[1, 2]) == {"out0": [1, 1, 2, 1]}
+
+
+@fs.payload_type
+@dataclass(frozen=True)
+class Timed:
+    order: int
+    at: int
+
+
+async def timed(order: int) -> Timed:
+    return Timed(order, 7 * order)
+
+
+def test_results_with_event_time_have_windows_which_the_end_of_the_calls_closes() -> None:
+    graph = fs.Graph("orders")
+    stamped = graph.source("orders", int).call(timed, at="at", unit="s", late="5s")
+    counts = stamped.window(fs.tumbling("10s"), key=lambda item: 0).count()
+    counts.sink("counts")
+    again = counts.call(lambda window: Timed(window.value, window.start), name="again", at="at", unit="s")
+    again.window(fs.tumbling("1m"), key=lambda item: 0).total("order").map(lambda each: each.value).sink(
+        "sums"
+    )
+    found = graph.run(orders=[0, 1, 2, 10])
+    assert [(window.start, window.value) for window in found["counts"]] == [(0, 2), (10, 1), (70, 1)]
+    assert found["sums"] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ({"late": "1s"}, "late means nothing without at"),
+        ({"ath": "at"}, "stream.call has no ath="),
+        ({"at": "att", "unit": "s"}, "'att'.*did you mean 'at'"),
+        ({"at": "at"}, "event times are of datetime: say unit="),
+        ({"at": "at", "unit": "y"}, "unit='y' is none of"),
+        ({"at": "at", "unit": "s", "late": "5"}, "late"),
+    ],
+)
+def test_a_time_that_is_none_is_refused(times: dict[str, Any], message: str) -> None:
+    graph = fs.Graph("orders")
+    with pytest.raises(GraphError, match=message):
+        graph.source("orders", int).call(timed, **times)
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,13 @@ class Promise(_Message, frozen=True):
     time: Time
     idle: Time = START
     """Of a call's front: a minimal time at which none of its requests waited for an answer."""
+    tells_end: bool = False
+    """Of a call's front: it has event time, and its end is to be told as a run of its own."""
 
 
 class Question(_Message, frozen=True):
-    """The acker asks an idle journalled front to move past `time` if it can."""
+    """The acker asks an idle journalled front to move past `time` if it can. END: a call's front, which gets no
+    more answers, tells the end of its event time."""
 
     front: FrontId
     time: Time

@@ -13,6 +13,7 @@ Does not: know what runs contain, or who is behind a front.
 Source: design, "Time and order" 3; the cut at minimal time is decision 003.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 
 from flamestream.core.protocol.messages import (
@@ -49,6 +50,13 @@ class Acker:
         self._entered = start
         self._idle = dict.fromkeys(of_calls, start)
         """When each front of answers was last known to wait for none."""
+        self._to_end = deque(self._idle)
+        """Fronts of answers that may have to tell the end of their event time, in the graph's order."""
+        self._tell_end: set[FrontId] = set()
+        """Those that have to, as far as they said."""
+        self._told_to: set[FrontId] = set()
+        self._ends: list[FrontId] = []
+        """The one that is told to now."""
         self._settled = dict.fromkeys(workers, start)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
@@ -67,6 +75,7 @@ class Acker:
                 self.table.promise(message.front, message.time)
                 if message.front in self._idle:
                     self._idle[message.front] = max(self._idle[message.front], message.idle)
+                    (self._tell_end.add if message.tells_end else self._tell_end.discard)(message.front)
             case Hold():
                 self._hold(message)
             case Settled():
@@ -107,7 +116,8 @@ class Acker:
         return messages
 
     def _end_calls(self) -> None:
-        """Fronts of answers end together, behind all others."""
+        """Fronts of answers end together, behind all others; before that those with event time tell its end,
+        one after the other."""
         inputs = (front for front in self.table.fronts if front not in self._idle)
         if (
             self._idle
@@ -116,8 +126,15 @@ class Acker:
             # (!) At a minimal time above every run: idle at an older one, a request may still come of a run.
             and min(self._idle.values()) > self._entered
         ):
-            for front in self._idle:
-                self.table.promise(front, END)
+            while self._to_end and self._to_end[0] not in self._tell_end:
+                self._to_end.popleft()
+            if not self._to_end:
+                for front in self._idle:
+                    self.table.promise(front, END)
+            # (!) What an end leads to may ask a later call, so all have to be idle again above its run.
+            elif self._to_end[0] not in self._told_to:
+                self._told_to.add(self._to_end[0])
+                self._ends = [self._to_end[0]]
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""
@@ -128,7 +145,8 @@ class Acker:
             if max(self.table.promised(front) - 1, self._asked[front]) < self._entered
         ]
         self._asked.update(dict.fromkeys(asked, self._entered))
-        return [Question(front, self._entered) for front in asked]
+        ends, self._ends = self._ends, []
+        return [Question(front, self._entered) for front in asked] + [Question(front, END) for front in ends]
 
     def _hold(self, message: Hold) -> None:
         errors = self._holds.setdefault(message.time, [])

@@ -21,6 +21,7 @@ from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.model import payload as codec
 from flamestream.model.call import Answer, Intent, hash_of, id_of
+from flamestream.model.event_time import Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
@@ -138,6 +139,8 @@ class Calls:
         """A run has entered, now or in a replay."""
         if (requests := self._calls.get(source)) is not None:
             for payload in payloads:
+                if isinstance(payload, Marker):
+                    continue
                 assert isinstance(payload, Answer | Intent), f"front of {source} got {payload!r}"
                 requests.entered(time, payload)
 

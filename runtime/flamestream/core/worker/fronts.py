@@ -95,6 +95,8 @@ class Fronts:
         self._room = 0
         """Bytes that may still enter in this pass."""
         self._ending: set[FrontId] = set()
+        self._telling: set[FrontId] = set()
+        """Fronts of calls that are to tell the end of their event time."""
         self._told: dict[FrontId, Promise] = {}
         self._unsealed = {front for front in self._fronts if self._journalled(front)}
         self._sealed: dict[FrontId, Sequence[Entry]] = {}
@@ -256,7 +258,10 @@ class Fronts:
 
     def _tells(self, front: Front) -> bool:
         """Whether it says what becomes so while nothing comes."""
-        return isinstance(front, JournalledFront) and front.tells_end and front.id in self._following
+        return self._tells_end(front) and front.id in self._following
+
+    def _tells_end(self, front: Front) -> bool:
+        return isinstance(front, JournalledFront) and front.tells_end
 
     @property
     def waits_for_a_pass(self) -> bool:
@@ -303,7 +308,7 @@ class Fronts:
                     front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size
                 )
         ending = front.id in self._ending and not held
-        if ending and front.tells_end:
+        if (ending or (front.id in self._telling and not held)) and front.tells_end:
             self._mark(front, now, [(Partition(""), ENDED)])
         front.ended = ending
         if markers is not None and self._tells(front) and self._may_enter(front.id):
@@ -322,8 +327,8 @@ class Fronts:
             self._replay_on(front, self._to_read[number])
         elif not self.drained and number not in self._following:
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
+            self._following.add(number)
             if number not in self._of_calls:
-                self._following.add(number)
                 self.actions.append(Follow(self._fence, number, dict(offsets)))
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
@@ -348,9 +353,12 @@ class Fronts:
     # --- time and credit ------------------------------------------------------------------------------------
 
     def asked(self, number: FrontId, time: Time) -> None:
-        """The acker asks a front to move past `time`. A timed front is moved by nothing but its input (!)."""
+        """The acker asks a front to move past `time`. A timed front is moved by nothing but its input (!).
+        END: a call's front is to tell the end of its event time."""
         front = self._fronts.get(number)
-        if isinstance(front, JournalledFront):
+        if time == END:
+            self._telling.add(number)
+        elif isinstance(front, JournalledFront):
             front.asked(time)
 
     def promises(self, now: Timestamp, idle: Time = START) -> list[Promise]:
@@ -366,7 +374,9 @@ class Fronts:
         if self._of_calls and not self._inputs_ended:
             idle = START  # of no use before, and news each time
         promises = [
-            Promise(number, front.entered, front.promise(), idle if number in self._of_calls else START)
+            Promise(number, front.entered, front.promise(), idle, self._tells_end(front))
+            if number in self._of_calls
+            else Promise(number, front.entered, front.promise())
             for number, front in self._fronts.items()
         ]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]
@@ -385,7 +395,7 @@ class Fronts:
 
     def pull(self) -> None:
         """Tell producers how much may come, where that changed."""
-        for number in self._following:
+        for number in self._following - self._of_calls:
             front, (runs, size) = self._fronts[number], self._credit[number].left
             records = (
                 runs * self._settings[number].run_length if isinstance(front, TimedFront) else RECORDS_A_RUN

@@ -5,6 +5,7 @@ Does not: do anything with an item (programs do), or find what is due (process.p
 
 from typing import Any, TypeVar
 
+from flamestream.model.call import CallFunction
 from flamestream.model.duration import UNITS, Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, Dated, Marker, Stamped, TimeOf, Timing, Undecoded
@@ -27,13 +28,45 @@ def timed_source(
 ) -> Stream[Any]:  # fmt: skip
     """A source that tells its event time: its records, without what goes with them for the marks
     (marks.py)."""
-    if unit is not None and unit not in UNITS:
-        raise GraphError(
-            f"source {name!r} in graph {graph.name!r}: unit={unit!r} is none of {', '.join(UNITS)}"
-        )
-    time = TimeOf(function_of(at), UNITS[unit] if unit else 0)
     where = f"source {name!r} in graph {graph.name!r}"
-    timing = Timing(
+    time = TimeOf(function_of(at), unit_of(unit, where))
+    return _events(graph, name, _timing(graph, decode, time, late, idle, max_ahead, where))
+
+
+def timed_answers(
+    graph: Graph, name: str, call: CallFunction[..., Any], at: Function, unit: str | None, late: Duration,
+    idle: Duration | None, max_ahead: Duration | None,
+) -> Stream[Any]:  # fmt: skip
+    """The answers of a call, which tell the event time of their results."""
+    where = f"call {name!r} in graph {graph.name!r}"
+    time = TimeOf(NewestResult(at), unit_of(unit, where))
+    return _events(graph, name, _timing(graph, None, time, late, idle, max_ahead, where), call)
+
+
+class NewestResult:
+    """An answer -> the greatest time of its results. Raises ValueError if it has none."""
+
+    def __init__(self, at: Function) -> None:
+        self._at, self.written = at, name_of(at)
+
+    def __call__(self, answer: Any) -> Any:
+        return max(map(self._at, getattr(answer, "results", ())))
+
+
+def unit_of(unit: str | None, where: str) -> int:
+    """Microseconds of a unit; 0: none, for times are datetimes. Raises GraphError."""
+    if unit is None:
+        return 0
+    if unit not in UNITS:
+        raise GraphError(f"{where}: unit={unit!r} is none of {', '.join(UNITS)}")
+    return UNITS[unit]
+
+
+def _timing(
+    graph: Graph, decode: Function | None, time: TimeOf, late: Duration, idle: Duration | None,
+    max_ahead: Duration | None, where: str,
+) -> Timing:  # fmt: skip
+    return Timing(
         decode,
         time,
         micros(late, f"{where}: late"),
@@ -41,7 +74,6 @@ def timed_source(
         max_ahead=None if max_ahead is None else micros(max_ahead, f"{where}: max_ahead", least=1),
         idle=None if idle is None else micros(idle, f"{where}: idle", least=1),
     )
-    return _events(graph, name, timing)
 
 
 def arriving_source(graph: Graph, name: str, decode: Function | None) -> Stream[Any]:
@@ -59,8 +91,10 @@ def same(moment: Any) -> Any:
     return moment
 
 
-def _events(graph: Graph, name: str, timing: Timing) -> Stream[Any]:
-    source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing))
+def _events(
+    graph: Graph, name: str, timing: Timing, call: "CallFunction[..., Any] | None" = None
+) -> Stream[Any]:
+    source: Stream[Any] = Stream(graph, graph.add(Kind.SOURCE, name, timing=timing, call=call))
     # The source's first edge (!): a record enters windows before the mark that goes with it, which may be
     # later than its own time (where `max_ahead` lets a record tell the times of several).
     return Stream(graph, source.flat_map(Events(timing.decode)).vertex, event_time=timing.time)

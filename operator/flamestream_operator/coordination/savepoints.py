@@ -17,7 +17,7 @@ import msgspec
 
 from flamestream.core.coordinator.coordination import NO_EPOCH
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Attempt, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

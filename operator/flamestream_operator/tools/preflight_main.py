@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json

@@ -9,7 +9,7 @@ Keeps: results of other code are never called lost or foreign. Does not: interpr
 
 from collections.abc import Sequence
 
-from flamestream.core.protocol.messages import CodeSpan
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.model.errors import UserError
 from flamestream.model.time import END, Time, timestamp_of
 

@@ -28,7 +28,7 @@ import msgspec
 from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import FrontPosition, Manifest
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph

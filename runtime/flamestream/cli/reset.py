@@ -24,7 +24,7 @@ from flamestream.cli.output import Json, answer, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
 from flamestream.local import lineage

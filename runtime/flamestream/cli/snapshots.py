@@ -14,7 +14,7 @@ import typer
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job, read
 from flamestream.model.decoding import from_json

@@ -14,7 +14,7 @@ from flamestream.audit.begun import settle
 from flamestream.audit.recorded import recorded_sources
 from flamestream.connectors import sinks, sources
 from flamestream.core.protocol.job_record import JobRecord, check_code
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage

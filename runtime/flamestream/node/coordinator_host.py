@@ -18,8 +18,9 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.latency import Recent, quantile
-from flamestream.core.protocol.messages import Announce, Hello, Manifest, Progress, ToCoordinator
+from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.core.protocol.output_gaps import OutputGaps
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable

@@ -12,7 +12,8 @@ import msgspec
 
 from flamestream.core.coordinator import coordination as c
 from flamestream.core.coordinator.coordinator import Coordinator
-from flamestream.core.protocol.messages import Manifest, Recover
+from flamestream.core.protocol.messages import Recover
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
 from flamestream.simulation.faults import Fault

@@ -20,7 +20,7 @@ from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import chains_of
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta

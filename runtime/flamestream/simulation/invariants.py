@@ -25,7 +25,8 @@ from flamestream.core.protocol.actions import Bundle, MakeCall
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry, LastBundle
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Data, Frame, Manifest
+from flamestream.core.protocol.messages import Data, Frame
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.call import calls_of

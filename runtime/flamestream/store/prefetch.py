@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import Slot
 from flamestream.ports import Reactor
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.ports import ObjectStore

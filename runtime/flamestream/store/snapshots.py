@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor

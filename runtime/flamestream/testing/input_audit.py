@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flamestream.core.protocol.events import Entry
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import START, Time
 

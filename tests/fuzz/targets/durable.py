@@ -16,7 +16,7 @@ from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.fenced import log
 from flamestream.journal import batches as journal_batches
 from flamestream.journal import file as journal_file

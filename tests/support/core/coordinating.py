@@ -40,6 +40,7 @@ from flamestream.core.coordinator.coordination import (
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Instant, Time
 
@@ -70,7 +71,7 @@ class Outside:
         self.now = Instant(1_000 * SECOND)
         self.record: JobRecord | None = None
         self.version: int | None = None
-        self.objects: dict[str, msg.Manifest] = {}
+        self.objects: dict[str, Manifest] = {}
         self.deleted: list[str] = []
 
     def hash(self, name: str) -> str:
@@ -225,7 +226,7 @@ class Bench:
         self,
         worker: str,
         t_last: bytes = b"",
-        outputs: Iterable[msg.SlotOutput] = (),
+        outputs: Iterable[SlotOutput] = (),
         fence: Fence | None = None,
     ) -> "Bench":
         return self.hear(worker, msg.Opened(fence or self.fence, t_last, list(outputs)))
@@ -233,7 +234,7 @@ class Bench:
     def sealed(self, worker: str, last: Time = START, fence: Fence | None = None) -> "Bench":
         return self.hear(worker, msg.Sealed(fence or self.fence, last))
 
-    def recover(self, outputs: Iterable[msg.SlotOutput] = ()) -> "Bench":
+    def recover(self, outputs: Iterable[SlotOutput] = ()) -> "Bench":
         """Every worker of the layout goes through the recovery."""
         outputs = list(outputs)
         for worker in self.workers:
@@ -267,9 +268,9 @@ class Bench:
         return self
 
     def accept(
-        self, worker: str, cut: int, *, epoch: int | None = None, segments: Iterable[msg.SegmentRef] = (),
-        replaced: Iterable[str] = (), fronts: Iterable[msg.FrontPosition] = (),
-        outputs: Iterable[msg.SlotOutput] = (),
+        self, worker: str, cut: int, *, epoch: int | None = None, segments: Iterable[SegmentRef] = (),
+        replaced: Iterable[str] = (), fronts: Iterable[FrontPosition] = (),
+        outputs: Iterable[SlotOutput] = (),
     ) -> "Bench":  # fmt: skip
         number = Epoch(self.record.announced if epoch is None else epoch)
         answer = msg.Accepted(

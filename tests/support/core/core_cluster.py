@@ -22,6 +22,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.settings import ERRORS, FrontSettings, WorkerSettings
+from flamestream.core.protocol.snapshot import Manifest, SegmentRef
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
@@ -74,7 +75,7 @@ class CoreCluster(Outcome):
             for name in (sinks if self.settings.dead_letter is None else [*sinks, self.settings.dead_letter])
         }
         self.segments: dict[str, Sequence[Row]] = {}
-        self.manifest: msg.Manifest | None = None
+        self.manifest: Manifest | None = None
         self.epoch = Epoch(0)
         self.now = Timestamp(1_000)
         self.workers: dict[WorkerId, Worker] = {}
@@ -172,7 +173,7 @@ class CoreCluster(Outcome):
             if type(message) is kind and getattr(message, "fence", None) == self.fence
         ]
 
-    def announce(self, compact: Sequence[msg.SegmentRef] = ()) -> Epoch:
+    def announce(self, compact: Sequence[SegmentRef] = ()) -> Epoch:
         """The next epoch."""
         self.epoch = Epoch(self.epoch + 1)
         self.say(msg.Announce(self.fence, self.epoch, list(compact)))
@@ -356,8 +357,8 @@ class CoreCluster(Outcome):
             case _:
                 self._answer_of_a_sink(name, action)
 
-    def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> msg.SegmentRef:
-        ref = msg.SegmentRef(
+    def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> SegmentRef:
+        ref = SegmentRef(
             f"{action.epoch}-{action.fence.attempt}-{name}",
             1,
             "",

@@ -26,7 +26,7 @@ from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import FrontPosition, Manifest
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest
 from flamestream.job.manifest import read
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.journal.file import head, record

@@ -3,7 +3,7 @@
 import pytest
 
 from flamestream.audit.changed_code import by_this_code
-from flamestream.core.protocol.messages import CodeSpan
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.model.errors import UserError
 from flamestream.model.time import END, START, Time
 

@@ -10,7 +10,7 @@ from flamestream.audit.committed import cluster_state_of, committed_here, read_c
 from flamestream.core.dataflow.held_outputs import _row
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.ids import Epoch, SequenceNumber, Slot
 from flamestream.model.meta import meta_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import DecodeError, from_json, from_msgpack
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from flamestream.audit.committed import LastCommit
-from flamestream.core.protocol.messages import CodeSpan
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import START
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_zookeeper

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import Manifest, SegmentRef
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, Slot, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time

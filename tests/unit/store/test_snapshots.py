@@ -13,7 +13,7 @@ import pytest
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.protocol.messages import FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import (

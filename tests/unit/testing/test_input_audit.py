@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flamestream.core.protocol.events import Entry
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import FrontId, Time
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, recounted

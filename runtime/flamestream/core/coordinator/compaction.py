@@ -14,7 +14,7 @@ the commit).
 
 from collections.abc import Iterable, Sequence
 
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import WorkerId
 
 MAX_PER_TIER = 8

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Hello, Manifest, ToCoordinator, ToWorker
+from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, WorkerId
 from flamestream.model.slot import DEFAULT_SLOTS
 from flamestream.model.time import START, Instant, Time

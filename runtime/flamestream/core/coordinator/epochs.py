@@ -32,16 +32,8 @@ from flamestream.core.coordinator.coordination import (
     WriteManifest,
 )
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import (
-    Abort,
-    Accepted,
-    Announce,
-    CodeSpan,
-    Committed,
-    CutTaken,
-    Manifest,
-    SegmentRef,
-)
+from flamestream.core.protocol.messages import Abort, Accepted, Announce, Committed, CutTaken
+from flamestream.core.protocol.snapshot import CodeSpan, Manifest, SegmentRef
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId

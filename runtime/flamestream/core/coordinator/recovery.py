@@ -15,7 +15,8 @@ starts from the beginning.
 from collections.abc import Mapping
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest, Opened, Recover, Replay, Seal, Sealed, SlotOutput
+from flamestream.core.protocol.messages import Opened, Recover, Replay, Seal, Sealed
+from flamestream.core.protocol.snapshot import Manifest, SlotOutput
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment

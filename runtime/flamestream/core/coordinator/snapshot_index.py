@@ -12,7 +12,7 @@ from flamestream.core.coordinator.coordination import ManifestBroken, ManifestLo
 from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Instant
 

@@ -19,7 +19,7 @@ from typing import Any
 from flamestream.core.dataflow.barrier import Result
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.events import LastBundle
-from flamestream.core.protocol.messages import SlotOutput
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot

@@ -23,7 +23,7 @@ from flamestream.core.dataflow.parts import Parts
 from flamestream.core.protocol.actions import Bundle, Deliver
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkOpened
-from flamestream.core.protocol.messages import SlotOutput
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model.ids import Epoch, Fence, SequenceNumber, SinkName, Slot
 from flamestream.model.time import END, START, Time
 

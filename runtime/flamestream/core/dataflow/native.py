@@ -22,8 +22,9 @@ from flamestream.core.dataflow.placing import itself
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row, incomplete
 from flamestream.core.protocol.events import LastBundle
-from flamestream.core.protocol.messages import Data, SlotOutput
+from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import ERRORS, WorkerSettings
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model import payload as codec
 from flamestream.model import ready
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded

@@ -14,7 +14,7 @@ from flamestream.core.dataflow.parts import Parts
 from flamestream.core.protocol.actions import Deliver
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkOpened
-from flamestream.core.protocol.messages import SlotOutput
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model.ids import Epoch, Fence, SinkName
 from flamestream.model.time import END, Time
 

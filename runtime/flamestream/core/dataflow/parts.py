@@ -16,8 +16,9 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
-from flamestream.core.protocol.messages import Data, SlotOutput
+from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
-from flamestream.core.protocol.messages import Frame, SegmentRef, ToCoordinator
+from flamestream.core.protocol.messages import Frame, ToCoordinator
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import (
     Epoch,
     Fence,

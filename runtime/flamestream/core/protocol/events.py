@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.messages import Frame, SegmentRef, ToWorker
+from flamestream.core.protocol.messages import Frame, ToWorker
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import (
     Epoch,
     Fence,

@@ -14,15 +14,11 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
+from flamestream.core.protocol.snapshot import AtTime, FrontPosition, Manifest, SegmentRef, SlotOutput
 from flamestream.model.ids import (
     Epoch,
     Fence,
     MessageId,
-    Offset,
-    Partition,
-    SequenceNumber,
-    SinkName,
-    Slot,
     SourceName,
     WorkerId,
 )
@@ -37,7 +33,6 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 """A count that is exact as a float, as are the sums of a thousand workers in 64 bits."""
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Name = Annotated[WorkerId, Meta(min_length=1, max_length=256)]
-AtTime = Annotated[Time, Meta(ge=0)]
 AtEpoch = Annotated[Epoch, Meta(ge=0)]
 
 
@@ -132,76 +127,6 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
     fence: Fence
     sequence: int
     messages: list[PeerMessage]
-
-
-# --- what snapshots and recovery talk about -----------------------------------------------------------------
-
-
-class SegmentRef(msgspec.Struct, frozen=True):
-    """An immutable file of changed keys."""
-
-    name: str
-    size: Annotated[int, Meta(ge=0)]
-    checksum: str
-    """Hex SHA-256 of the bytes."""
-    rows: Annotated[int, Meta(ge=0)]
-    slots: tuple[Slot, ...]
-
-
-class FrontPosition(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A front's place at a cut: its last stamp below, and the first offset at or above of each partition."""
-
-    front: Annotated[FrontId, Meta(ge=0, lt=MAX_FRONTS)]
-    last: AtTime
-    offsets: dict[Partition, Offset]
-    ended: bool = False
-    """Its source has event time, and has told its end below the cut."""
-
-
-class SlotOutput(msgspec.Struct, frozen=True):
-    """How far a slot of a sink has delivered below a cut, or as a consumer remembers it."""
-
-    sink: SinkName
-    slot: Slot
-    sequence: Annotated[SequenceNumber, Meta(ge=0)]
-    t_last: bytes
-
-
-class CodeSpan(msgspec.Struct, frozen=True):
-    """The application with this digest made what items led to, from the cut `since` on until the next
-    span's."""
-
-    since: Time
-    digest: str
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed snapshot: everything that a restore needs, by name and checksum."""
-
-    job: str
-    graph: str
-    """Identity of the graph: its vertices, edges and windows."""
-    python: str
-    slots: int
-    epoch: Epoch
-    fence: Fence
-    cut: Time
-    segments: tuple[SegmentRef, ...]
-    fronts: tuple[FrontPosition, ...]
-    outputs: tuple[SlotOutput, ...]
-    held: tuple[SegmentRef, ...] = ()
-    """Output below the cut that may leave now that it is committed, and that no consumer surely has
-    (`exactly-once-2pc`)."""
-    requests: tuple[SegmentRef, ...] = ()
-    """Requests of calls below the cut whose answer is not below it."""
-    code: tuple[CodeSpan, ...] = ()
-    """The application's versions that made the snapshot and what was delivered below it, oldest first; empty
-    if nobody said."""
-
-    @property
-    def parts(self) -> tuple[SegmentRef, ...]:
-        """All that it needs."""
-        return (*self.segments, *self.held, *self.requests)
 
 
 # --- worker to coordinator ----------------------------------------------------------------------------------

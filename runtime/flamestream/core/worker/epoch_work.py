@@ -22,8 +22,9 @@ from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.actions import Action, ToldCoordinator, Wake
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Uploaded, UploadFailed
-from flamestream.core.protocol.messages import FrontPosition, Refused, SegmentRef
+from flamestream.core.protocol.messages import Refused
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time

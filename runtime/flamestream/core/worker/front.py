@@ -33,7 +33,7 @@ from dataclasses import replace
 from typing import Any
 
 from flamestream.core.protocol.events import Entry
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payloads.codec import decode_many, encode_many

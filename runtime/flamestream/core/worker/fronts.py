@@ -26,8 +26,9 @@ from flamestream.core.protocol.actions import (
     WakeAt,
 )
 from flamestream.core.protocol.events import Entry, RecordsArrived
-from flamestream.core.protocol.messages import FrontPosition, Promise
+from flamestream.core.protocol.messages import Promise
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
 from flamestream.core.worker.silence import Markers

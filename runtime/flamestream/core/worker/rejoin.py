@@ -37,8 +37,9 @@ from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.actions import Action, LinkPeers, Load, OpenSink
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.events import LastBundle
-from flamestream.core.protocol.messages import Opened, Recover, Sealed, SlotOutput, ToCoordinator
+from flamestream.core.protocol.messages import Opened, Recover, Sealed, ToCoordinator
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
 from flamestream.model.time import Time

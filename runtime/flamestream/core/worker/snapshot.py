@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 
 from flamestream.core.protocol.actions import Upload
 from flamestream.core.protocol.chain import Row
-from flamestream.core.protocol.messages import Accepted, FrontPosition, SegmentRef, SlotOutput
+from flamestream.core.protocol.messages import Accepted
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
 

@@ -27,6 +27,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.counters import Counters
@@ -228,7 +229,7 @@ class Worker:
         self._counters.begin(self._fronts.replayed, self._outputs.invalidated, message.cut)
         self._begin(message.assignment.layout, message.cut, positions)
 
-    def _begin(self, layout: Layout, cut: Time, positions: Mapping[FrontId, msg.FrontPosition]) -> None:
+    def _begin(self, layout: Layout, cut: Time, positions: Mapping[FrontId, FrontPosition]) -> None:
         """Make anew everything that lives for one attempt."""
         settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]

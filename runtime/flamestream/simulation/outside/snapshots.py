@@ -20,7 +20,7 @@ from pyarrow import parquet
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Chain, Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError
 from flamestream.model.ids import Slot
 from flamestream.simulation.outside.stores import Store, StoreError, checksum, fetch_surely, store_surely

@@ -11,7 +11,7 @@ does, for an audit).
 from collections.abc import Sequence
 from typing import Any
 
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.errors import UserError
 from flamestream.model.time import FrontId, Time, last_below
 from flamestream.spark.frames.batch import partitions_for, report_of

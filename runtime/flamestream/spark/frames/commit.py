@@ -16,7 +16,7 @@ import msgspec
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.messages import FrontPosition, Manifest, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SlotOutput
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
 from flamestream.model.time import Time

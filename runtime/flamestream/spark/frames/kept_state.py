@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flamestream.core.protocol.chain import Chain, Row, chains_of, incomplete
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore

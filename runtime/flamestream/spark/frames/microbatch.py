@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.connectors.files.windows import Cut
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.meta import floor

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flamestream.connectors import sinks
-from flamestream.core.protocol.messages import Manifest
+from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job import py_files
 from flamestream.job.application import load
 from flamestream.job.located import parse

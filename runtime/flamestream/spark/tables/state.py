@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.messages import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import Manifest, SegmentRef
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot

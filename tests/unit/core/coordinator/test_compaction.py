@@ -11,7 +11,7 @@ from flamestream.core.coordinator.compaction import (
     tier,
     to_compact,
 )
-from flamestream.core.protocol.messages import SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import WorkerId
 
 WORKERS = [WorkerId(name) for name in "abc"]

@@ -11,13 +11,14 @@ from flamestream.core.coordinator.coordination import (
 )
 from flamestream.core.coordinator.epochs import Epochs, spans_of
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import CodeSpan, FrontPosition, SegmentRef, SlotOutput
 from flamestream.model.ids import Attempt, Offset, Partition, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.time import START, FrontId, Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
 
-def segment(name: str, size: int = 10) -> msg.SegmentRef:
-    return msg.SegmentRef(name, size, "00", 1, (Slot(0),))
+def segment(name: str, size: int = 10) -> SegmentRef:
+    return SegmentRef(name, size, "00", 1, (Slot(0),))
 
 
 def announced(cut: int = 5, **changes: object) -> Bench:
@@ -95,8 +96,8 @@ def test_the_manifest_is_durable_before_the_commit() -> None:
 
 
 def test_the_manifest_says_what_a_restore_needs() -> None:
-    front = msg.FrontPosition(FrontId(0), Time(4), {Partition("p"): Offset(3)})
-    first, second = (msg.SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), b"t") for slot in (0, 1))
+    front = FrontPosition(FrontId(0), Time(4), {Partition("p"): Offset(3)})
+    first, second = (SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), b"t") for slot in (0, 1))
     bench = announced().cut(5)
     bench.accept("a", 5, segments=[segment("x")], fronts=[front], outputs=[first]).accept(
         "b", 5, outputs=[second]
@@ -110,7 +111,7 @@ def test_the_manifest_says_what_a_restore_needs() -> None:
 
 
 def test_the_next_manifest_keeps_what_was_not_replaced() -> None:
-    out = [msg.SlotOutput(SinkName("s"), Slot(0), SequenceNumber(number), b"t") for number in (1, 2)]
+    out = [SlotOutput(SinkName("s"), Slot(0), SequenceNumber(number), b"t") for number in (1, 2)]
     bench = running("a", "b").epoch(5, segments=[segment("x"), segment("y")], outputs=[out[0]])
     before = bench.record.manifest
     bench.epoch(9, segments=[segment("z")], replaced=["x"], outputs=[out[1]])
@@ -330,9 +331,9 @@ def test_a_worker_named_in_no_layout_cannot_accept() -> None:
 
 def test_each_manifest_says_which_code_made_what() -> None:
     old = running("a", "b", code="old").epoch(5)
-    assert old.outside.objects[old.record.manifest].code == (msg.CodeSpan(START, "old"),)
+    assert old.outside.objects[old.record.manifest].code == (CodeSpan(START, "old"),)
     old.epoch(7)
-    assert old.outside.objects[old.record.manifest].code == (msg.CodeSpan(START, "old"),)
+    assert old.outside.objects[old.record.manifest].code == (CodeSpan(START, "old"),)
     before = old.outside.objects[old.record.manifest]
-    assert spans_of(before, "new") == (msg.CodeSpan(START, "old"), msg.CodeSpan(Time(7), "new"))
+    assert spans_of(before, "new") == (CodeSpan(START, "old"), CodeSpan(Time(7), "new"))
     assert spans_of(before, "") == before.code

@@ -12,6 +12,7 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import SegmentRef, SlotOutput
 from flamestream.model.ids import (
     Attempt,
     Epoch,
@@ -26,7 +27,7 @@ from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
-STATE = msg.SegmentRef("state", 10, "00", 1, (Slot(0),))
+STATE = SegmentRef("state", 10, "00", 1, (Slot(0),))
 
 
 def lost_link(bench: Bench, worker: str, peer: str) -> Bench:
@@ -262,7 +263,7 @@ def test_answers_of_an_older_attempt_count_for_nothing() -> None:
 def test_journals_are_sealed_by_who_knows_which_runs_at_or_above_the_cut_were_delivered() -> None:
     bench = running("a", "b").epoch(5).connect("c").lose("b")
     ends = [(slot, bytes(meta_of(Time(time), 0))) for slot, time in enumerate((3, 9, 5, 9))]
-    outputs = [msg.SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), end) for slot, end in ends]
+    outputs = [SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), end) for slot, end in ends]
     bench.opened("a", outputs=outputs[:2]).opened("c", outputs=outputs[2:])
     assert bench.last(msg.Seal).released == [5, 9]
 

@@ -12,6 +12,7 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import SegmentRef, SlotOutput
 from flamestream.model.ids import (
     Attempt,
     Epoch,
@@ -326,11 +327,11 @@ def test_a_store_that_is_away_is_asked_again() -> None:
 
 
 def test_a_consumer_that_has_forgotten_output_is_corrupt() -> None:
-    old = running().epoch(5, outputs=[msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"t")])
+    old = running().epoch(5, outputs=[SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"t")])
     for returned in (
         [],
-        [msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(6), b"t")],
-        [msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"s")],
+        [SlotOutput(SinkName("s"), Slot(3), SequenceNumber(6), b"t")],
+        [SlotOutput(SinkName("s"), Slot(3), SequenceNumber(7), b"s")],
     ):
         bench = successor(old).sleep(3 * SECOND).connect("c", "d").recover(returned)
         assert bench.end.category == "corrupt"
@@ -341,7 +342,7 @@ def test_a_consumer_that_has_forgotten_output_is_corrupt() -> None:
         successor(old)
         .sleep(3 * SECOND)
         .connect("c", "d")
-        .recover([msg.SlotOutput(SinkName("s"), Slot(3), SequenceNumber(8), b"u")])
+        .recover([SlotOutput(SinkName("s"), Slot(3), SequenceNumber(8), b"u")])
     )
     assert bench.finish is None
 
@@ -388,7 +389,7 @@ def test_a_read_without_answer_is_tried_again() -> None:
 
 
 def test_a_standby_is_told_what_is_committed_when_it_is_and_when_the_standby_comes() -> None:
-    segment = msg.SegmentRef("s", 1, "c", 1, (Slot(0),))
+    segment = SegmentRef("s", 1, "c", 1, (Slot(0),))
     bench = running("a", "b")
     bench.connect("c").epoch(10, segments=[segment])
     assert bench.last(msg.Warm, "c").segments == bench.last(msg.Warm).segments != []

@@ -30,6 +30,7 @@ from flamestream.core.coordinator.coordination import (
 )
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Time
 from support.core.coordinating import MS, SECOND, Bench, Outside
@@ -241,7 +242,7 @@ class Storm:
         if worker.acker:
             say(FromWorker(worker.id, msg.CutTaken(worker.fence, epoch, cut)))
         if not self.chance(0.05):
-            segment = msg.SegmentRef(f"{epoch}-{worker.id}", 1, "", 1, ())
+            segment = SegmentRef(f"{epoch}-{worker.id}", 1, "", 1, ())
             self.accepted.add((worker.fence, epoch, worker.id))
             say(FromWorker(worker.id, msg.Accepted(worker.fence, epoch, cut, [segment], [], [], [])))
         else:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.protocol.events import Entry
-from flamestream.core.protocol.messages import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import JournalledFront, Positions, RunRecords, TimedFront
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of

@@ -14,6 +14,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.collections import Vector
@@ -358,7 +359,7 @@ def test_a_slice_ends_where_its_bytes_are_full() -> None:
 
 
 def test_of_a_great_snapshot_no_more_is_encoded_than_the_upload_behind_the_one_under_way() -> None:
-    compact = [msg.SegmentRef("old", 1, "", 1, (Slot(0),))]
+    compact = [SegmentRef("old", 1, "", 1, (Slot(0),))]
     pending = _pending(*map(_row, range(5)), held=[_row(9)], upload_bytes=2)
     uploads: list[act.Upload] = []
     while not uploads or uploads[-1].compact == ():
@@ -367,7 +368,7 @@ def test_of_a_great_snapshot_no_more_is_encoded_than_the_upload_behind_the_one_u
         _encode(pending)
         assert pending.upload(compact) is None, "one is under way"
         assert pending.accepted(Time(9)) is None
-        pending.uploaded([msg.SegmentRef(f"new{len(uploads)}", 1, "", 1, (Slot(0),))], [])
+        pending.uploaded([SegmentRef(f"new{len(uploads)}", 1, "", 1, (Slot(0),))], [])
     assert [[row.operation for row in upload.rows] for upload in uploads] == [[0, 1], [2, 3], [4]]
     assert [list(upload.held) for upload in uploads] == [[], [], [_row(9)]]
     accepted = pending.accepted(Time(9))

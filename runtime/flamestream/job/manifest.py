@@ -202,6 +202,9 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Bounds of each source's input that has entered and whose results are not delivered yet."""
     calls: Annotated[dict[str, CallSettings], Meta(max_length=64)] = field(default_factory=dict)
     """Settings of calls of the graph, by the call's name, in place of those that its function has."""
+    egress: Annotated[list[str], Meta(max_length=256)] | None = None
+    """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
+    connect to; left out, any."""
     debug: bool = False
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)

@@ -53,7 +53,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
         durable=spec.guarantee != "none", remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
-        calls=changes_of_calls(spec),
+        calls=changes_of_calls(spec), egress=None if spec.egress is None else tuple(spec.egress),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
         debug=spec.debug,
     )  # fmt: skip

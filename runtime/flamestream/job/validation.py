@@ -22,6 +22,7 @@ from flamestream.connectors.synthetic.clock import CLOCK
 from flamestream.job import py_files
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
+from flamestream.job.egress import Allowed
 from flamestream.job.field_types import check_fields
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import EXACT, DeadLetter, Job, changes_of_calls, read
@@ -192,6 +193,19 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         raise job.error(path, message if colon else str(error)) from error
 
 
+def _egress_holds(job: Job, graph: Graph) -> None:
+    if job.spec.egress is None:
+        return
+    if not graph.calls:
+        raise job.error(
+            ("spec", "egress"), f"graph {graph.name!r} has no call, so nothing is asked: remove it"
+        )
+    try:
+        Allowed(job.spec.egress)
+    except ValueError as error:
+        raise job.error(("spec", "egress"), str(error)) from None
+
+
 def _calls_hold(job: Job, graph: Graph) -> None:
     """Calls have what they need under the guarantee, and settings are of calls that there are."""
     calls = calls_of(graph)
@@ -210,6 +224,7 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                     ("spec", "calls", name, setting),
                     f'call {name}() has doubt="never": {why}. Remove the line',
                 )
+    _egress_holds(job, graph)
     for name, call in calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(

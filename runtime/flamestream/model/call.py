@@ -205,6 +205,10 @@ class InDoubt(Exception):
     and it is not made again."""
 
 
+class NotAllowed(Exception):
+    """A call would reach what the manifest's `spec.egress` does not name. No other try could mend that."""
+
+
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -364,6 +368,7 @@ def _answers(
 ) -> "tuple[Stream[Any], TimeOf | None]":
     """The answers of a call, and the event time of its results; None if they have none."""
     from flamestream.model.event_time import TimeOf  # these stand on this module
+    from flamestream.model.graph import check_unit
     from flamestream.model.stream import Stream
     from flamestream.model.windows.stream import timed_answers, unit_of
 
@@ -375,7 +380,7 @@ def _answers(
         return Stream(graph, graph.add(Kind.SOURCE, name, call=call)), None
     unit, where = times.get("unit"), f"{call_site()}: call {name!r} in graph {graph.name!r}"
     at = fields.key_of(items, times["at"], call_site())
-    fields.check_unit(where, at, fields.result_of(at, items), unit)
+    check_unit(where, at, fields.result_of(at, items), unit)
     answers = timed_answers(
         graph, name, call, at, unit, times.get("late", "0s"), times.get("idle"), times.get("max_ahead")
     )

@@ -23,7 +23,6 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -33,7 +32,6 @@ from flamestream.model.expressions.expression import Expression, Field, fields_o
 from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.payloads.registry import HEIGHTS, PLANS
 from flamestream.model.ready import Append, Record, Size, State, Total
-from flamestream.model.vertex import Function, name_of
 
 
 def key_of(items: Any, key: str | Callable[..., Any], where: str) -> Callable[..., Any]:
@@ -171,21 +169,3 @@ def _hints(of: Any) -> dict[str, Any]:
 def _known(hint: Any) -> Any:
     """A hint that says what something is, or None."""
     return None if hint in (Any, object) or isinstance(hint, typing.TypeVar) else hint
-
-
-def check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
-    """Raises GraphError if the type of event times is known, and is not what `unit` makes of them."""
-    wanted = datetime if unit is None else int
-    if (made is datetime or made in SCALARS) and made is not wanted:
-        hint = (
-            'say unit="us", "ms" or "s"'
-            if made is int
-            else "leave out unit="
-            if made is datetime
-            else "say at= with a datetime or an int"
-        )
-        said = "without unit=" if unit is None else f"with unit={unit!r}"
-        raise GraphError(
-            f"{where}: {name_of(at)} is of {made.__name__}, "
-            f"and {said} event times are of {wanted.__name__}: {hint}"
-        )

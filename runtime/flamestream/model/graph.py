@@ -22,8 +22,9 @@ from flamestream.model import fields
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
+from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.stream import Key, Loop, Stream
-from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site
+from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
 T = TypeVar("T")
 Clock: TypeAlias = Literal["arrival"]
@@ -121,7 +122,7 @@ class Graph:
         from flamestream.model.windows.stream import timed_source
 
         at = fields.key_of(items, at, call_site())
-        fields.check_unit(
+        check_unit(
             f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit
         )
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
@@ -258,6 +259,24 @@ class Graph:
                 seen.add(vertex)
                 todo.extend(self.vertices[vertex].outputs)
         return seen
+
+
+def check_unit(where: str, at: Function, made: Any, unit: str | None) -> None:
+    """Raises GraphError if the type of event times is known, and is not what `unit` makes of them."""
+    wanted = datetime if unit is None else int
+    if (made is datetime or made in SCALARS) and made is not wanted:
+        hint = (
+            'say unit="us", "ms" or "s"'
+            if made is int
+            else "leave out unit="
+            if made is datetime
+            else "say at= with a datetime or an int"
+        )
+        said = "without unit=" if unit is None else f"with unit={unit!r}"
+        raise GraphError(
+            f"{where}: {name_of(at)} is of {made.__name__}, "
+            f"and {said} event times are of {wanted.__name__}: {hint}"
+        )
 
 
 def _check_ends(graph: Graph) -> None:

@@ -234,6 +234,7 @@ class _WorkerProcess:
             application=config.application, graph=config.graph, py_files=config.py_files,
             job=config.settings.job, worker=config.worker, parent=0,
             calls={name: dict(changes) for name, changes in config.settings.calls.items()},
+            egress=config.settings.egress,
             most=MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES,
         )  # fmt: skip
         return Caller(told, calls_of(graph), self._reactor, self._inbox.append)

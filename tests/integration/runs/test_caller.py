@@ -2,9 +2,11 @@
 block the loop, give too much, or take the process with them."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -95,6 +97,19 @@ def together(items, calls):
 
 @asked
 @fs.call(timeout="10s")
+async def connects(place):
+    reader, writer = await asyncio.open_connection(*place)
+    writer.close()
+    return place
+
+@asked
+@fs.call(timeout="10s")
+def fetches(url):
+    import urllib.request
+    return urllib.request.urlopen(url, timeout=5).read().decode()
+
+@asked
+@fs.call(timeout="10s")
 async def too_much(item):
     return "x" * item
 
@@ -135,13 +150,19 @@ MOST = 100_000
 class Asking:
     """A caller in a loop, and the answers that it has given."""
 
-    def __init__(self, loop: Any, folder: Path, module: str) -> None:
+    def __init__(self, loop: Any, folder: Path, module: str, egress: tuple[str, ...] | None = None) -> None:
         application = folder / f"{module}.py"
         application.write_text(APPLICATION)
         self.loop, self.events = loop, list[Event]()
         graph = load(application, "graph")
         config = CallerConfig(
-            application=str(application), graph="graph", job="job", worker="w", parent=0, most=MOST
+            application=str(application),
+            graph="graph",
+            job="job",
+            worker="w",
+            parent=0,
+            most=MOST,
+            egress=egress,
         )
         self.caller = Caller(config, calls_of(graph), loop, self.events.append)
 
@@ -280,6 +301,55 @@ def test_a_function_that_takes_a_list_gets_the_requests_of_a_batch(asking: Askin
     assert {answer.results for answer in asking.answers(3)} == {
         ((number * 10, 3, f"together-{number}"),) for number in range(3)
     }
+
+
+@pytest.fixture
+def served_places() -> Iterator[tuple[str, str]]:
+    """Two places over HTTP: one that says "here", or sends to the other."""
+    with ExitStack() as stack:
+        other = stack.enter_context(_serving("127.0.0.2", lambda path: (200, "there")))
+        here = stack.enter_context(
+            _serving(
+                "127.0.0.1", lambda path: (302, f"http://{other}/") if path == "/away" else (200, "here")
+            )
+        )
+        yield here.replace("127.0.0.1", "localhost"), other
+
+
+@contextmanager
+def _serving(address: str, says: Callable[[str], tuple[int, str]]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, text = says(self.path)
+            self.send_response(status)
+            self.send_header("Location", text)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer((address, 0), Handler) as server:
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"{address}:{server.server_port}"
+        server.shutdown()
+
+
+def test_it_reaches_what_the_manifest_allows_and_nothing_else(
+    tmp_path: Path, served_places: tuple[str, str]
+) -> None:
+    here, other = served_places
+    host, port = other.split(":")
+    with loops.reactor() as loop, _closed(Asking(loop, tmp_path, "asks_few", (here,))) as asking:
+        assert asking.answer("fetches", f"http://{here}/").results == ("here",)
+        refused = f"NotAllowed: {other} is not in spec.egress: add it there if calls are to reach it"
+        assert asking.error("fetches", f"http://{here}/away") == refused, "wherever it is sent to"
+        assert asking.error("connects", (host, int(port))) == refused
+        assert asking.error("fetches", "http://nowhere.example/").startswith(
+            "NotAllowed: nowhere.example:80 "
+        )
+    with loops.reactor() as loop, _closed(Asking(loop, tmp_path, "asks_any")) as asking:
+        assert asking.answer("fetches", f"http://{here}/away").results == ("there",)
 
 
 def test_its_process_ends_with_it(asking: Asking) -> None:

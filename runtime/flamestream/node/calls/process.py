@@ -35,6 +35,7 @@ from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.framing import LENGTH
+from flamestream.node.calls import egress
 from flamestream.node.calls.answer_cache import AnswerCache, Reply
 from flamestream.node.calls.tries import Tries
 
@@ -58,6 +59,8 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     parent: int
     calls: dict[str, dict[str, int | float]] = {}
     """What the manifest changes of their settings."""
+    egress: tuple[str, ...] | None = None
+    """What functions may connect to (egress.py); None: anything."""
     most: int
     """Bytes that the results of one request may have, encoded."""
 
@@ -166,6 +169,8 @@ async def serve(sock: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=sock)
     config = from_msgpack(await _frame(reader), CallerConfig)
     process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
+    if config.egress is not None:
+        egress.watch(config.egress)
     graph = load(Path(config.application), config.graph, config.py_files)
     change_calls(graph, config.calls)
     calls = calls_of(graph)

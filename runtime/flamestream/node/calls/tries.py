@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from flamestream.asking import asked
 from flamestream.model.backoff import Backoff
-from flamestream.model.call import Call, CallFunction
+from flamestream.model.call import Call, CallFunction, NotAllowed
 from flamestream.node.calls.batches import Batches
 from flamestream.node.calls.breaker import Breaker
 from flamestream.node.calls.pace import Pace
@@ -46,7 +46,8 @@ class Tries:
         settings, attempt, counted = self._settings, 1, 0
         while True:
             outcome, is_probe = await self._one(item, Call(request, attempt))
-            if settings.tries == 1 or not isinstance(outcome, settings.retry_on):
+            final = isinstance(outcome, NotAllowed) or not isinstance(outcome, settings.retry_on)
+            if final or settings.tries == 1:
                 return outcome
             attempt += 1
             if self._breaker.is_open() and self._breaker.opens_on(outcome):

@@ -1,0 +1,75 @@
+"""Egress: the hosts and networks that functions of calls may connect to, where the manifest names them.
+
+>>> allowed = Allowed(["api.example.com:443", "*.internal", "10.0.0.0/8"])
+>>> allowed.asks("api.example.com", 443), allowed.asks("api.example.com", 80), allowed.asks("a.b.internal", 80)
+(True, False, True)
+>>> allowed.reaches("10.1.2.3", 5432), allowed.reaches("169.254.169.254", 80)
+(True, False)
+>>> allowed.found("api.example.com", 443, ["192.0.2.7"])
+>>> allowed.reaches("192.0.2.7", 443), allowed.reaches("192.0.2.7", 80)
+(True, False)
+
+Keeps: an address is allowed as such, or because an allowed name was found to have it. Does not: look at what a
+process connects to (node/calls/egress.py).
+"""
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Final
+
+_ENTRY: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:./]+\]|[^:\s]+)(:(?P<port>\d{1,5}))?")
+Port = int | None
+
+
+class Allowed:
+    """What may be reached. Raises ValueError for an entry that is none."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self._names: list[tuple[str, Port]] = []
+        self._networks: list[tuple[IPv4Network | IPv6Network, Port]] = []
+        self._found: set[tuple[str, Port]] = set()
+        """Addresses that allowed names were found to have."""
+        for entry in entries:
+            host, port = _parsed(entry)
+            try:
+                self._networks.append((ip_network(host.strip("[]")), port))
+            except ValueError:
+                self._names.append((host.lower(), port))
+
+    def asks(self, host: str, port: Port) -> bool:
+        """Whether a name may be looked up."""
+        return self._port_of(host, port) is not None or self.reaches(host, port)
+
+    def found(self, host: str, port: Port, addresses: Iterable[str]) -> None:
+        """An allowed name has these addresses."""
+        if (ports := self._port_of(host, port)) is not None:
+            self._found.update((address, allowed) for address in addresses for allowed in ports)
+
+    def _port_of(self, host: str, port: Port) -> list[Port] | None:
+        """The ports that a name may be reached at (None: any); None if it may not."""
+        ports = [
+            allowed
+            for name, allowed in self._names
+            if fnmatchcase(host.lower().rstrip("."), name) and (None in (port, allowed) or port == allowed)
+        ]
+        return ports or None
+
+    def reaches(self, address: str, port: Port) -> bool:
+        """Whether an address may be connected to."""
+        if (address, port) in self._found or (address, None) in self._found:
+            return True
+        try:
+            there = ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        return any(there in network and allowed in (None, port) for network, allowed in self._networks)
+
+
+def _parsed(entry: str) -> tuple[str, Port]:
+    found = _ENTRY.fullmatch(entry)
+    port = int(found["port"]) if found and found["port"] else None
+    if found is None or (port is not None and not 0 < port < 1 << 16):
+        raise ValueError(f"{entry!r} is none of HOST, HOST:PORT, *.DOMAIN, ADDRESS and NETWORK/BITS")
+    return found["host"], port

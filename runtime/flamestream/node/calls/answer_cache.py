@@ -44,8 +44,13 @@ class AnswerCache:
         if (flight := self._flights.get(request)) is not None:
             return await flight
         flight = self._flights[request] = asyncio.get_running_loop().create_future()
-        made = await make()
-        del self._flights[request]
+        try:
+            made = await make()
+        except BaseException as error:
+            flight.set_exception(error)
+            raise
+        finally:
+            del self._flights[request]
         flight.set_result(made)
         if not made.error:
             self._keep(request, made)

@@ -57,7 +57,12 @@ class Batches:
 
     async def _run(self, batch: list[tuple[Any, Call, asyncio.Future[Any]]]) -> None:
         items, calls, futures = zip(*batch, strict=True)
-        async with self._running:
-            outcome = await self._make(list(items), list(calls))
+        try:
+            async with self._running:
+                outcome = await self._make(list(items), list(calls))
+        except BaseException as error:
+            for future in futures:
+                future.set_exception(error)
+            raise
         for future, each in zip(futures, each_of(outcome, len(items)), strict=True):
             future.set_result(each)

@@ -120,7 +120,14 @@ class CallerProcess:
         for request in from_msgpack(frame, list[Asked]):
             task = asyncio.create_task(self._serve(request))
             self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # (!) Its request would wait for ever: the next process is asked again.
+            log.critical("a call failed here: this process ends", exc_info=error)
+            os._exit(1)
 
     async def _serve(self, request: Asked) -> None:
         make = partial(self._reply, request)

@@ -5,11 +5,12 @@ Does not: try again, or bound anything (node/calls/tries.py).
 
 import asyncio
 import inspect
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from flamestream.model.call import Answer, Call, CallFunction, answered, hash_of, takes_call
-from flamestream.model.failure import FATAL
 from flamestream.model.payloads.codec import encode
 from flamestream.model.vertex import Function
 
@@ -23,18 +24,25 @@ class Mismatch(Exception):
     """A function that takes a batch gave something else than a list of as many results."""
 
 
-async def asked(function: CallFunction[..., Any], payload: Any, call: Any) -> Any:
-    """What the function gives, or the exception that it raises; both may be lists, for a batch. A plain
-    function runs in a thread."""
+Submit = Callable[..., Future[Any]]
+"""Runs a function with its arguments in a thread."""
+
+
+async def asked(
+    function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit | None = None
+) -> Any:
+    """What the function gives, or the exception that it raises; payload and call may be lists, for a batch. A
+    plain function runs in a thread."""
     users = function.function
     arguments = (payload, call) if takes_call(users) else (payload,)
     try:
         if inspect.iscoroutinefunction(users):
             return await users(*arguments)
-        made = await asyncio.to_thread(_outcome, users, arguments)
+        if submit is None:
+            made = await asyncio.to_thread(_outcome, users, arguments)
+        else:
+            made = await asyncio.wrap_future(submit(copy_context().run, _outcome, users, arguments))
         return await made if inspect.isawaitable(made) else made
-    except FATAL:
-        raise
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
     except BaseException as error:
@@ -69,8 +77,6 @@ def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
     """What it gives or raises: caught here, so that an error names the user's lines alone."""
     try:
         return function(*arguments)
-    except FATAL:
-        raise
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
     except BaseException as error:  # noqa: BLE001 (a thread that ends by it would answer nothing)

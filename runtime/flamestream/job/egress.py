@@ -14,12 +14,18 @@ process connects to (node/calls/egress.py).
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
-_ENTRY: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:./]+\]|[^:\s]+)(:(?P<port>\d{1,5}))?")
+_ENTRY: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:./]+\]|[^:\s\[\]]+)(:(?P<port>\d{1,5}))?")
+_NAME: Final = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z][a-z0-9_-]*")
+MOST_FOUND: Final = 10_000
+"""Addresses of names that are known; the longest unused are looked up again."""
+FORMS: Final = "HOST, HOST:PORT, *.DOMAIN, ADDRESS, NETWORK/BITS, [IPV6]:PORT and [IPV6/BITS]:PORT"
 Port = int | None
 
 
@@ -29,14 +35,14 @@ class Allowed:
     def __init__(self, entries: Iterable[str]) -> None:
         self._names: list[tuple[str, Port]] = []
         self._networks: list[tuple[IPv4Network | IPv6Network, Port]] = []
-        self._found: set[tuple[str, Port]] = set()
-        """Addresses that allowed names were found to have."""
+        self._found: OrderedDict[tuple[str, Port], None] = OrderedDict()
+        """Addresses that allowed names were found to have, the longest unused first."""
         for entry in entries:
             host, port = _parsed(entry)
-            try:
-                self._networks.append((ip_network(host.strip("[]")), port))
-            except ValueError:
-                self._names.append((host.lower(), port))
+            if isinstance(host, str):
+                self._names.append((host, port))
+            else:
+                self._networks.append((host, port))
 
     def asks(self, host: str, port: Port) -> bool:
         """Whether a name may be looked up."""
@@ -45,7 +51,11 @@ class Allowed:
     def found(self, host: str, port: Port, addresses: Iterable[str]) -> None:
         """An allowed name has these addresses."""
         if (ports := self._port_of(host, port)) is not None:
-            self._found.update((address, allowed) for address in addresses for allowed in ports)
+            for known in ((_plain(address), allowed) for address in addresses for allowed in ports):
+                self._found[known] = None
+                self._found.move_to_end(known)
+            while len(self._found) > MOST_FOUND:
+                self._found.popitem(last=False)
 
     def _port_of(self, host: str, port: Port) -> list[Port] | None:
         """The ports that a name may be reached at (None: any); None if it may not."""
@@ -58,18 +68,35 @@ class Allowed:
 
     def reaches(self, address: str, port: Port) -> bool:
         """Whether an address may be connected to."""
+        address = _plain(address)
         if (address, port) in self._found or (address, None) in self._found:
             return True
         try:
-            there = ip_address(address.partition("%")[0])
+            there = ip_address(address)
         except ValueError:
             return False
         return any(there in network and allowed in (None, port) for network, allowed in self._networks)
 
 
-def _parsed(entry: str) -> tuple[str, Port]:
+def _plain(address: str) -> str:
+    """An address in one form, without its zone; what is none, as it is."""
+    try:
+        there = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(getattr(there, "ipv4_mapped", None) or there)
+
+
+def _parsed(entry: str) -> tuple[str | IPv4Network | IPv6Network, Port]:
+    """The name or network of an entry, and its port."""
+    with suppress(ValueError):
+        return ip_network(entry), None  # also of IPv6, whose colons lead to no port
     found = _ENTRY.fullmatch(entry)
     port = int(found["port"]) if found and found["port"] else None
-    if found is None or (port is not None and not 0 < port < 1 << 16):
-        raise ValueError(f"{entry!r} is none of HOST, HOST:PORT, *.DOMAIN, ADDRESS and NETWORK/BITS")
-    return found["host"], port
+    if found is not None and (port is None or 0 < port < 1 << 16):
+        host = found["host"].lower().removesuffix(".")
+        if _NAME.fullmatch(host):
+            return host, port
+        with suppress(ValueError):
+            return ip_network(host.strip("[]")), port
+    raise ValueError(f"{entry!r} is none of {FORMS}; of a network all bits behind the first BITS are 0")

@@ -80,8 +80,8 @@ class CallSettings:
     """Requests that are made together, by a function that takes a list."""
     linger: Micros = MILLIS_5
     """How long the first request of a batch waits for others."""
-    breaker: tuple[type[BaseException], ...] = (OSError,)
-    """What of a try says that the service is down."""
+    breaker: tuple[type[BaseException], ...] | None = ()
+    """What of a try says that the service is down, beside a broken network and a time-out; None: nothing."""
 
     @property
     def most_asked(self) -> int:
@@ -113,14 +113,14 @@ def call(
     *, timeout: Duration = ..., retries: int | None = ..., concurrency: int = ..., pending: int = ...,
     order: Literal["none", "key"] = ..., doubt: Literal["again", "never"] = ..., fronts: int = ...,
     retry_on: Errors = ..., rate: float | None = ..., cache: Duration | None = ..., batch: int = ...,
-    linger: Duration = ..., breaker: Errors = ...,
+    linger: Duration = ..., breaker: Errors | None = ...,
 ) -> Callable[[Callable[P, R]], CallFunction[P, R]]: ...  # fmt: skip
 def call(  # noqa: PLR0913 (settings, each by its name)
     function: Callable[..., Any] | None = None, /, *, timeout: Duration = "30s", retries: int | None = None,
     concurrency: int = 64, pending: int = 10_000, order: Literal["none", "key"] = "none",
     doubt: Literal["again", "never"] = "again", fronts: int = 1, retry_on: Errors = Exception,
     rate: float | None = None, cache: Duration | None = None, batch: int = 1, linger: Duration = "5ms",
-    breaker: Errors = OSError,
+    breaker: Errors | None = (),
 ) -> Any:  # fmt: skip
     """Settings of a function that asks the outside, for `stream.call`.
 
@@ -133,8 +133,9 @@ def call(  # noqa: PLR0913 (settings, each by its name)
     tried again). `fronts`: how many workers can share its calls. `rate`: tries a second in a worker.
     `cache`: how long the results of a request are given to equal ones. `batch`: how many requests the
     function takes at once, as a list (and a list of `fs.Call`), for which it gives a list of as many results;
-    `linger`: how long the first of them waits for others. `breaker`: exceptions that say that the service is
-    down: while it is, requests wait, and tries are not counted. Raises GraphError.
+    `linger`: how long the first of them waits for others. While the service is down, requests wait, and tries
+    are not counted; `breaker` names exceptions that say so beside a broken network and a time-out, or is None
+    if nothing does. Raises GraphError.
     """
     if retries is not None:
         _check_number("retries", retries, 0)
@@ -151,7 +152,8 @@ def call(  # noqa: PLR0913 (settings, each by its name)
         micros(timeout, "@fs.call: timeout", least=1_000), retries + 1, concurrency, pending, order, doubt,
         fronts, _errors("retry_on", retry_on), rate or 0.0,
         NOT_AT_ALL if cache is None else micros(cache, "@fs.call: cache", least=1_000),
-        batch, micros(linger, "@fs.call: linger", least=1_000), _errors("breaker", breaker),
+        batch, micros(linger, "@fs.call: linger", least=1_000),
+        None if breaker is None else _errors("breaker", breaker),
     )  # fmt: skip
     _check(settings)
     return (

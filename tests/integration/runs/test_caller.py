@@ -21,6 +21,7 @@ from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.quoted import public
 from flamestream.model.time import Time
+from flamestream.node.calls import caller
 from flamestream.node.calls.caller import Caller
 from flamestream.node.calls.process import CallerConfig
 from support import loops
@@ -101,6 +102,20 @@ async def connects(place):
     reader, writer = await asyncio.open_connection(*place)
     writer.close()
     return place
+
+@asked
+@fs.call(timeout="10s")
+def connects_by_name(place):
+    import socket
+    for found in (place[0], socket.gethostbyname(place[0])):
+        with socket.socket() as connection:
+            connection.connect((found, place[1]))
+
+@asked
+@fs.call(timeout="10s")
+def looks_up(name):
+    import socket
+    return socket.gethostbyaddr(name)
 
 @asked
 @fs.call(timeout="10s")
@@ -234,6 +249,18 @@ def test_an_answer_that_no_journal_takes_is_an_error(asking: Asking) -> None:
     assert asking.answer("too_much", MOST // 2).error is None
 
 
+def test_requests_of_many_bytes_are_sent_as_they_are_answered(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller, "MOST_OUT", 2_000)
+    monkeypatch.setattr(caller, "MOST_SAID", 1_000)
+    for number in range(20):
+        asking.make("waits", f"{number:0>900}", number)
+    loops.turn_until(asking.loop, lambda: bool(asking.caller._out), "the first are sent")
+    assert asking.caller._out < 4_000
+    assert len(asking.answers(20)) == 20
+
+
 def test_a_process_that_dies_is_started_again_and_asked_again(asking: Asking) -> None:
     assert asking.answer("doubled", 1).results == (2,)
     before = asking.caller._process
@@ -345,6 +372,8 @@ def test_it_reaches_what_the_manifest_allows_and_nothing_else(
         refused = f"NotAllowed: {other} is not in spec.egress: add it there if calls are to reach it"
         assert asking.error("fetches", f"http://{here}/away") == refused, "wherever it is sent to"
         assert asking.error("connects", (host, int(port))) == refused
+        assert asking.answer("connects_by_name", ("localhost", int(here.split(":")[1]))).error is None
+        assert asking.error("looks_up", "nowhere.example").startswith("NotAllowed: nowhere.example ")
         assert asking.error("fetches", "http://nowhere.example/").startswith(
             "NotAllowed: nowhere.example:80 "
         )

@@ -1,7 +1,7 @@
 """Batches: requests of one call that are made together, by a function that takes a list.
 
-A batch goes when it is full, or when its first request has lingered. A request that failed twice goes alone, so
-that one that fails every batch fails by itself.
+A batch goes when it is full, or when its first request has lingered. A request that failed twice goes alone, and
+one whose batch raised what no other try could mend, so that one that fails every batch fails by itself.
 
 Keeps: an outcome for each request; no more batches at once than the call's concurrency. Does not: try again
 (tries.py).
@@ -20,6 +20,14 @@ LAST_TOGETHER: Final = 2
 Make = Callable[[Sequence[Any], Sequence[Call]], Awaitable[Any]]
 
 
+class OfBatch(Exception):
+    """What a function raised for several requests at once: it may be the fault of one of them."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Batches:
     """Of one call; `make` calls its function with items and calls, within its time."""
 
@@ -30,11 +38,11 @@ class Batches:
         self._leaves: asyncio.TimerHandle | None = None
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def outcome(self, item: Any, call: Call) -> Any:
+    async def outcome(self, item: Any, call: Call, *, alone: bool = False) -> Any:
         """What the function gave or raised for an item."""
         loop = asyncio.get_running_loop()
         entry = item, call, loop.create_future()
-        if call.attempt > LAST_TOGETHER:
+        if alone or call.attempt > LAST_TOGETHER:
             self._begin([entry])
             return await entry[2]
         self._gathered.append(entry)
@@ -64,5 +72,7 @@ class Batches:
             for future in futures:
                 future.set_exception(error)
             raise
+        if isinstance(outcome, Exception) and len(items) > 1:
+            outcome = OfBatch(outcome)
         for future, each in zip(futures, each_of(outcome, len(items)), strict=True):
             future.set_result(each)

@@ -28,7 +28,7 @@ from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode
 from flamestream.net.framing import FrameConnection
-from flamestream.node.calls.process import ALONE, Answered, Asked, CallerConfig, Said
+from flamestream.node.calls.process import MOST_SAID, Answered, Asked, CallerConfig, Said
 from flamestream.ports import Post, Reactor, Timer
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ AGAIN: Final = Backoff(0.1, 5.0)
 MOST_DEATHS: Final = 3
 """Processes that end during one request: the first may be another's fault, behind that it is asked alone."""
 MAX_FRAME: Final = 64 << 20
+MOST_OUT: Final = 64 << 20
+"""Bytes of requests that are sent to the process and not answered; one more may go above it."""
 
 
 class CallerEnded(Exception):
@@ -60,8 +62,10 @@ class Caller:
     ) -> None:  # fmt: skip
         self._config, self._calls, self._reactor, self._post = config, calls, reactor, post
         self._under_way: dict[str, _UnderWay] = {}
-        self._asking: list[Asked] = []
+        self._asking: deque[Asked] = deque()
         """Not sent yet."""
+        self._out = 0
+        """Bytes of what is sent and not answered."""
         self._suspects: deque[str] = deque()
         """Ids of requests that are asked one after the other, the first of which is asked now."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -127,16 +131,19 @@ class Caller:
     def _ask(self, action: MakeCall) -> None:
         if self._connection is None:
             return  # the next process is asked for all that is under way
-        if not self._asking:  # all of a pass are one frame
+        if not self._asking:  # all of a pass are one frame, if they are not many bytes
             self._reactor.soon(self._flush)
         self._asking.append(Asked(action.id, action.call, action.payload))
-        if len(action.payload) > ALONE:
-            self._flush()
 
     def _flush(self) -> None:
-        asking, self._asking = self._asking, []
-        if self._connection is not None and asking:
-            self._connection.send(msgspec.msgpack.encode(asking))
+        """(!) No more than the process can be expected to take, whatever it is doing."""
+        while self._connection is not None and self._asking and self._out < MOST_OUT:
+            frame, size = list[Asked](), 0
+            while self._asking and size < MOST_SAID:
+                frame.append(asked := self._asking.popleft())
+                size += len(asked.payload)
+            self._out += size
+            self._connection.send(msgspec.msgpack.encode(frame))
 
     def _frames(self, frames: list[bytes]) -> None:
         for said in (each for frame in frames for each in from_msgpack(frame, list[Said])):
@@ -152,6 +159,9 @@ class Caller:
             return
         self._failures, self._ends = 0, ""
         action = under_way.action
+        self._out -= len(action.payload)
+        if self._asking:
+            self._reactor.soon(self._flush)
         results = decode(answer.results) if answer.results else ()
         error = decode(answer.error) if answer.error else None
         self._post(CallReturned(action.fence, action.call, action.request, results, error))
@@ -162,7 +172,8 @@ class Caller:
         """The process is gone: what was under way is asked again, or given up."""
         assert self._process is not None, "it had a connection"
         self._process.kill()
-        code, self._connection, self._asking = self._process.wait(), None, []
+        code, self._connection, self._out = self._process.wait(), None, 0
+        self._asking.clear()
         self._failures += 1
         self._ends = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
         self._down.clear()  # the next one finds out anew

@@ -3,41 +3,59 @@
 An audit hook of Python's sees each look-up of a name and each connection, whatever client makes it: one that a
 service redirects to another host is refused there too.
 
-Keeps: it is never lifted. Does not: see what a C library connects to by itself (libpq), or a process that a
-function starts: a NetworkPolicy does. Say what is allowed (job/egress.py).
+Keeps: it is never lifted. Does not: see what a C library looks up or connects to by itself (libpq, c-ares,
+libuv), or a process that a function starts: a NetworkPolicy does. Say what is allowed (job/egress.py).
 """
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, Final
 
 from flamestream.job.egress import Allowed, Port
 from flamestream.model.call import NotAllowed
 
-_CONNECTS: Final = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+_TO_AN_ADDRESS: Final = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getnameinfo": 0,
+}
+"""Which argument of an event it is."""
+_OF_A_NAME: Final = {"socket.gethostbyname", "socket.gethostbyaddr"}
 
 
 def watch(entries: Sequence[str]) -> None:
     """From now on this process reaches nothing else: NotAllowed is raised where it would."""
-    allowed, look_up = Allowed(entries), socket.getaddrinfo
+    allowed = Allowed(entries)
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in _CONNECTS and isinstance(address := arguments[1], tuple):
-            _require(allowed.reaches(str(address[0]), address[1]), f"{address[0]}:{address[1]}")
+        if (place := _TO_AN_ADDRESS.get(event)) is not None:
+            if isinstance(address := arguments[place], tuple):  # else it is of this machine
+                host, port = str(address[0]), address[1]
+                _require(allowed.reaches(host, port) or allowed.asks(host, port), f"{host}:{port}")
         elif event == "socket.getaddrinfo" and arguments[0]:
             host, port = _text(arguments[0]), _number(arguments[1])
             _require(allowed.asks(host, port), host if port is None else f"{host}:{port}")
-        elif event == "socket.gethostbyname":
+        elif event in _OF_A_NAME:
             _require(allowed.asks(_text(arguments[0]), None), _text(arguments[0]))
 
-    def looked_up(host: Any, port: Any, *more: Any, **named: Any) -> Any:
-        found = look_up(host, port, *more, **named)
-        if host:
-            allowed.found(_text(host), _number(port), (str(each[4][0]) for each in found))
-        return found
+    def learns(look_up: Callable[..., Any], addresses: Callable[[Any], list[str]]) -> Any:
+        @wraps(look_up)
+        def looked_up(host: Any, port: Any = None, *more: Any, **named: Any) -> Any:
+            given = (host,) if look_up is not getaddrinfo else (host, port)
+            found = look_up(*given, *more, **named)
+            if host:
+                allowed.found(_text(host), _number(port), addresses(found))
+            return found
 
-    socket.getaddrinfo = looked_up
+        return looked_up
+
+    getaddrinfo = socket.getaddrinfo
+    socket.getaddrinfo = learns(getaddrinfo, lambda found: [str(each[4][0]) for each in found])
+    socket.gethostbyname = learns(socket.gethostbyname, lambda found: [found])
+    socket.gethostbyname_ex = learns(socket.gethostbyname_ex, lambda found: found[2])
     sys.addaudithook(heard)
 
 

@@ -18,7 +18,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -43,9 +43,8 @@ log = logging.getLogger(__name__)
 
 STANDS_STILL: Final = 12.0
 """Seconds without a turn of the loop after which this process ends."""
-ALONE: Final = 64 << 10
-"""Bytes of a payload that ends its frame: none holds many great ones."""
-MOST_THREADS: Final = 256
+MOST_SAID: Final = 1 << 20
+"""Bytes of answers, about, in one frame."""
 
 
 class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,11 +102,17 @@ class CallerProcess:
     ) -> None:
         self._calls, self._most, self._out = calls, most, out
         self._said: list[Said] = []
+        self._said_bytes = 0
         self._under_way: set[asyncio.Task[None]] = set()
-        self._left: set[asyncio.Task[Any]] = set()
-        """Tries that have passed their time and have not ended."""
-        self._most_left = max(8, sum(call.settings.concurrency for call in calls.values()))
-        self._tries = {name: Tries(call, self._leave, self._tell(name)) for name, call in calls.items()}
+        self._left: set[asyncio.Task[Any] | Future[Any]] = set()
+        """Tries, and threads of tries, that have passed their time and have not ended."""
+        at_once = sum(call.settings.concurrency for call in calls.values())
+        self._most_left = max(8, at_once)
+        # (!) One for each that may run, and for each that may never end: else tries would wait for a thread.
+        threads = ThreadPoolExecutor(at_once + self._most_left + 1)
+        self._tries = {
+            name: Tries(call, threads, self._leave, self._tell(name)) for name, call in calls.items()
+        }
         now = asyncio.get_running_loop().time
         self._caches = {
             name: AnswerCache(call.settings.cache / 1e6, now)
@@ -124,7 +129,9 @@ class CallerProcess:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            return  # the loop ends
+        if (error := task.exception()) is not None:
             # (!) Its request would wait for ever: the next process is asked again.
             log.critical("a call failed here: this process ends", exc_info=error)
             os._exit(1)
@@ -153,17 +160,18 @@ class CallerProcess:
         if not self._said:  # what is said in one turn of the loop is one frame
             asyncio.get_running_loop().call_soon(self._flush)
         self._said.append(said)
-        if isinstance(said, Answered) and len(said.results) > ALONE:
+        self._said_bytes += len(said.results) if isinstance(said, Answered) else 0
+        if self._said_bytes > MOST_SAID:
             self._flush()
 
     def _flush(self) -> None:
         if not self._said:
             return
         frame = msgspec.msgpack.encode(self._said)
-        self._said = []
+        self._said, self._said_bytes = [], 0
         self._out.write(LENGTH.pack(len(frame)) + frame)
 
-    def _leave(self, task: asyncio.Task[Any]) -> None:
+    def _leave(self, task: asyncio.Task[Any] | Future[Any]) -> None:
         self._left.add(task)
         task.add_done_callback(self._left.discard)
         if len(self._left) > self._most_left:
@@ -181,8 +189,6 @@ async def serve(sock: socket.socket) -> None:
     graph = load(Path(config.application), config.graph, config.py_files)
     change_calls(graph, config.calls)
     calls = calls_of(graph)
-    threads = min(MOST_THREADS, 2 * sum(call.settings.concurrency for call in calls.values()))
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads))
     process = CallerProcess(calls, config.most, writer)
     # What was loaded stays: looked through again and again, it would hold up every call under way.
     gc.collect()

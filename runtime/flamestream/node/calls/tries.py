@@ -1,7 +1,7 @@
 """Tries: from a request of one call to what its function gave: at its pace, within its time, again if it failed,
 together with others where it takes a list.
 
-    request -> breaker -> pace -> (batch) -> function -> results
+    request -> breaker -> (batch) -> pace -> function -> results
                  ^ closed: at once; open: one request at a time, with pauses
 
 Each try has its timeout. One that passes it is cancelled and left: whatever the function does about that, the
@@ -13,28 +13,48 @@ Keeps: a call that is made once at most is tried once. Does not: know a worker (
 import asyncio
 import random
 from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, Final
 
-from flamestream.asking import asked
+from flamestream.asking import Stopped, asked
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import Call, CallFunction, NotAllowed
-from flamestream.node.calls.batches import Batches
-from flamestream.node.calls.breaker import Breaker
+from flamestream.node.calls.batches import Batches, OfBatch
+from flamestream.node.calls.breaker import Breaker, chain
 from flamestream.node.calls.pace import Pace
 
 PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
 
+Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
+
+
+@dataclass(slots=True)
+class _Requested:
+    """A request that is being tried."""
+
+    item: Any
+    id: str
+    attempt: int = 0
+    counted: int = 0
+    """Tries that count."""
+    alone: bool = False
+    """It is in no batch any more."""
+    probed: bool = False
+    """Its last try was one of an open breaker."""
+
 
 class Tries:
-    """Of one call. `left` is told of tasks that passed their time and have not ended."""
+    """Of one call. `threads` run functions that are none of asyncio's."""
 
     def __init__(
-        self, function: CallFunction[..., Any], left: Callable[[asyncio.Task[Any]], None],
-        said: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        """`said` is told of trouble, and with an empty text that it is over."""
-        self._function, self._settings, self._left, self._said = function, function.settings, left, said
+        self, function: CallFunction[..., Any], threads: Executor, left: Left, said: Callable[[str], None]
+    ) -> None:
+        """`left` is told of what has passed its time and has not ended. `said` is told of trouble, and with an
+        empty text that it is over."""
+        self._function, self._settings, self._threads = function, function.settings, threads
+        self._left, self._said = left, said
         self._pace = Pace(self._settings.rate) if self._settings.rate else None
         self._batches = Batches(self._settings, self._within_time) if self._settings.batch > 1 else None
         self._breaker = Breaker(self._settings.breaker)
@@ -43,53 +63,68 @@ class Tries:
 
     async def outcome(self, item: Any, request: str) -> Any:
         """What the last try gave or raised."""
-        settings, attempt, counted = self._settings, 1, 0
+        settings, asked_for = self._settings, _Requested(item, request)
         while True:
-            outcome, is_probe = await self._one(item, Call(request, attempt))
-            final = isinstance(outcome, NotAllowed) or not isinstance(outcome, settings.retry_on)
-            if final or settings.tries == 1:
+            outcome = await self._one(asked_for)
+            of_all = isinstance(outcome, OfBatch)
+            outcome = outcome.error if isinstance(outcome, OfBatch) else outcome
+            if settings.tries == 1 or not isinstance(outcome, Exception):
                 return outcome
-            attempt += 1
+            refused = next((each for each in chain(outcome) if isinstance(each, NotAllowed)), None)
+            if refused is not None or not isinstance(outcome, settings.retry_on):
+                if not of_all:
+                    return refused or outcome
+                asked_for.alone = True  # whose fault it is, is not known yet
+                continue
             if self._breaker.is_open() and self._breaker.opens_on(outcome):
                 continue  # its service is down, which is none of its tries
-            counted += not is_probe
-            if counted >= settings.tries:
+            asked_for.counted += not asked_for.probed
+            if asked_for.counted >= settings.tries:
                 return outcome
-            await _pause(counted)
+            await _pause(asked_for.counted)
 
-    async def _one(self, item: Any, call: Call) -> tuple[Any, bool]:
-        """The outcome of a try, and whether it was one of an open breaker."""
-        if not self._breaker.is_open():
-            return await self._tried(item, call), False
-        async with self._probing:
-            if self._breaker.is_open():
-                await _pause(self._breaker.probes + 1)
-                return await self._tried(item, call), True
-        return await self._tried(item, call), False
+    async def _one(self, asked_for: _Requested) -> Any:
+        """The outcome of one more try."""
+        asked_for.attempt += 1
+        asked_for.probed = False
+        if self._breaker.is_open():
+            async with self._probing:
+                if self._breaker.is_open():
+                    asked_for.probed = True
+                    await _pause(self._breaker.probes + 1)
+                    return await self._tried(asked_for)
+        return await self._tried(asked_for)
 
-    async def _tried(self, item: Any, call: Call) -> Any:
-        if self._pace is not None:
-            await asyncio.sleep(self._pace.turn(asyncio.get_running_loop().time()))
+    async def _tried(self, asked_for: _Requested) -> Any:
+        call = Call(asked_for.id, asked_for.attempt)
         if self._batches is not None:
-            outcome = await self._batches.outcome(item, call)
+            outcome = await self._batches.outcome(asked_for.item, call, alone=asked_for.alone)
         else:
-            outcome = await self._within_time(item, call)
+            outcome = await self._within_time(asked_for.item, call)
         before = self._breaker.trouble
-        self._breaker.tried(call.id, outcome)
+        self._breaker.tried(call.id, outcome.error if isinstance(outcome, OfBatch) else outcome)
         if self._breaker.trouble != before:
             self._said(self._breaker.trouble)
         return outcome
 
     async def _within_time(self, item: Any, call: Any) -> Any:
         """What the function gives or raises; item and call may be lists, for a batch."""
+        if self._pace is not None:
+            await asyncio.sleep(self._pace.turn(asyncio.get_running_loop().time()))
         seconds = self._settings.timeout / 1e6
-        task = asyncio.create_task(asked(self._function, item, call))
+        threads: list[Future[Any]] = []
+
+        def submit(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+            threads.append(self._threads.submit(function, *arguments))
+            return threads[0]
+
+        task = asyncio.create_task(asked(self._function, item, call, submit))
         done, _ = await asyncio.wait({task}, timeout=seconds)
         if done:
-            return task.result()
+            return Stopped("it cancelled itself") if task.cancelled() else task.result()
         task.cancel()
         # Not awaited: a function that ignores being cancelled, or a thread, would hold the request for ever.
-        self._left(task)
+        self._left(next((each for each in threads if not each.done()), task))
         return TimeoutError(f"no answer within {seconds:g} s")
 
 

@@ -4,15 +4,19 @@ service is down it waits, and its tries are not counted."""
 import asyncio
 import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
 
-from flamestream.model.call import CallFunction, call
+from flamestream.asking import Stopped
+from flamestream.model.call import CallFunction, NotAllowed, call
 from flamestream.node.calls.tries import Tries
 from support import virtual_time
 
 HOUR = 3600.0
+THREADS = ThreadPoolExecutor(1)
 
 
 class Service:
@@ -37,7 +41,7 @@ class Service:
 
         async def asked() -> list[Any]:
             function: CallFunction[..., Any] = call(**settings)(self.__call__)
-            tries = Tries(function, lambda task: None, self.said.append)
+            tries = Tries(function, THREADS, lambda task: None, self.said.append)
             return await asyncio.gather(*(tries.outcome(item, f"request {item}") for item in items))
 
         return virtual_time.run(asked())
@@ -71,7 +75,7 @@ def test_a_service_that_is_down_is_asked_by_one_request_at_a_time_in_turn() -> N
 
 @pytest.mark.parametrize(
     "settings",
-    [{"breaker": ()}, {"retries": 0}, {"doubt": "never"}],
+    [{"breaker": None}, {"retries": 0}, {"doubt": "never"}],
     ids=["no breaker", "no retries", "never"],
 )
 def test_it_is_an_error_where_the_call_says_so(settings: dict[str, Any]) -> None:
@@ -104,13 +108,83 @@ def test_one_that_fails_every_batch_fails_by_itself() -> None:
     assert isinstance(outcomes[2], ValueError)
 
 
+def test_a_rate_is_of_batches_where_there_are_batches() -> None:
+    service = Service()
+    service.outcomes([*range(16)], batch=8, rate=10)
+    assert service.asked == [(0.0, [*range(8)]), (pytest.approx(0.1), [*range(8, 16)])]
+
+
+class Refuses(Service):
+    """One item would reach what is not allowed, as clients say it: in an error of their own."""
+
+    async def __call__(self, item: Any) -> Any:
+        if 2 in (item if isinstance(item, list) else [item]):
+            self.asked.append((0, item))
+            try:
+                raise NotAllowed("elsewhere")
+            except NotAllowed as error:
+                raise OSError("no connection") from error
+        return await super().__call__(item)
+
+
+def test_what_is_not_allowed_is_not_tried_again_however_it_is_wrapped() -> None:
+    service = Refuses()
+    outcomes = service.outcomes([1, 2, 3])
+    assert (outcomes[0], type(outcomes[1]), outcomes[2]) == (2, NotAllowed, 6)
+    assert [item for _, item in service.asked] == [1, 2, 3]
+
+
+def test_in_a_batch_it_fails_by_itself() -> None:
+    outcomes = Refuses().outcomes([*range(4)], batch=4)
+    assert [outcome for item, outcome in enumerate(outcomes) if item != 2] == [0, 2, 6]
+    assert isinstance(outcomes[2], NotAllowed)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError(), KeyError("x")])
+def test_whatever_a_function_raises_is_its_outcome(error: Exception) -> None:
+    async def raises(item: int) -> None:
+        raise error
+
+    assert outcome_of(call(retries=1)(raises)) is error
+
+
+def test_a_function_that_cancels_itself_has_an_outcome() -> None:
+    async def cancels(item: int) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+
+    assert isinstance(outcome_of(call(retries=0)(cancels)), Stopped)
+
+
+def test_a_thread_that_does_not_end_is_told_until_it_does() -> None:
+    ends, left = Event(), list[Any]()
+
+    def hangs(item: int) -> None:
+        ends.wait()
+
+    assert isinstance(outcome_of(call(retries=0)(hangs), left.append), TimeoutError)
+    (thread,) = left
+    assert not thread.done()
+    ends.set()
+    assert thread.result() is None
+
+
+def outcome_of(function: CallFunction[..., Any], left: Callable[[Any], None] = lambda task: None) -> Any:
+    async def asked() -> Any:
+        return await Tries(function, THREADS, left, lambda text: None).outcome(1, "a")
+
+    return virtual_time.run(asked())
+
+
 @pytest.mark.parametrize(("gives", "told"), [([1], "a list of 1"), (5, "a int")])
 def test_a_batch_of_another_size_is_an_error_of_all(gives: Any, told: str) -> None:
     async def wrong(items: list[int]) -> Any:
         return gives
 
     async def asked() -> list[Any]:
-        tries = Tries(call(batch=2, retries=0)(wrong), lambda task: None, lambda text: None)
+        tries = Tries(call(batch=2, retries=0)(wrong), THREADS, lambda task: None, lambda text: None)
         return [*await asyncio.gather(tries.outcome(1, "a"), tries.outcome(2, "b"))]
 
     assert {str(outcome) for outcome in virtual_time.run(asked())} == {
@@ -123,7 +197,7 @@ def test_an_exception_in_a_results_place_is_of_that_item() -> None:
         return [KeyError(item) if item == 1 else item for item in items]
 
     async def asked() -> list[Any]:
-        tries = Tries(call(batch=2, retries=0)(each), lambda task: None, lambda text: None)
+        tries = Tries(call(batch=2, retries=0)(each), THREADS, lambda task: None, lambda text: None)
         return [*await asyncio.gather(tries.outcome(1, "a"), tries.outcome(2, "b"))]
 
     first, second = virtual_time.run(asked())

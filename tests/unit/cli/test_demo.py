@@ -20,6 +20,7 @@ def test_every_document_that_is_named_is_read(tmp_path: Path, monkeypatch: pytes
     # the example's own, which other tests load
     monkeypatch.delitem(sys.modules, "inverted_index", raising=False)
     job = checked(tmp_path / "job.yaml").job
+    del sys.modules["inverted_index"]  # and this one not at all
     source = RecordedSource(
         "demo", FrontSettings(FrontId(1), SourceName("docs"), True, 8), job.source("docs")
     )

@@ -13,7 +13,7 @@ from flamestream.model.kernel import WHY_NOT
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-OTHER = (ROOT / "e2e" / "build-image").read_text()
+OTHER = (ROOT / "e2e" / "image" / "build-image").read_text()
 STAGES = dict(
     zip(
         re.findall(r"^FROM \S+(?: AS (\w+))?$", DOCKERFILE, re.MULTILINE),

@@ -211,6 +211,7 @@ def test_low_latency(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
     survive(run(jobs, broker, tmp_path, "low-latency", spark=False), 400, 1, [W, Z], (0.2,), committed=False)
 
 
+@pytest.mark.slow  # a minute: with its journal in a topic it runs at each push
 def test_transactional_on_spark(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
     survive(run(jobs, broker, tmp_path, "transactional", spark=True), 400, 2, [W, C], (0.2,), committed=True)
 

@@ -41,6 +41,7 @@ def test_contract(broker: Broker, check: Callable[[Outside], None]) -> None:
     check(ReadTopic(broker, *WORDS))
 
 
+@pytest.mark.slow  # a minute: brokers are killed in test_kafka_three_brokers.py and test_kafka_job.py
 def test_a_killed_broker(broker: Broker) -> None:
     check_gives_the_rest_behind_a_killed_server(ReadTopic(broker, *WORDS))
 

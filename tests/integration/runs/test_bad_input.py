@@ -393,6 +393,7 @@ def test_a_full_disk_under_the_store_stops_epochs_and_not_the_stream(
     )
 
 
+@pytest.mark.slow  # a full one, and a store that goes missing, at each push
 def test_a_disk_that_becomes_read_only_stops_epochs_and_not_the_stream(
     make: Make, tmp_path: Path, small_disk: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(scratch: Scr
     assert "code changed at" in audit["bounds"]["changed"]
 
 
+@pytest.mark.slow  # the page about changing code types it at each push
 def test_code_put_back_goes_on_as_if_nothing_had_been(scratch: Scratch) -> None:
     begun(scratch)
     scratch.write("rates.py", "RATE = 2\n")

@@ -102,7 +102,9 @@ def test_a_drained_job_has_delivered_everything_that_entered(site: Site, guarant
     )
 
 
-@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])
+@pytest.mark.parametrize(
+    "guarantee", ["exactly-once-2pc", pytest.param("at-least-once", marks=pytest.mark.slow)]
+)
 def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) -> None:
     site.write("{rate: 1000}", guarantee=guarantee)
     run = site.start()
@@ -167,7 +169,9 @@ def _journalled(site: Site) -> list[Entry]:
     return everything(folder.parent, _front(site))
 
 
-@pytest.mark.parametrize("role", ["worker", "standby", "coordinator"])
+@pytest.mark.parametrize(
+    "role", ["worker", *(pytest.param(role, marks=pytest.mark.slow) for role in ("standby", "coordinator"))]
+)
 def test_a_drill_kills_and_the_audit_is_clean(site: Site, role: str) -> None:
     site.write("{rate: 1000}")
     run = site.start()

@@ -15,8 +15,9 @@ from support.docs.typed import Terminal, fits, plain, session
 FORMS = forms(blocks())
 TYPED = [block for block in blocks() if FORMS.get(block.name) == "typed"]
 ON_SPARK = {"results-in-spark.md"}
+"""More than a minute: the cells of the page about tables are run at each push (test_docs_run.py)."""
 PAGES = [
-    pytest.param(page, marks=pytest.mark.spark if page in ON_SPARK else ())
+    pytest.param(page, marks=[pytest.mark.spark, pytest.mark.slow] if page in ON_SPARK else ())
     for page in sorted({block.file for block in TYPED})
 ]
 

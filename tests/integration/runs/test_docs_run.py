@@ -89,6 +89,7 @@ def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path)
     assert "customer: string" in read.stdout and "cents: int64" in read.stdout
 
 
+@pytest.mark.slow  # two minutes: the runner and the history have tests of their own
 @pytest.mark.spark
 def test_a_job_that_begins_with_a_history_and_is_run_again_as_a_batch(first_job: Scratch) -> None:
     """The commands of the page about runners."""

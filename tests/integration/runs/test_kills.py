@@ -148,6 +148,7 @@ def survive_on_a_followed_folder(
     assert killer.kills == len(roles)
 
 
+@pytest.mark.slow  # a minute each: the demo kills over a list of files, and times of files over a folder
 def test_a_list_of_files(make: Make, tmp_path: Path) -> None:
     survive_on_a_list_of_files(
         make, tmp_path, 1500, 1, LOCAL, workers={"replicas": 2, "standby": 1, "slots": 64}
@@ -158,6 +159,7 @@ def test_a_socket_with_a_journal(make: Make, tmp_path: Path) -> None:
     survive_on_a_socket(make, tmp_path, 1500, 2, JOURNALLED)
 
 
+@pytest.mark.slow
 def test_a_followed_folder(make: Make, tmp_path: Path) -> None:
     survive_on_a_followed_folder(make, tmp_path, 800, 3, FOLLOWED)
 

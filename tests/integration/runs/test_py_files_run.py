@@ -143,6 +143,7 @@ def test_one_batch(tmp_path: Path, files: list[str], jobs: list[CliJob]) -> None
     check(made(jobs, tmp_path, Path("unused"), spec(tmp_path, *files)), "--runner", "batch")
 
 
+@pytest.mark.slow  # a minute: a batch gets its files in the same way
 @pytest.mark.spark
 def test_micro_batches(tmp_path: Path, files: list[str], jobs: list[CliJob]) -> None:
     check(made(jobs, tmp_path, Path("unused"), spec(tmp_path, *files, guarantee="micro-batch")))

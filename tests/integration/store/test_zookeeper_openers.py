@@ -53,7 +53,7 @@ OPENERS: dict[str, Callable[[ZooKeeperAccess], object]] = {
     "coordination/cluster_state.py:connected": the_operator,
 }
 OF_ONE_MACHINE = {
-    "audit/committed.py:committed_here", "cli/spark/frames.py:attempt_of", "local/launcher.py:run",
+    "audit/committed.py:committed_here", "spark/frames.py:attempt_of", "local/launcher.py:run",
     "node/coordinator_process.py:run",
 }  # fmt: skip
 """They reach the embedded server, on loopback and without TLS."""

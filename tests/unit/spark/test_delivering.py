@@ -2,18 +2,21 @@
 does."""
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 
 from flamestream.connectors import sinks
 from flamestream.model import payload as codec
 from flamestream.model.errors import Fenced, UserError
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
+from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.delivering import Deliver, SinkPlace, _Delivering, _Task
 from flamestream.spark.frames.rows import HALT, SCHEMA
 from flamestream.spark.frames.slot_output import encoded_item
@@ -123,3 +126,18 @@ def test_a_spliced_item_is_the_encoded_item() -> None:
     for length in (9, 255, 256, 70_000 & 0xFFFF):
         meta = bytes(length)
         assert encoded_item(meta, codec.encode(("x", 1))) == codec.encode_item(meta, ("x", 1))
+
+
+def test_requests_of_calls_are_counted_and_go_nowhere(tmp_path: Path) -> None:
+    asks = [(SINK + 1, 0, b"", meta_of(Time(n + 1), 0), codec.encode(n)) for n in range(3)]
+    with ExitStack() as closing:
+        delivering = begun(replace(plan(tmp_path), requests=frozenset({SINK + 1})), 0, closing)
+        delivering.take(batch([*rows(), *asks]))
+        lines = [Row(**line) for line in delivering.report().to_pylist()]
+
+    class Answered:
+        def answered(self) -> int:
+            return 1
+
+    found = report_of(Answered(), lines)  # type: ignore[arg-type]
+    assert (found.delivered, found.unanswered) == (60, 2)

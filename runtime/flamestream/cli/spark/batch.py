@@ -23,8 +23,13 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
         if errors.is_terminal and not json:
             errors.print(f"job {checked.job.name!r}: attempt {attempt}, a batch", markup=False)
         with raised_in_tasks():
-            report = run_batch(session_of(driver), frame_job(checked), attempt)
+            report = run_batch(session_of(driver), frame_job(checked, takes_answers=True), attempt)
     job, problem = checked.job.name, report.problem
+    if not problem and report.unanswered:
+        problem = (
+            f"{report.unanswered:,} requests of calls have no answer in the journal, so what would follow from "
+            "them is missing: run the job as a stream to its end first"
+        )
     outcome, category = ("failed", "user") if problem else ("completed", "")
     write_status(folder, job, attempt, outcome, problem)
     text = f"{report.delivered:,} results delivered" + (

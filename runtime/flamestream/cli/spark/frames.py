@@ -39,14 +39,22 @@ from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJ
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 
-def frame_job(checked: CheckedJob, cut: Time = START) -> FrameJob:
-    """The job as DataFrames need it. `cut`: of the history that it began with."""
+def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = False) -> FrameJob:
+    """The job as DataFrames need it. `cut`: of the history that it began with. `takes_answers`: those of calls
+    are read where a stream has kept them. Raises UserError for a graph with calls whose answers are not to be
+    had."""
     job, spec = checked.job, checked.job.spec
-    if checked.graph.calls:
-        raise UserError(
-            f"{job.name!r} has calls ({', '.join(checked.graph.calls)}), which only a stream makes: `flamestream "
-            "run`, and `flamestream audit` without --spark"
-        )
+    if calls := ", ".join(checked.graph.calls):
+        if not takes_answers:
+            raise UserError(
+                f"{job.name!r} has calls ({calls}), which only a stream makes: `flamestream run`, and "
+                "`flamestream audit` without --spark"
+            )
+        if spec.journal is None or not spec.journal.keep:
+            raise UserError(
+                f"{job.name!r} has calls ({calls}), which only a stream makes; a batch takes the answers that one "
+                "has kept: set journal.keep: true, and run it as a stream first"
+            )
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
     recorded = recorded_sources(checked, cut=cut)
     inputs = tuple(

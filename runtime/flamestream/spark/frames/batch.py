@@ -12,7 +12,7 @@ from typing import Any
 
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
-from flamestream.spark.frames.delivering import TASK, Deliver, delivered
+from flamestream.spark.frames.delivering import REQUESTS, TASK, Deliver, delivered
 from flamestream.spark.frames.inputs import pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import results_of
@@ -29,6 +29,8 @@ class BatchReport:
     problem: str
     """The error item that ended the job under `onError: fail`; "" if there was none. What was before it is
     delivered."""
+    unanswered: int = 0
+    """Requests of calls without an answer that was kept."""
 
 
 def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = None) -> BatchReport:
@@ -37,7 +39,15 @@ def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = 
     pieces = pieces_of(spark, job.inputs)
     count = partitions or partitions_for(spark, job.slots, len(pieces))
     rows = results_of(spark, job.meaning(), pieces, partitions=count)
-    deliver = Deliver(job.name, job.sink_places(), job.slots, count, attempt, compare=job.exactly_once)
+    deliver = Deliver(
+        job.name,
+        job.sink_places(),
+        job.slots,
+        count,
+        attempt,
+        compare=job.exactly_once,
+        requests=job.requests(),
+    )
     return report_of(job, delivered(rows, deliver))
 
 
@@ -47,7 +57,11 @@ def report_of(job: FrameJob, lines: list[Any]) -> BatchReport:
     whole = [line for line in lines if line.slot == TASK and line.to >= 0]
     meta, error = min(halts, default=(b"", b""))
     problem = job.told(Meta(meta), codec.decode(error)) if meta else ""
-    return BatchReport(sum(line.delivered for line in whole), sum(line.repeated for line in whole), problem)
+    asked = sum(line.delivered for line in lines if line.to == REQUESTS)
+    return BatchReport(
+        sum(line.delivered for line in whole), sum(line.repeated for line in whole), problem,
+        asked - job.answered() if asked else 0,
+    )  # fmt: skip
 
 
 def partitions_for(spark: Any, slots: int, pieces: int) -> int:

@@ -45,6 +45,8 @@ TASK: Final = -1
 SEGMENT: Final = -2
 REPLACED: Final = -3
 """`to` of lines about segments: a new one, and the name of one that is merged into it."""
+REQUESTS: Final = -5
+"""`to` of the line about requests of calls: how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Deliver:
     compare: bool
     """False: what a consumer has already is delivered again (`at-least-once`, `none`)."""
     floor: bytes = b""
+    requests: frozenset[int] = frozenset()
+    """Sinks whose rows are requests of calls: they are counted, and go nowhere."""
     earlier: StatePlace | None = None
     """Where new states go; None if none are kept."""
     epoch: int = 0
@@ -115,6 +119,7 @@ class _Delivering:
         self._closing = closing
         self._outputs: dict[int, SinkOutput] = {}
         self._halt: tuple[bytes, bytes] | None = None
+        self._requests = 0
         self._states = None
         if plan.earlier is not None:
             self._states = StateWriter(plan.earlier, plan.job, plan.epoch, plan.attempt, task.partition)
@@ -147,7 +152,12 @@ class _Delivering:
 
     def _put(self, to: int) -> Callable[[int, bytes, bytes], None]:
         """An error item that halts the job instead has no sink."""
+        if to in self._plan.requests:
+            return self._ask
         return self._output(to).put if to in self._plan.sinks else _NOWHERE
+
+    def _ask(self, slot: int, meta: bytes, payload: bytes) -> None:
+        self._requests += 1
 
     def _output(self, to: int) -> SinkOutput:
         if to not in self._outputs:
@@ -169,6 +179,8 @@ class _Delivering:
             lines += [
                 (to, slot, 0, 0, sequence, last, b"") for slot, (sequence, last) in output.outputs.items()
             ]
+        if self._requests:
+            lines.append((REQUESTS, TASK, self._requests, 0, 0, b"", b""))
         if self._halt is not None:
             lines.append((HALT, TASK, 0, 0, 0, *self._halt))
         elif self._states is not None:

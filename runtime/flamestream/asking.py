@@ -28,9 +28,7 @@ Submit = Callable[..., Future[Any]]
 """Runs a function with its arguments in a thread."""
 
 
-async def asked(
-    function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit | None = None
-) -> Any:
+async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit) -> Any:
     """What the function gives, or the exception that it raises; payload and call may be lists, for a batch. A
     plain function runs in a thread."""
     users = function.function
@@ -38,10 +36,7 @@ async def asked(
     try:
         if inspect.iscoroutinefunction(users):
             return await users(*arguments)
-        if submit is None:
-            made = await asyncio.to_thread(_outcome, users, arguments)
-        else:
-            made = await asyncio.wrap_future(submit(copy_context().run, _outcome, users, arguments))
+        made = await asyncio.wrap_future(submit(copy_context().run, _outcome, users, arguments))
         return await made if inspect.isawaitable(made) else made
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
@@ -55,9 +50,9 @@ async def asked(
 def answer_here(function: CallFunction[..., Any], request: bytes, payload: Any, call: Call) -> Answer:
     """The answer to a request, waited for: for tests and notebooks, whose own loop may be running."""
     together = function.settings.batch > 1
-    asking = asked(function, [payload], [call]) if together else asked(function, payload, call)
-    with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(asyncio.run, asking).result()
+    given: tuple[Any, Any] = ([payload], [call]) if together else (payload, call)
+    with ThreadPoolExecutor(2) as threads:  # the loop's, and the function's
+        found = threads.submit(asyncio.run, asked(function, *given, threads.submit)).result()
     found = each_of(found, 1)[0] if together else found
     return Answer(request, hash_of(encode(payload)), *answered(function.function, payload, found))
 

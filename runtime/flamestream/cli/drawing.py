@@ -104,7 +104,7 @@ def _made(settings: CallSettings) -> str:
     if settings.batch > 1:
         how.append(f"up to {settings.batch} requests together behind {shown(settings.linger)}")
     if settings.rate:
-        how.append(f"{settings.rate:g} tries a second")
+        how.append(f"{settings.rate:g} calls a second")
     if settings.cache:
         how.append(f"equal requests for {shown(settings.cache)} asked once")
     return f"is {doubt}: {', '.join(how)}, sources wait behind {settings.pending:,}"

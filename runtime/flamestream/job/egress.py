@@ -29,6 +29,10 @@ FORMS: Final = "HOST, HOST:PORT, *.DOMAIN, ADDRESS, NETWORK/BITS, [IPV6]:PORT an
 Port = int | None
 
 
+class NotAllowed(Exception):
+    """A call would reach what the manifest's `spec.egress` does not name. No other try could mend that."""
+
+
 class Allowed:
     """What may be reached. Raises ValueError for an entry that is none."""
 

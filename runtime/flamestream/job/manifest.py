@@ -160,7 +160,7 @@ class CallSettings(_Part, frozen=True):
     pending: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
     """Requests of a worker that may wait for their answer before sources wait too."""
     rate: Annotated[float, Meta(gt=0, lt=1_000_000)] | None = None
-    """Tries a second in a worker."""
+    """Calls of its function a second, in a worker."""
     cache: Seconds | None = None
     """How long the results of a request are given to equal ones."""
 

@@ -73,7 +73,7 @@ class CallSettings:
     retry_on: tuple[type[BaseException], ...] = (Exception,)
     """What of a try makes another worth while."""
     rate: float = 0.0
-    """Tries a second, of each worker; 0 for as many as there are."""
+    """Calls of the function a second, of each worker; 0 for as many as there are."""
     cache: Micros = NOT_AT_ALL
     """How long results are given for an equal request; 0 if each is asked."""
     batch: int = 1
@@ -130,7 +130,7 @@ def call(  # noqa: PLR0913 (settings, each by its name)
     in a worker. `pending`: how many requests may wait for their answer before sources do. `order="key"`:
     answers of a key enter in the order of its requests. `doubt`: whether a call that a failure may have
     interrupted is made again (at least once), or becomes an error item `InDoubt` (at most once, so never
-    tried again). `fronts`: how many workers can share its calls. `rate`: tries a second in a worker.
+    tried again). `fronts`: how many workers can share its calls. `rate`: calls of it a second in a worker.
     `cache`: how long the results of a request are given to equal ones. `batch`: how many requests the
     function takes at once, as a list (and a list of `fs.Call`), for which it gives a list of as many results;
     `linger`: how long the first of them waits for others. While the service is down, requests wait, and tries
@@ -205,10 +205,6 @@ AsksTogether = Callable[[list[T]], R] | Callable[[list[T], list[Call]], R]
 class InDoubt(Exception):
     """A call with `doubt="never"` was under way when its worker failed: whether it took effect is not known,
     and it is not made again."""
-
-
-class NotAllowed(Exception):
-    """A call would reach what the manifest's `spec.egress` does not name. No other try could mend that."""
 
 
 @payload_type

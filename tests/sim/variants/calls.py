@@ -103,13 +103,12 @@ def _all_ends_at_once(self: Acker) -> None:
     """What an end leads to is not waited for."""
     _end_calls(self)
     if self._ends:
-        self._ends = list(self._to_end)
-        self._told_to.update(self._ends)
+        self._ends = [front for front in self._idle if front in self._tell_end]
 
 
 def _no_ends(self: Acker) -> None:
     """Event time behind a call never ends."""
-    self._to_end.clear()
+    self._tell_end.clear()
     _end_calls(self)
 
 

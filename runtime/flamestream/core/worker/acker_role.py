@@ -13,7 +13,6 @@ Does not: know what runs contain, or who is behind a front.
 Source: design, "Time and order" 3; the cut at minimal time is decision 003.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from flamestream.core.protocol.messages import (
@@ -50,13 +49,12 @@ class Acker:
         self._entered = start
         self._idle = dict.fromkeys(of_calls, start)
         """When each front of answers was last known to wait for none."""
-        self._to_end = deque(self._idle)
-        """Fronts of answers that may have to tell the end of their event time, in the graph's order."""
         self._tell_end: set[FrontId] = set()
-        """Those that have to, as far as they said."""
-        self._told_to: set[FrontId] = set()
+        """Fronts of answers that have to tell the end of their event time, as far as they said."""
+        self._ending: FrontId | None = None
+        """The last that was told to."""
         self._ends: list[FrontId] = []
-        """The one that is told to now."""
+        """Those that are told to now."""
         self._settled = dict.fromkeys(workers, start)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
@@ -126,15 +124,13 @@ class Acker:
             # (!) At a minimal time above every run: idle at an older one, a request may still come of a run.
             and min(self._idle.values()) > self._entered
         ):
-            while self._to_end and self._to_end[0] not in self._tell_end:
-                self._to_end.popleft()
-            if not self._to_end:
+            ending = next((front for front in self._idle if front in self._tell_end), None)
+            if ending is None:
                 for front in self._idle:
                     self.table.promise(front, END)
             # (!) What an end leads to may ask a later call, so all have to be idle again above its run.
-            elif self._to_end[0] not in self._told_to:
-                self._told_to.add(self._to_end[0])
-                self._ends = [self._to_end[0]]
+            elif ending != self._ending:
+                self._ending, self._ends = ending, [ending]
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""

@@ -308,10 +308,9 @@ class Fronts:
                 self._journal(
                     front, front.stamp(now, event.partition, have, len(payloads)), payloads, event.size
                 )
-        ending = front.id in self._ending and not held
-        if (ending or (front.id in self._telling and not held)) and front.tells_end:
+        if front.tells_end and not held and (front.id in self._ending or front.id in self._telling):
             self._mark(front, now, [(Partition(""), ENDED)])
-        front.ended = ending
+        front.ended = front.id in self._ending and not held
         if markers is not None and self._tells(front) and self._may_enter(front.id):
             self._mark(front, now, markers.due(now, front.offsets, drained=self.drained))
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Final
 
-from flamestream.job.egress import Allowed, Port
-from flamestream.model.call import NotAllowed
+from flamestream.job.egress import Allowed, NotAllowed, Port
 
 _TO_AN_ADDRESS: Final = {
     "socket.connect": 1,
@@ -43,17 +42,16 @@ def watch(entries: Sequence[str]) -> None:
 
     def learns(look_up: Callable[..., Any], addresses: Callable[[Any], list[str]]) -> Any:
         @wraps(look_up)
-        def looked_up(host: Any, port: Any = None, *more: Any, **named: Any) -> Any:
-            given = (host,) if look_up is not getaddrinfo else (host, port)
-            found = look_up(*given, *more, **named)
+        def looked_up(host: Any, *more: Any, **named: Any) -> Any:
+            found = look_up(host, *more, **named)
             if host:
+                port = more[0] if more else named.get("port")
                 allowed.found(_text(host), _number(port), addresses(found))
             return found
 
         return looked_up
 
-    getaddrinfo = socket.getaddrinfo
-    socket.getaddrinfo = learns(getaddrinfo, lambda found: [str(each[4][0]) for each in found])
+    socket.getaddrinfo = learns(socket.getaddrinfo, lambda found: [str(each[4][0]) for each in found])
     socket.gethostbyname = learns(socket.gethostbyname, lambda found: [found])
     socket.gethostbyname_ex = learns(socket.gethostbyname_ex, lambda found: found[2])
     sys.addaudithook(heard)

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.asking import Stopped, asked
+from flamestream.job.egress import NotAllowed
 from flamestream.model.backoff import Backoff
-from flamestream.model.call import Call, CallFunction, NotAllowed
+from flamestream.model.call import Call, CallFunction
 from flamestream.node.calls.batches import Batches, OfBatch
 from flamestream.node.calls.breaker import Breaker, chain
 from flamestream.node.calls.pace import Pace

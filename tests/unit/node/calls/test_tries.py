@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from flamestream.asking import Stopped
-from flamestream.model.call import CallFunction, NotAllowed, call
+from flamestream.job.egress import NotAllowed
+from flamestream.model.call import CallFunction, call
 from flamestream.node.calls.tries import Tries
 from support import virtual_time
 

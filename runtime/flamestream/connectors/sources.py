@@ -14,7 +14,7 @@
 
 >>> describe({"generator": {"count": 10}})  # doctest: +NORMALIZE_WHITESPACE
 SourceTraits(timed=True, run_length=64, replayable=True, bounded=True, answers=False, fronts=1, skips=False,
-start=0)
+start=0, in_sequence=False)
 >>> describe({"files": {"path": "in", "folow": True}}, "spec.sources.docs")  # doctest: +NORMALIZE_WHITESPACE
 Traceback (most recent call last):
 flamestream.model.errors.ManifestError: spec.sources.docs.files: Object contains unknown field `folow` (its

@@ -29,14 +29,7 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import (
-    MAX_TIMESTAMP,
-    START,
-    FrontId,
-    Time,
-    Timestamp,
-    front_of,
-    next_time,
-    time_of,
+    MAX_TIMESTAMP, START, FrontId, Time, Timestamp, front_of, next_time, time_of,
 )  # fmt: skip
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
@@ -45,7 +38,6 @@ ERRORS: Final = "errors"
 
 Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
-
 
 State = Mapping[tuple[int, bytes], Any]
 """What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Final
 
-from flamestream.core.dataflow.native import described_panes
 from flamestream.core.dataflow.native_expressions import SAID_BY_FIELDS, why_python
+from flamestream.core.dataflow.native_vertices import described_panes
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Vertex, name_of
 from flamestream.model.windows.aggregates import Aggregate

@@ -28,7 +28,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.job.drill_observed import DrillObserved
+from flamestream.job.drill_observed import DrillObserved, gap_since
 from flamestream.job.drill_status import (
     BROKEN,
     MOST_FAULTS,
@@ -40,7 +40,6 @@ from flamestream.job.drill_status import (
     Reason,
 )
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, precise, written
-from flamestream.job.status import JobStatus
 
 RESULTS_WITHIN: Final = 30.0
 """Seconds in which a job with input should give a result: else it is idle."""
@@ -280,14 +279,6 @@ def _with_fault(seen: DrillObserved, gap: float | None, then: Literal["output", 
 
 def _without_fault(status: DrillStatus) -> DrillStatus:
     return replace(status, struck_at="", victim="", lives=[], peers=0, seen="", next_at="", whole_at="")
-
-
-def gap_since(told: JobStatus | None, struck: float) -> float | None:
-    """Milliseconds of the longest stretch without output that ended after that moment (0: none that is longer
-    than the resolution); None if nobody who was there before it can tell."""
-    if told is None or not 0 < told.first_output < struck * 1e6:
-        return None
-    return next((round(length / 1000, 1) for end, length in told.gaps if end > struck * 1e6), 0.0)
 
 
 # --- the audit and the verdict ------------------------------------------------------------------------------

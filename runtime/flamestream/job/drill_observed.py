@@ -98,3 +98,11 @@ class DrillObserved:
     def entered(self) -> int:
         """Items that have entered on all workers."""
         return sum(worker.items_in for worker in self.told.workers) if self.told is not None else 0
+
+
+def gap_since(told: JobStatus | None, struck: float) -> float | None:
+    """Milliseconds of the longest stretch without output that ended after that moment (0: none that is longer
+    than the resolution); None if nobody who was there before it can tell."""
+    if told is None or not 0 < told.first_output < struck * 1e6:
+        return None
+    return next((round(length / 1000, 1) for end, length in told.gaps if end > struck * 1e6), 0.0)

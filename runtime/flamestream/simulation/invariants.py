@@ -17,12 +17,10 @@ Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any
 
 import msgspec
 
 from flamestream.core.protocol.actions import Bundle, MakeCall
-from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry, LastBundle
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Data, Frame
@@ -30,16 +28,13 @@ from flamestream.core.protocol.snapshot import Manifest
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.call import calls_of
-from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.payloads import state as states
 from flamestream.model.time import END, START, FrontId, Time, front_of
-from flamestream.model.vertex import Kind
 from flamestream.simulation.drift import DriftWatch, plain
 from flamestream.simulation.oracle import Oracle
-from flamestream.simulation.outside.snapshots import decode_rows
 from flamestream.simulation.outside.stores import Store, checksum
+from flamestream.simulation.stored_state import StoredState
 from flamestream.simulation.world import Difference, World
 
 _manifests = msgspec.msgpack.Decoder(Manifest)
@@ -58,7 +53,7 @@ class Invariants:
         self._in_flight: dict[Fence, dict[tuple[WorkerId, WorkerId, int], Time]] = {}
         self._committed: Manifest | None = None
         self._committed_name = ""
-        self._rows: dict[str, list[Row]] = {}
+        self._stored = StoredState(world, oracle, store)
         self._asked: set[str] = set()
         """Ids of all calls that were made."""
         self._credit = 0
@@ -316,7 +311,7 @@ class Invariants:
         self._covers(manifest)
         self._committed, self._committed_name = manifest, record.manifest
         self._positions(manifest)
-        self._state(manifest)
+        self._stored.check(manifest)
 
     def _covers(self, manifest: Manifest) -> None:
         """Consumers have everything below the cut."""
@@ -338,46 +333,6 @@ class Invariants:
                 f"at {last} {offsets}"
             )
             self._world.require((last, offsets) == (position.last, here), "4 snapshot", wrong)
-
-    def _state(self, manifest: Manifest) -> None:
-        """The stored rows give the oracle's state."""
-        chains: dict[tuple[int, bytes], list[Row]] = {}
-        for ref in manifest.segments:
-            data = self._store.objects.get(ref.name)
-            if data is None:
-                raise self._world.fail(
-                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
-                )
-            if ref.name in self._store.damaged:  # the fault's doing, not the engine's
-                return
-            for row in self._decoded(ref.name, data):
-                chains.setdefault((row.operation, row.key), []).append(row)
-        for bucket, value in self._oracle.state_at(manifest.cut).items():
-            wanted = _wanted(self._oracle, bucket[0], value)
-            if wanted is not None:
-                stored = self._restored(bucket, chains.get(bucket, []), manifest)
-                wrong = (
-                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has "
-                    f"{stored!r}, not {wanted!r}"
-                )
-                # By their encoding: `==` takes True for 1, and no NaN for itself.
-                self._world.require(
-                    stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
-                )
-
-    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], manifest: Manifest) -> Any:
-        try:
-            return _restored(self._oracle, bucket[0], rows)
-        except FlameStreamError as error:
-            raise self._world.fail(
-                "4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
-            ) from error
-
-    def _decoded(self, name: str, data: bytes) -> list[Row]:
-        # Read once a run, whatever manifests name it: segments never change.
-        if name not in self._rows:
-            self._rows[name] = decode_rows(data)
-        return self._rows[name]
 
     def deleting(self, name: str) -> None:
         """An object is about to be removed."""
@@ -420,29 +375,6 @@ def _waiting_runs(worker: Worker) -> dict[FrontId, set[Time]]:
         for time in delivery.waiting_times():
             runs.setdefault(front_of(time), set()).add(time)
     return runs
-
-
-def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
-    """The state that a snapshot must hold of a bucket; None if nothing."""
-    vertex = oracle.graph.vertices[operation]
-    if vertex.kind is Kind.REDUCE:
-        return value
-    return value[-(vertex.window - 1) :] if vertex.window > 1 else None
-
-
-def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
-    """The state that a snapshot does hold of it, read without the engine: the newest full row and the deltas
-    behind it."""
-    rows = sorted(rows, key=lambda row: row.epoch)
-    newest = max((i for i, row in enumerate(rows) if row.full), default=None)
-    if newest is None:
-        return None
-    if oracle.graph.vertices[operation].kind is Kind.GROUPING:
-        return tuple(payload for _, payload in codec.decode_items(rows[-1].state))
-    value = states.decode_state(rows[newest].state)
-    for row in rows[newest + 1 :]:
-        value = states.apply_state_delta(value, row.state)
-    return value
 
 
 def told_by(worker: Worker) -> Time | None:

@@ -17,6 +17,8 @@ once; only `when` leaves out what it does not need.
 Keeps: what Python and Arrow do otherwise is refused when it is built (`and`, `or`, `in`, a text cut by
 nothing), or when it is called (`&` of what is no bool, texts of what is no str). Does not: know the fields of
 a stream (fields.py).
+
+It is longer than other modules, for every operation makes a node and every node has all operations.
 """
 
 from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from flamestream.core.dataflow.native import described
+from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.protocol.settings import ERRORS
 from flamestream.model.errors import Bug
 from flamestream.model.failure import failure

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.dataflow.native import native, of_others
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.native_vertices import of_others
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events, messages
 from flamestream.core.protocol.chain import chains_of

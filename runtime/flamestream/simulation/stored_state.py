@@ -1,0 +1,90 @@
+"""Invariant 4 for state: what the segments of a committed snapshot hold is what the oracle has at its cut.
+
+The rows are read without the engine, so that a fault which it makes and undoes again is seen. Does not: look at
+positions, or at what consumers have (invariants.py).
+"""
+
+from typing import Any
+
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.snapshot import Manifest
+from flamestream.model import payload as codec
+from flamestream.model.errors import FlameStreamError
+from flamestream.model.payloads import state as states
+from flamestream.model.vertex import Kind
+from flamestream.simulation.oracle import Oracle
+from flamestream.simulation.outside.snapshots import decode_rows
+from flamestream.simulation.outside.stores import Store
+from flamestream.simulation.world import World
+
+
+class StoredState:
+    """The state in a run's store, beside the oracle's."""
+
+    def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
+        self._world, self._oracle, self._store = world, oracle, store
+        self._rows: dict[str, list[Row]] = {}
+        """Of each segment, by its name."""
+
+    def check(self, manifest: Manifest) -> None:
+        """Fails the run unless the rows of its segments are the oracle's state at its cut."""
+        chains: dict[tuple[int, bytes], list[Row]] = {}
+        for ref in manifest.segments:
+            data = self._store.objects.get(ref.name)
+            if data is None:
+                raise self._world.fail(
+                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
+                )
+            if ref.name in self._store.damaged:  # the fault's doing, not the engine's
+                return
+            for row in self._decoded(ref.name, data):
+                chains.setdefault((row.operation, row.key), []).append(row)
+        for bucket, value in self._oracle.state_at(manifest.cut).items():
+            wanted = _wanted(self._oracle, bucket[0], value)
+            if wanted is not None:
+                stored = self._restored(bucket, chains.get(bucket, []), manifest)
+                wrong = (
+                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has "
+                    f"{stored!r}, not {wanted!r}"
+                )
+                # By their encoding: `==` takes True for 1, and no NaN for itself.
+                self._world.require(
+                    stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
+                )
+
+    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], manifest: Manifest) -> Any:
+        try:
+            return _restored(self._oracle, bucket[0], rows)
+        except FlameStreamError as error:
+            raise self._world.fail(
+                "4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
+            ) from error
+
+    def _decoded(self, name: str, data: bytes) -> list[Row]:
+        # Read once a run, whatever manifests name it: segments never change.
+        if name not in self._rows:
+            self._rows[name] = decode_rows(data)
+        return self._rows[name]
+
+
+def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
+    """The state that a snapshot must hold of a bucket; None if nothing."""
+    vertex = oracle.graph.vertices[operation]
+    if vertex.kind is Kind.REDUCE:
+        return value
+    return value[-(vertex.window - 1) :] if vertex.window > 1 else None
+
+
+def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:
+    """The state that a snapshot does hold of it, read without the engine: the newest full row and the deltas
+    behind it."""
+    rows = sorted(rows, key=lambda row: row.epoch)
+    newest = max((i for i, row in enumerate(rows) if row.full), default=None)
+    if newest is None:
+        return None
+    if oracle.graph.vertices[operation].kind is Kind.GROUPING:
+        return tuple(payload for _, payload in codec.decode_items(rows[-1].state))
+    value = states.decode_state(rows[newest].state)
+    for row in rows[newest + 1 :]:
+        value = states.apply_state_delta(value, row.state)
+    return value

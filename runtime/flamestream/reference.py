@@ -2,7 +2,8 @@
 
 It walks each record depth first through the graph before it looks at the next one. That walk is the total
 order of items, so whatever the engine does in parallel, speculatively and through crashes must end with
-exactly these items, sink by sink and byte by byte.
+exactly these items, sink by sink and byte by byte. It is one module of 400 lines on purpose: whoever doubts a
+result can read all that it should be.
 
 >>> graph = Graph("count")
 >>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one")
@@ -29,8 +30,15 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.slot import slot_of, slot_of_hash
 from flamestream.model.time import (
-    MAX_TIMESTAMP, START, FrontId, Time, Timestamp, front_of, next_time, time_of,
-)  # fmt: skip
+    MAX_TIMESTAMP,
+    START,
+    FrontId,
+    Time,
+    Timestamp,
+    front_of,
+    next_time,
+    time_of,
+)
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
 ERRORS: Final = "errors"

@@ -56,6 +56,7 @@ def test_each_call_is_made_once_through_kills_a_suspension_and_an_edit(
         "sinks": sinks,
         "onError": {"deadLetter": "dead"},
         "calls": {"priced": {"timeout": "3s"}},
+        "egress": [f"{service}.{kube.namespace}.svc:7003"],
     }
     code = _PRICES.replace("ADDRESS", f"{service}.{kube.namespace}.svc")
     kube.apply(config_map(f"{job.name}-prices", {"prices.py": code}))

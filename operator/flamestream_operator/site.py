@@ -9,7 +9,7 @@ Does not: judge a spec (jobs/admission.py).
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
@@ -39,6 +39,8 @@ class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     """Endpoints that the operator itself talks to with a job's keys."""
     drill_namespaces: _Names = ()
     """Namespaces in which drills of jobs elsewhere may strike."""
+    egress: Literal["named", "any"] = "named"
+    """What functions of calls may connect to where a job's `spec.egress` is left out: nothing, or anything."""
 
     def has_image(self, image: str) -> bool:
         return any(image.startswith(each) if each.endswith("/") else image == each for each in self.images)

@@ -5,7 +5,7 @@ Does not: decide when one is made (effects.py).
 
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs.observed import Observed
-from flamestream_operator.jobs.spec import Desired, Plan, manifest_of
+from flamestream_operator.jobs.spec import Desired, Plan, confined, manifest_of
 from flamestream_operator.jobs.suspicion import suspects
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
@@ -37,7 +37,7 @@ def launch_of(
 def files_of(observed: Observed, launch: Launch, desired: Desired) -> dict[str, Object]:
     """The files that a driver reads, by name."""
     return {
-        "job.json": manifest_of(observed.job, desired.spec),
+        "job.json": manifest_of(observed.job, confined(desired.spec, observed.site)),
         f"driver-{launch.application}.json": build_driver_config(launch),
         "executor.json": build_executor_template(launch),
     }

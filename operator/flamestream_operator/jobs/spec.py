@@ -99,6 +99,12 @@ def manifest_of(job: Object, spec: Object) -> Object:
     }
 
 
+def confined(spec: Object, site: Site) -> Object:
+    """The spec as a driver gets it: without `egress` its calls reach nothing, where the site says so."""
+    closed = site.allowed.egress == "named" and spec.get("egress") is None
+    return {**spec, "egress": []} if closed else spec
+
+
 def read(job: Object, spec: Object) -> Job:
     """The job as the command line reads it. Raises ManifestError."""
     meta = job["metadata"]
@@ -123,9 +129,15 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
         parsed.high_availability, parsed.limits, parsed.calls, parsed.debug, parsed.spark.conf,
-        parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
+        parsed.checkpoint.secret, _access_of_journal(parsed, job, site), _egress(parsed, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
+
+
+def _egress(spec: Spec, site: Site) -> list[str]:
+    """What calls may connect to."""
+    anything = spec.egress is None and site.allowed.egress == "any"
+    return ["any"] if anything else spec.egress or []
 
 
 def _access_of_journal(spec: Spec, job: Object, site: Site) -> ZooKeeperAccess | None:

@@ -204,7 +204,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Settings of calls of the graph, by the call's name, in place of those that its function has."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
-    connect to; left out, any."""
+    connect to; left out, any, and on a cluster none unless its chart allows any."""
     debug: bool = False
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)

@@ -81,6 +81,7 @@ ROWS = [
     Row("allow.volumes", ["hostPath"], refused="/allow/volumes/0"),
     Row("allow.storeEndpoints", ["https://s3.example"]),
     Row("allow.drillNamespaces", ["space"], given={"operator.drills": True}),
+    Row("allow.egress", "any"),
     Row("admissionPolicy.enabled", False),
     Row("networkPolicy.enabled", False),
     Row("networkPolicy.metricsFrom", [{"podSelector": {}}]),

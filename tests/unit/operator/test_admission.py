@@ -185,12 +185,12 @@ def test_what_the_chart_says_is_what_the_operator_reads(login: str) -> None:
     allow = {
         "images": ["r.example/team/"], "serviceAccounts": ["a"], "priorityClasses": ["p"],
         "hostPaths": ["/d"], "volumes": ["nfs"], "storeEndpoints": ["https://s3.example"],
-        "drillNamespaces": ["space"],
+        "drillNamespaces": ["space"], "egress": "any",
     }  # fmt: skip
     assert read({"allow": allow, "s3": {"enabled": True, "secretKey": "x"}}, login) == Allowed(
         images=("r.example/team/",), service_accounts=("a",), priority_classes=("p",), host_paths=("/d",),
         volumes=("nfs",), store_endpoints=("https://s3.example", "http://release-s3.space.svc:7070"),
-        drill_namespaces=("space",),
+        drill_namespaces=("space",), egress="any",
     )  # fmt: skip
 
 

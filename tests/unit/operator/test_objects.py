@@ -17,7 +17,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.spark.streaming.driver_config import ZOOKEEPER, DriverConfig, read_zookeeper
 from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
 from flamestream.store.zookeeper_access import ZooKeeperAccess
-from flamestream_operator.jobs.spec import planned, read
+from flamestream_operator.jobs.spec import confined, planned, read
 from flamestream_operator.objects import names
 from flamestream_operator.objects.logins import login_of
 from flamestream_operator.objects.meta import identity
@@ -296,6 +296,31 @@ def test_names_fit_and_are_labels_and_differ(job: str) -> None:
         assert len(name) <= 63
         assert name.replace("-", "").isalnum() and not name.endswith("-")
     assert len(names.executor_prefix(job, "a", 123456)) <= 47
+
+
+def test_calls_reach_what_the_job_names_and_without_a_word_what_the_site_allows() -> None:
+    open_site = replace(SITE, allowed=Allowed(egress="any"))
+    assert confined(SPEC, SITE)["egress"] == []
+    assert "egress" not in confined(SPEC, open_site)
+    named = {**SPEC, "egress": ["api.example.com"]}
+    assert confined(named, SITE) == confined(named, open_site) == named
+
+
+def test_another_egress_replaces_the_pods() -> None:
+    revisions = [
+        planned(JOB, {**SPEC, **more}, site, "digest").revision
+        for site in (SITE, replace(SITE, allowed=Allowed(priority_classes=("high",), egress="any")))
+        for more in (
+            {"egress": []},
+            {"egress": ["api.example.com"]},
+            {"egress": ["api.example.com", "b"]},
+            {},
+        )
+    ]
+    nothing, one, two, left_out, *in_open_site = revisions
+    assert left_out == nothing
+    assert in_open_site[:3] == [nothing, one, two]
+    assert len({nothing, one, two, in_open_site[3]}) == 4
 
 
 @given(LABELS, LABELS)

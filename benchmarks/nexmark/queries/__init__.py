@@ -53,7 +53,7 @@ def graph_of(
     record that is none."""
     query = QUERIES[name]
     # Sessions end at any moment, and are told at the end of their step; other windows end with one.
-    graph = fs.Graph(f"nexmark-{name}", step="100ms" if query is q11 else "1s")
+    graph = fs.Graph(f"nexmark-{name}", step="20ms" if query is q11 else "1s")
     if query in TIMED:
         events = graph.source(source, decode, at="dateTime", unit="ms", late=late)
     else:

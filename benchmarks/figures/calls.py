@@ -1,11 +1,13 @@
 """What a call costs: the same bids as they are, through an echo over TCP on this machine, and beside calls
-that take two seconds, all exactly once on one worker between two sockets.
+that take two seconds, all exactly once on one worker between two sockets; and Flink's asynchronous operator
+with the same echo.
 
-    python benchmarks calls                             # all of it: some two minutes
+    python benchmarks calls                             # all of it: some three minutes
     python benchmarks calls --jobs plain,echo           # a part
     python benchmarks calls --table                     # what is there so far
 
-A latency is from when an event was due to the receipt of its row, at one rate for all.
+A latency is from when an event was due to the receipt of its row, at one rate for all. Those that ask the echo
+get as many events before as they take, which says how many they carry.
 The difference between `echo` and `plain` is what a call adds, the echo's own time included.
 """
 
@@ -29,17 +31,25 @@ from harness.suite import keep, set_aside
 from nexmark.causes import cause_of
 from nexmark.outside import Phase
 from nexmark.paced import paced
+from nexmark.sides import FOR_LATENCY, Side
 from systems.base import Command, Failed
+from systems.flink import BUILT, OPENED, Flink
+from systems.flink_sql import SETTINGS
 
 from figures.nexmark import PACED, events_file
 
 OUT: Final = CACHE / "calls.jsonl"
 RATE: Final = 1_000.0
-JOBS_MEASURED: Final = ("plain", "echo", "beside")
+JOBS_MEASURED: Final = ("plain", "echo", "batched", "beside", "flink")
 NOWHERE: Final = {"connector": {"class": "nexmark.blackhole:Blackhole"}}
 EVENTS: Final = 100_000
-PHASES: Final = [Phase("full", 1.0, 2_000), Phase("fixed", 10.0, 90_000, rate=RATE)]
+UNDER_WAY: Final = 256
+"""Requests of Flink's operator at once: as many as the concurrency of `echo`."""
+FIXED: Final = Phase("fixed", 10.0, 90_000, rate=RATE)
+WARM: Final = [Phase("full", 1.0, 2_000), FIXED]
 """A few first, so that everything is warm."""
+AT_FULL_RATE: Final = [Phase("full", 10.0, 85_000), FIXED]
+"""More than may be under way (`pending`), so that the second half is what is answered."""
 
 
 class Asking:
@@ -74,6 +84,33 @@ class Asking:
         return Command(argv, {"PYTHONPATH": path, "ECHO": str(self._echo)})
 
 
+class AskingFlink:
+    """`nexmark.sides.Side` of Flink's asynchronous operator, ordered, in a virtual machine with one slot."""
+
+    name = "flink"
+    form: Literal["wire", "lines"] = "lines"
+    queries: Iterable[str] = ("flink",)
+
+    def __init__(self, echo: int) -> None:
+        self._echo = echo
+
+    def versions(self) -> dict[str, str]:
+        return Flink().versions()
+
+    def over_file(self, query: str, events: Path, folder: Path) -> Command:
+        raise Failed("it is measured between sockets")
+
+    def between(self, query: str, source: int, sink: int, folder: Path) -> Command:
+        ends = [f"127.0.0.1:{port}" for port in (source, sink)]
+        settings = {**SETTINGS, **FOR_LATENCY, "execution.checkpointing.dir": f"file://{folder}/checkpoints"}
+        given = [f"{name}={value}" for name, value in settings.items()]
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+        job = [*ends, str(self._echo), str(folder / "pending"), str(UNDER_WAY)]
+        return Command(
+            ["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.AsyncCalls", *job, *given]
+        )
+
+
 @contextmanager
 def echo() -> Iterator[int]:
     """A process that sends back each line; its port."""
@@ -101,7 +138,11 @@ async def serve() -> None:
 def measured(job: str, port: int) -> dict[str, Any]:
     """Rate and latencies. Raises Failed."""
     events = events_file(EVENTS, PACED)
-    return paced(Asking(port), job, events, RATE, lambda _, each: cause_of("q0", each), PHASES)
+    side: Side = AskingFlink(port) if job == "flink" else Asking(port)
+    if job == "flink":
+        Flink().prepare()
+    phases = WARM if job in ("plain", "beside") else AT_FULL_RATE
+    return paced(side, job, events, RATE, lambda _, each: cause_of("q0", each), phases)
 
 
 def main() -> None:

@@ -127,11 +127,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     status = job["status"]
     assert (status["phase"], status.get("drivers", [])) == ("Completed", [])
     meta = {"name": "d", "namespace": "default", "creationTimestamp": "1970-01-12T13:46:40Z"}
-    auditing = {
-        "phase": "Auditing",
-        "done": 1,
-        "jobUid": job["metadata"]["uid"],
-    }
+    auditing = {"phase": "Auditing", "done": 1, "jobUid": job["metadata"]["uid"]}
     spec = {"job": "job", "fault": {"target": "worker"}}
     made = {
         "apiVersion": "flamestream.dev/v1alpha1",
@@ -142,13 +138,9 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     drill = whole.kubernetes.make({**made, "status": {**auditing, "since": precise(whole.now)}})
     operator.cluster.drills.put(drill)
     tools = Tools(
-        api=whole.kubernetes,
-        cluster=operator.cluster,
-        hosting=operator.hosting,
-        check=lambda: None,
-        again=lambda _: None,
-        clock=lambda: whole.now,
-    )
+        api=whole.kubernetes, cluster=operator.cluster, hosting=operator.hosting,
+        check=lambda: None, again=lambda _: None, clock=lambda: whole.now,
+    )  # fmt: skip
     asyncio.run(
         DrillReconciler(
             operator.jobs,

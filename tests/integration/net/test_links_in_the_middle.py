@@ -23,7 +23,7 @@ from flamestream.net.links import LinkSettings, TcpLinks
 from flamestream.reference import interpret
 from support import loops
 from support.eventually import eventually
-from support.middle import Change, Middle, Way
+from support.net.middle import Change, Middle, Way
 from support.processes import listening
 from support.runs.local_job import LocalJob
 

@@ -27,10 +27,10 @@ from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside
 from flamestream.testing.consumer_outages import CONSUMER_OUTAGE_CHECKS, StoppableOutside
 from flamestream.testing.port_driver import PortDriver
 from support.eventually import eventually
+from support.net.socket_consumer import told_in
 from support.ports import free_port
 from support.processes import listening
 from support.runs.cli_job import ENVIRONMENT
-from support.socket_consumer import told_in
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "connectors" / "socket_client.py"
 
@@ -99,7 +99,7 @@ class Remembered(Address):
 
     def start(self) -> None:
         port = int(self.spec["socket"]["address"].rpartition(":")[2])
-        command = [sys.executable, "-m", "support.socket_consumer", str(port), str(self._file)]
+        command = [sys.executable, "-m", "support.net.socket_consumer", str(port), str(self._file)]
         self._process = subprocess.Popen(command, env=ENVIRONMENT, cwd=Path(__file__).parents[2])
         eventually(lambda: port in listening(self._process.pid) if self._process else False, "it listens")
 

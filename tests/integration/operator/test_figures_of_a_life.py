@@ -1,18 +1,13 @@
 """Every metric and every field of a job's status, beside what this test knows from elsewhere, through the
 life of two jobs.
 
-Each figure must be looked at somewhere below: a new metric, or a new field of the status, that no line names
-is red.
+Each figure must be looked at somewhere in these lives: a new metric, or a new field of the status, that no
+line names is red.
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, get_args
 
-import msgspec
 import pytest
 from prometheus_client import REGISTRY
 
@@ -21,357 +16,32 @@ from flamestream_operator import metrics
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.kube.queue import WorkQueue
-from flamestream_operator.objects.small import digest_of_application
-from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play
+from support.operator.figures import Looked, between, paths
+from support.operator.journalled_life import (
+    Input,
+    killed,
+    led_by_another,
+    rolled_back,
+    saved_and_suspended,
+    started,
+)
+from support.operator.plain_cluster import Places, PlainCluster, play
 from support.operator.real_cluster import the_api
-
-BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
-UNLOADABLE = "import nothing_of_this_name\n"
-OTHER = APPLICATION + "# the same in other words\n"
-SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-
-
-class Looked:
-    """What was looked at so far, by name; nothing is compared with a recorded output of ours."""
-
-    def __init__(self) -> None:
-        self.metrics: set[str] = set()
-        self.fields: set[str] = set()
-        self._before: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
-
-    def metric(self, cluster: PlainCluster, name: str, expected: Any, **labels: str) -> None:
-        """`name` without `flamestream_job_`; `expected` is a value or says of one whether it is right.
-        `_count` of a histogram is one."""
-        cluster.jobs.observe()
-        self.metrics.add(re.sub(r"_(total|count|sum)$", "", name))
-        labels = {"job": f"{cluster.namespace}.{cluster.name}", **labels}
-        _right(
-            f"metric {name} {labels}", REGISTRY.get_sample_value(f"flamestream_job_{name}", labels), expected
-        )
-
-    def field(self, cluster: PlainCluster, path: str, expected: Any) -> None:
-        """Dots go into structs, and into the first of a list."""
-        self.fields.add(path)
-        value: Any = cluster.status
-        for name in path.split("."):
-            value = value[0] if isinstance(value, list) else value
-            value = getattr(value, name)
-        _right(f"status.{path}", value, expected)
-
-    def grown(self) -> None:
-        """No counter ever goes back."""
-        for family in REGISTRY.collect():
-            if family.name.startswith("flamestream_job_") and family.type != "gauge":
-                for sample in family.samples:
-                    key = (sample.name, tuple(sorted(sample.labels.items())))
-                    assert sample.value >= self._before.get(key, 0.0), (
-                        f"{key} went back from {self._before[key]} to {sample.value}"
-                    )
-                    self._before[key] = sample.value
-
-
-def _right(what: str, value: Any, expected: Any) -> None:
-    good = expected(value) if callable(expected) else value == expected
-    assert good, f"{what} is {value!r}, expected {expected if not callable(expected) else 'something else'}"
-
-
-def between(least: float, most: float) -> Callable[[Any], bool]:
-    return lambda value: value is not None and least <= value <= most
-
-
-def is_time(value: Any) -> bool:
-    return bool(re.fullmatch(SECONDS, str(value)))
-
-
-class Input:
-    """Lines of a followed file, so the source is journalled and this test knows how many there are."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self.path, self._file, self.lines = folder, folder / "numbers.txt", 0
-
-    def feed(self, count: int) -> None:
-        with self._file.open("a") as file:
-            file.writelines(f"{number}\n" for number in range(self.lines, self.lines + count))
-        self.lines += count
-
-
-def spec_of(source: Input) -> dict[str, Any]:
-    return {
-        "sources": {"numbers": {"files": {"path": str(source.path), "follow": True, "records": "lines"}}},
-        "journal": {"folder": "zookeeper://"},
-        "workers": {"replicas": 2, "standby": 1, "slots": 16},
-    }
 
 
 def test_a_journalled_job_from_its_start_to_a_suspension(places: Places) -> None:
     source, looked = Input(places.folder / "in"), Looked()
 
     async def life(cluster: PlainCluster) -> None:
-        started = await _started(cluster, source, looked)
-        await _killed(cluster, source, looked)
-        await _led_by_another(cluster, source, looked)
-        await _saved_and_suspended(cluster, source, looked)
-        await _rolled_back(cluster, source, looked)
-        looked.field(cluster, "started_at", started)
+        begun = await started(cluster, source, looked)
+        await killed(cluster, source, looked)
+        await led_by_another(cluster, source, looked)
+        await saved_and_suspended(cluster, source, looked)
+        await rolled_back(cluster, source, looked)
+        looked.field(cluster, "started_at", begun)
 
     play(the_api, places, life)
     ALL.append(looked)
-
-
-def _is_stable(cluster: PlainCluster) -> bool:
-    return cluster.status.last_stable is not None and cluster.status.drivers[0].state == "Running"
-
-
-async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
-    source.feed(100)
-    await cluster.apply(**spec_of(source))
-    await _all_out(cluster, source)
-    await cluster.until(
-        lambda: _is_stable(cluster), "all of its workers could take over, and that is written"
-    )
-    told = cluster.told
-    assert told is not None
-    numbers = {
-        "items_total": 100,
-        "runs_total": between(1, 100),
-        "acknowledged_bundles_total": between(1, 500),
-        "attempt": 1,
-        "in_flight_items": 0,
-        "replayed_items_total": 0,
-        "invalidated_results_total": 0,
-        "epochs_total": between(0, told.epoch),
-        "epoch_age_seconds": between(0, 60),
-        "memory_bytes": between(20 << 20, 2 << 30),
-        "snapshot_bytes": between(1, 1 << 20),
-        "latency_seconds_count": between(1, 200),
-        "latency_seconds_sum": between(1e-4, 100),
-        "release_latency_seconds_count": between(1, 100),
-        "snapshot_seconds_count": between(1, told.epoch + 1),
-        "minimal_time_lag_seconds": between(0, 60),
-    }
-    for name, expected in numbers.items():
-        for labels in ({"direction": "in"}, {"direction": "out"}) if name == "items_total" else ({},):
-            looked.metric(cluster, name, expected, **labels)
-    looked.metric(cluster, "workers", 2, role="layout")
-    looked.metric(cluster, "workers", 1, role="standby")
-    looked.metric(cluster, "recoveries_total", 1, cause="start")
-    looked.metric(cluster, "recovery_seconds_count", 1)
-    looked.metric(cluster, "recovery_step_seconds_count", 1, step="record")
-    looked.grown()
-    pod = await cluster.api.get("Pod", cluster.namespace, "sums-driver-a-1")
-    config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
-    assert pod is not None and config is not None
-    fields = {
-        "phase": "Running",
-        "guarantee": "exactly-once",
-        "attempt": 1,
-        "launches": 1,
-        "observed_generation": 1,
-        "problems": [],
-        "event_times": {},
-        "late": {},
-        "epoch.number": between(1, told.epoch + 5),
-        "epoch.cut": lambda cut: int(cut) > 0,
-        "epoch.time": is_time,
-        "workers.desired": 2,
-        "workers.ready": 2,
-        "workers.standby": 1,
-        "workers.summary": "2/2",
-        "workers.selector": "flamestream.dev/job=sums,flamestream.dev/role=worker",
-        "drivers.name": "sums-driver-a-1",
-        "drivers.application": "a",
-        "drivers.launch": 1,
-        "drivers.tasks": 3,
-        "drivers.revision": bool,
-        "drivers.uid": pod["metadata"]["uid"],
-        "drivers.state": "Running",
-        "drivers.since": is_time,
-        "run.number": 1,
-        "run.generation": 1,
-        "run.code": bool,
-        "run.application": digest_of_application(config),
-        "run.stage": "Running",
-        "run.cause": "",
-        "run.started_at": is_time,
-        "run.graph": told.graph,
-        "run.attempt": 0,
-        "intent.key": "",
-        "intent.generation": 0,
-        "recovery": None,
-        "suspension": None,
-        "failures.count": 0,
-        "finished_at": "",
-        "message": "",
-        "snapshot.store": cluster.spec()["checkpoint"]["store"],
-        "last_stable.generation": 1,
-        "last_stable.code": cluster.status.run.code,
-        "last_stable.application": digest_of_application(config),
-        "last_stable.spec": lambda spec: spec["workers"]["replicas"] == 2,
-    }
-    for name, expected in fields.items():
-        looked.field(cluster, name, expected)
-    types = {each.type: each for each in cluster.status.conditions}
-    assert types["Ready"].status == types["Running"].status == "True" and types["Failed"].status == "False"
-    for name, expected in (
-        ("type", "Ready"),
-        ("status", "True"),
-        ("reason", "Whole"),
-        ("message", ""),
-        ("last_transition_time", is_time),
-        ("observed_generation", 1),
-    ):
-        looked.field(cluster, f"conditions.{name}", expected)
-    return cluster.status.started_at
-
-
-async def _killed(cluster: PlainCluster, source: Input, looked: Looked, lost: int = 1) -> None:
-    """`lost`: workers that were killed in this run, this one among them."""
-    before = cluster.told
-    assert before is not None
-    looked.grown()
-    victim = cluster.kill()
-    await cluster.until(lambda: cluster.runs(before.attempt + 1), "a killed worker is replaced")
-    cut = cluster.status.recovery.replayed_from if cluster.status.recovery is not None else ""
-    source.feed(100)
-    await _all_out(cluster, source)
-    looked.metric(cluster, "recoveries_total", lost, cause="lost")
-    looked.metric(cluster, "attempt", before.attempt + 1)
-    looked.metric(cluster, "epochs_total", between(1, (cluster.told or before).epoch))
-    looked.grown()
-    looked.field(cluster, "recovery.count", lost)
-    looked.field(cluster, "recovery.attempt", before.attempt + 1)
-    looked.field(cluster, "recovery.kind", "lost")
-    looked.field(cluster, "recovery.cause", lambda cause: cause.startswith("lost a-w"))
-    looked.field(cluster, "recovery.time", is_time)
-    looked.field(cluster, "recovery.duration_ms", between(1, 60_000))
-    looked.field(
-        cluster,
-        "recovery.replayed_from",
-        lambda now: now == cut and before.cut <= int(now) < (cluster.told or before).cut,
-    )
-    assert victim.lives >= 1
-
-
-async def _led_by_another(cluster: PlainCluster, source: Input, looked: Looked) -> None:
-    """The stream runs on, and what has been counted goes on being counted."""
-    before = cluster.told
-    assert before is not None
-    cluster.lose_leader()
-    cluster.new_leader()
-    await cluster.until(lambda: cluster.runs(before.attempt), "the next leader adopts the stream")
-    looked.field(cluster, "attempt", before.attempt)
-    looked.field(cluster, "recovery.count", 1)
-    await _killed(cluster, source, looked, lost=2)
-    await _coordinated_anew(cluster, "150ms")
-    await _killed(cluster, source, looked, lost=3)
-
-
-async def _coordinated_anew(cluster: PlainCluster, interval: str) -> None:
-    """By the same leader."""
-    began = cluster.told.began if cluster.told is not None else 0
-    await cluster.edit({"checkpoint": {"interval": interval}})
-    await cluster.until(
-        lambda: cluster.told is not None and cluster.told.began > began and cluster.runs(),
-        "it has another coordinator",
-    )
-
-
-async def _saved_and_suspended(cluster: PlainCluster, source: Input, looked: Looked) -> None:
-    await cluster.edit({"savepoints": {"every": "1s", "keep": 2}})
-    await cluster.until(lambda: bool(cluster.status.last_savepoint), "a savepoint by the clock is due")
-    looked.field(cluster, "last_savepoint", is_time)
-    await cluster.edit({"savepoints": None, "suspend": True})
-    await cluster.until(lambda: cluster.status.phase == "Suspended", "it is suspended")
-    record = await asyncio.wrap_future(cluster.coordinators.record(f"{cluster.namespace}.{cluster.name}"))
-    assert record is not None
-    looked.field(cluster, "suspension.epoch", record.committed)
-    looked.field(cluster, "suspension.cut", str(record.cut))
-    looked.field(cluster, "suspension.clean", True)
-    looked.field(cluster, "suspension.time", is_time)
-    looked.field(cluster, "suspension.outputs", between(100, source.lines))
-    looked.field(cluster, "epoch.number", record.committed)
-    looked.field(cluster, "workers.ready", 0)
-    looked.field(cluster, "run.cause", "Suspend")
-    looked.field(cluster, "run.stage", "Stopped")
-    looked.field(cluster, "drivers", [])
-    # what a write at a transition brings along
-    looked.field(cluster, "snapshot.size", between(1, 1 << 20))
-    looked.field(cluster, "items.input", between(100, 10_000))
-    looked.field(cluster, "items.output", between(100, source.lines))
-    for name in ("p50_ms", "p99_ms", "delivered_p50_ms", "delivered_p99_ms"):
-        looked.field(cluster, f"latency.{name}", between(0.1, 60_000))
-    attempt = cluster.status.attempt
-    await cluster.edit({"suspend": False})
-    await cluster.until(lambda: cluster.runs(attempt + 1), "it is resumed")
-    looked.field(cluster, "run.number", 2)
-    looked.field(cluster, "run.attempt", attempt)
-    looked.field(cluster, "suspension", None)
-    source.feed(100)
-    await _all_out(cluster, source)
-
-
-async def _rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> None:
-    """Code that does not load is refused beside the stream; code that fails as it runs is left for what ran
-    before."""
-    await cluster.until(lambda: cluster.status.last_stable is not None, "it is stable")
-    await cluster.edit_code(UNLOADABLE)
-    await cluster.until(
-        lambda: cluster.status.preflight is not None and cluster.status.preflight.state == "Failed", "refused"
-    )
-    looked.field(cluster, "preflight.state", "Failed")
-    looked.field(cluster, "preflight.message", lambda message: "nothing_of_this_name" in message)
-    looked.field(cluster, "preflight.code", lambda code: code not in ("", cluster.status.run.code))
-    looked.field(cluster, "preflight.generation", cluster.status.observed_generation)
-    looked.field(cluster, "preflight.pod", lambda pod: pod.startswith("sums-preflight-"))
-    looked.field(cluster, "preflight.since", is_time)
-    looked.field(cluster, "run.number", 2)
-    # the first commit of its own would make it stable before it meets an item
-    await _coordinated_anew(cluster, "1h")
-    await cluster.edit_code(BROKEN)
-    await cluster.until(lambda: cluster.status.run.number >= 3, "other code is tried")
-    source.feed(10)
-    await cluster.until(lambda: bool(cluster.status.rolled_back), "it fails", may_fail=True)
-    config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
-    assert config is not None
-    looked.field(cluster, "rolled_back", cluster.status.observed_generation)
-    looked.field(cluster, "rolled_back_application", digest_of_application(config))
-    looked.field(cluster, "failures.last", lambda last: "ZeroDivisionError" in last)
-    looked.field(cluster, "failures.reason", "UserError")
-    looked.field(cluster, "failures.count", 1)
-    looked.field(cluster, "failures.time", is_time)
-    looked.field(
-        cluster, "failures.next_try", lambda due: moment(due) >= moment(cluster.status.failures.time)
-    )
-    await cluster.until(cluster.runs, "what ran before runs again")
-    await _all_out(cluster, source)
-
-
-async def _all_out(cluster: PlainCluster, source: Input) -> None:
-    """Every line that there is has its result, and an epoch above it has been committed."""
-
-    def settled() -> bool:
-        told = cluster.told
-        return (
-            cluster.runs()
-            and told is not None
-            and len(cluster.delivered()) == source.lines
-            and not told.unsaved_since
-            and len(told.standbys) == 1
-            and told.epoch > 0
-            and sum(worker.in_flight for worker in told.workers) == 0
-            and len(told.workers) == 2
-            and sum(worker.items_out for worker in told.workers) > 0
-            and bool(told.snapshot_size)
-        )
-
-    await cluster.until(settled, f"all {source.lines} lines are through")
-
-    def written() -> bool:
-        states = {each.state for each in cluster.status.drivers}
-        return cluster.status.workers.standby == 1 and states == {"Running"}
-
-    await cluster.until(written, "that is written")
 
 
 def test_a_finite_job_to_its_end(places: Places) -> None:
@@ -469,8 +139,8 @@ OPERATORS = {
 ELSEWHERE = {
     "flamestream_job_event_time_lag_seconds", "flamestream_job_late_items", "flamestream_job_waiting_requests",
 }  # fmt: skip
-"""Of sources with event time and of calls, which these lives do not have: tests/unit/operator/test_metrics.py looks at
-them."""
+"""Of sources with event time and of calls, which these lives do not have: tests/unit/operator/test_metrics.py
+looks at them."""
 
 
 def test_nothing_was_forgotten() -> None:
@@ -483,21 +153,3 @@ def test_nothing_was_forgotten() -> None:
     assert looked | ELSEWHERE == families
     assert set().union(*(life.fields for life in ALL)) >= set(paths(JobResourceStatus))
     assert all(one != other for one, other in pairwise(sorted(families)))
-
-
-def paths(kind: Any, before: str = "") -> Iterator[str]:
-    """Of all fields that hold no struct."""
-    for each in msgspec.structs.fields(kind):
-        inside = [
-            found
-            for found in _types(each.type)
-            if isinstance(found, type) and issubclass(found, msgspec.Struct)
-        ]
-        path = f"{before}{each.name}"
-        yield from paths(inside[0], f"{path}.") if inside else [path]
-
-
-def _types(annotation: Any) -> Iterator[Any]:
-    yield annotation
-    for inner in get_args(annotation):
-        yield from _types(inner)

@@ -1,6 +1,5 @@
 """The audit of a user's table, on a real server: whatever is done to a row by hand is found, and named."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -20,13 +19,7 @@ from flamestream.testing.port_driver import PortDriver
 from support.places.postgres_places import Table
 from support.places.standing import JOB, Outside, differs, results
 from support.places.things import Thing, opened, things
-from support.postgres import PostgresServer, postgres
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres() as made:
-        yield made
+from support.postgres import PostgresServer
 
 
 class Counts(Outside):

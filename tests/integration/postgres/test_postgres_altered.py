@@ -1,7 +1,6 @@
 """PostgreSQL tables that are altered under a running job: nothing is lost or doubled in silence, and the
 message says what to mend."""
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -15,14 +14,7 @@ from flamestream.testing.port_driver import PortDriver
 from flamestream.testing.producer_contract import FRONT, PLENTY, Front
 from support.places.postgres_places import Table
 from support.places.things import Thing, opened, things
-from support.postgres import PostgresServer, postgres
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres() as made:
-        yield made
-
+from support.postgres import PostgresServer
 
 # --- the source ---------------------------------------------------------------------------------------------
 

@@ -20,11 +20,10 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.chain import Row, chains_of
-from flamestream.core.protocol.settings import ERRORS, FrontSettings, WorkerSettings
+from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.protocol.snapshot import Manifest, SegmentRef
 from flamestream.core.worker.worker import Worker
-from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (
     Attempt,
@@ -32,8 +31,6 @@ from flamestream.model.ids import (
     Fence,
     LayoutVersion,
     Offset,
-    Partition,
-    SequenceNumber,
     SinkName,
     SourceName,
     WorkerId,
@@ -42,14 +39,14 @@ from flamestream.model.layout import Assignment, Layout
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp
 from support.core.coordinating import settings as coordinator_settings
-from support.core.core_outcome import Outcome, Sink, Source
+from support.core.core_outcome import Sink, Source
+from support.core.core_outside import Outside, P
 
-P = Partition("")
 DEAD = SinkName("dead")
 MOST_STEPS = 200_000
 
 
-class CoreCluster(Outcome):
+class CoreCluster(Outside):
     """Workers, what is outside of them, and their coordinator's voice."""
 
     def __init__(
@@ -296,111 +293,6 @@ class CoreCluster(Outcome):
         name, action = self._waiting.pop(index)
         self._answer(name, action)
 
-    # --- the outside ----------------------------------------------------------------------------------------
-
-    def _carry_out(self, name: WorkerId, action: act.Action) -> None:
-        match action:
-            case act.ToldCoordinator():
-                self.told.append((name, action.message))
-            case act.ToPeer():
-                if action.peer in self.workers:
-                    self._links.setdefault((name, action.peer), deque()).extend(self.spoil(action.frame))
-            case act.Follow():
-                source = self.sources[action.front]
-                source.follower, source.fence, source.grant, source.told_end = name, action.fence, 0, False
-                source.next = action.offsets.get(P, Offset(0))
-            case act.Pull():
-                self.sources[action.front].grant = action.records
-            case act.Wake():
-                self._answers[name].append(ev.Woken())
-            case act.LinkPeers() | act.TrimJournal() | act.Exit():
-                pass
-            case _:
-                self._waiting.append((name, action))
-
-    def _answer(self, name: WorkerId, action: Any) -> None:
-        """Do it and answer."""
-        match action:
-            case act.Append():
-                if action.fence == self.fence:
-                    self.journals[action.front].append(action.entry)
-                    self._post(name, ev.JournalAppended(action.fence, action.front, action.entry.time))
-            case act.SealJournal():
-                entries = [entry for entry in self.journals[action.front] if entry.time >= action.cut]
-                self._post(name, ev.JournalSealed(action.fence, action.front, entries))
-            case act.ReadRun():
-                records = self.sources[action.front].records[
-                    action.entry.first : action.entry.first + action.entry.count
-                ]
-                self._post(name, ev.RunRead(action.fence, action.front, action.entry, records))
-            case act.Upload():
-                rows = [*(row for ref in action.compact for row in self.segments[ref.name]), *action.rows]
-                stored, held = (
-                    self._stored(name, action, rows),
-                    [self._stored(f"held-{name}", action, action.held)] if action.held else [],
-                )
-                self._post(
-                    name,
-                    ev.Uploaded(
-                        action.fence, action.epoch, [stored], [ref.name for ref in action.compact], held
-                    ),
-                )
-            case act.Load():
-                rows = [
-                    row
-                    for ref in action.segments
-                    for row in self.segments[ref.name]
-                    if row.slot in action.slots
-                ]
-                kept = [row for ref in action.held for row in self.segments[ref.name]]
-                self._post(name, ev.Loaded(action.fence, chains_of(rows), chains_of(kept)))
-            case _:
-                self._answer_of_a_sink(name, action)
-
-    def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> SegmentRef:
-        ref = SegmentRef(
-            f"{action.epoch}-{action.fence.attempt}-{name}",
-            1,
-            "",
-            len(rows),
-            tuple(sorted({row.slot for row in rows})),
-        )
-        assert ref.name not in self.segments, f"{ref.name} is written twice"
-        self.segments[ref.name] = rows
-        return ref
-
-    def _answer_of_a_sink(self, name: WorkerId, action: act.OpenSink | act.Deliver) -> None:
-        sink = self.sinks[action.sink]
-        slots = (
-            action.slots if isinstance(action, act.OpenSink) else [bundle.slot for bundle in action.bundles]
-        )
-        if any(sink.opened.get(slot, action.fence) > action.fence for slot in slots):
-            self._post(name, ev.SinkFenced(action.fence, action.sink))
-        elif isinstance(action, act.OpenSink):
-            sink.opened.update(dict.fromkeys(slots, action.fence))
-            self._post(
-                name,
-                ev.SinkOpened(
-                    action.fence, action.sink, {slot: sink.last[slot] for slot in slots if slot in sink.last}
-                ),
-            )
-        else:
-            for bundle in action.bundles:
-                self._take(sink, bundle)
-            self._post(name, ev.BundlesAcknowledged(action.fence, action.sink, action.number))
-
-    def _take(self, sink: Sink, bundle: act.Bundle) -> None:
-        last = sink.last.get(bundle.slot)
-        assert bundle.sequence == (1 if last is None else last.sequence + 1), (
-            f"slot {bundle.slot}: {bundle.sequence} after {last}"
-        )
-        items = [(meta, codec.encode(payload)) for meta, payload in codec.decode_items(bundle.items)]
-        sink.taken.setdefault(bundle.slot, []).extend(items)
-        sink.last[bundle.slot] = ev.LastBundle(SequenceNumber(bundle.sequence), bundle.t_last, bundle.items)
-
-    def _post(self, name: WorkerId, event: ev.Event) -> None:
-        self._answers[name].append(event)
-
     # --- what came of it ------------------------------------------------------------------------------------
 
     def failures(self) -> list[msg.Failed]:
@@ -417,4 +309,4 @@ class CoreCluster(Outcome):
         return self.minimal == END
 
 
-__all__ = ["DEAD", "ERRORS", "CoreCluster", "P"]
+__all__ = ["DEAD", "CoreCluster", "P"]

@@ -13,28 +13,52 @@ Keeps: a damage changes what was given, recorded or committed, never how a sink 
 tried at every sink.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from flamestream.core.protocol.events import Entry
-from flamestream.model.ids import Offset, Slot
-from flamestream.model.meta import Meta, child, meta_of
-from flamestream.model.time import START
+from flamestream.model.ids import Slot
+from flamestream.model.meta import child, meta_of
+from support.runs.changes import (
+    Change,
+    a_call_again,
+    again,
+    all_again,
+    both,
+    drained,
+    exchanged,
+    foreign,
+    holds,
+    in_slot,
+    line_of_another_word,
+    more_lines,
+    no_input,
+    nothing,
+    of_another_job,
+    only,
+    recorded_beyond,
+    recorded_twice,
+    replaced,
+    slots_exchanged,
+    uncommitted,
+    values_exchanged,
+    without,
+    without_last_line,
+    without_lines,
+    without_runs,
+    without_slots,
+    without_worker,
+)
 from support.runs.past_run import (
     FRONT,
-    WORKERS,
     Given,
     PastRun,
     finished,
     going_on,
-    results_of,
     run_time,
     slot_of_word,
 )
 
-Change = Callable[[PastRun], None]
 Says = dict[str, int]
 """Of the counts lost, not_due, doubled, foreign, misplaced, reordered, missing and unexpected those that are
 not 0."""
@@ -54,225 +78,6 @@ class Damage:
         past = self.before()
         self.change(past)
         return past
-
-
-# --- what was given -----------------------------------------------------------------------------------------
-
-
-def without(*numbers: int) -> Change:
-    """Of these lines there is no result."""
-
-    def change(past: PastRun) -> None:
-        metas = {_item(past, number).meta for number in numbers}
-        past.given = [[item for item in call if item.meta not in metas] for call in past.given]
-
-    return change
-
-
-def without_slots(*slots: int) -> Change:
-    def change(past: PastRun) -> None:
-        past.given = [[item for item in call if item.slot not in slots] for call in past.given]
-
-    return change
-
-
-def without_worker(past: PastRun) -> None:
-    without_slots(*WORKERS[next(iter(WORKERS))])(past)
-
-
-def only(runs: slice) -> Change:
-    """Results of these runs only."""
-
-    def change(past: PastRun) -> None:
-        past.given = past.given[runs]
-
-    return change
-
-
-def again(number: int, call: int, place: int | None = None) -> Change:
-    """A line's result once more, in a call; at its end if no place is said."""
-
-    def change(past: PastRun) -> None:
-        past.given[call].insert(len(past.given[call]) if place is None else place, _item(past, number))
-
-    return change
-
-
-def all_again(past: PastRun) -> None:
-    past.given += [list(call) for call in past.given]
-
-
-def a_call_again(past: PastRun) -> None:
-    past.given.insert(3, list(past.given[2]))
-
-
-def exchanged(one: int, other: int) -> Change:
-    """Two results come at each other's moment."""
-
-    def change(past: PastRun) -> None:
-        (a, i), (b, j) = _place(past, one), _place(past, other)
-        past.given[a][i], past.given[b][j] = past.given[b][j], past.given[a][i]
-
-    return change
-
-
-def replaced(number: int, **fields: Any) -> Change:
-    """A line's result is another."""
-
-    def change(past: PastRun) -> None:
-        call, place = _place(past, number)
-        past.given[call][place] = past.given[call][place]._replace(**fields)
-
-    return change
-
-
-def values_exchanged(past: PastRun) -> None:
-    """Of two slots: each has the other's value under its own meta."""
-    one, other = _item(past, 0), _item(past, 1)
-    replaced(0, payload=other.payload, slot=other.slot)(past)
-    replaced(1, payload=one.payload, slot=one.slot)(past)
-
-
-def slots_exchanged(past: PastRun) -> None:
-    one, other = _item(past, 1), _item(past, 3)
-    replaced(1, slot=other.slot)(past)
-    replaced(3, slot=one.slot)(past)
-
-
-def in_slot(word: str, slot: int) -> Change:
-    """All of a word, elsewhere."""
-
-    def change(past: PastRun) -> None:
-        moved = [
-            [item._replace(slot=Slot(slot)) if item.payload[0] == word else item for item in call]
-            for call in past.given
-        ]
-        past.given = moved
-
-    return change
-
-
-def foreign(*items: Given) -> Change:
-    def change(past: PastRun) -> None:
-        past.given.append(list(items))
-
-    return change
-
-
-def of_another_job(past: PastRun) -> None:
-    past.given = results_of([f"other-{line}" for line in past.lines], past.length)
-
-
-def nothing(past: PastRun) -> None:
-    """No damage."""
-
-
-# --- what was recorded --------------------------------------------------------------------------------------
-
-
-def without_runs(runs: Iterable[int], *, given: bool = False) -> Change:
-    """Gone from the journal; `given`: and everything that the reference would not give without them."""
-    gone = frozenset(runs)
-
-    def change(past: PastRun) -> None:
-        past.entries = [entry for number, entry in enumerate(past.entries) if number not in gone]
-        if given:
-            left = [number for number in range(len(past.given)) if number not in gone]
-            lines = [line for number, line in enumerate(past.lines) if number // past.length not in gone]
-            past.given = [
-                [item._replace(meta=Meta(meta_of(run_time(number), 0)[:8] + item.meta[8:])) for item in call]
-                for number, call in zip(left, results_of(lines, past.length), strict=True)
-            ]
-
-    return change
-
-
-def recorded_twice(past: PastRun) -> None:
-    """The last run, at a later time as well."""
-    last = past.entries[-1]
-    past.entries.append(
-        Entry(run_time(len(past.entries)), last.partition, last.first, last.count, last.payloads)
-    )
-
-
-def recorded_beyond(past: PastRun) -> None:
-    """The first run below the cut has twice its records."""
-    first = past.entries[0]
-    past.entries[0] = Entry(first.time, first.partition, Offset(0), 2 * first.count)
-
-
-def line_of_another_word(past: PastRun) -> None:
-    past.lines[0] = "oak 0"
-
-
-def more_lines(past: PastRun) -> None:
-    past.lines += ["ash again", "elm again"]
-
-
-def without_last_line(past: PastRun) -> None:
-    past.lines.pop()
-
-
-def without_lines(past: PastRun) -> None:
-    past.lines.clear()
-
-
-def no_input(past: PastRun) -> None:
-    """Nothing has ever entered."""
-    past.lines.clear()
-    past.entries.clear()
-    past.given.clear()
-    past.positions.clear()
-    past.last_stamp = START
-
-
-# --- what was committed -------------------------------------------------------------------------------------
-
-
-def uncommitted(past: PastRun) -> None:
-    past.committed = False
-
-
-def drained(past: PastRun) -> None:
-    past.outcome, past.cut, past.last_stamp, past.positions = (
-        "drained",
-        run_time(10),
-        run_time(9),
-        {"lines.txt": 40},
-    )
-
-
-def holds(runs: slice) -> Change:
-    """The epoch holds what these runs give, which has not left yet."""
-
-    def change(past: PastRun) -> None:
-        past.guarantee = "exactly-once-2pc"
-        past.held = frozenset(
-            item.meta for call in results_of(past.lines, past.length)[runs] for item in call
-        )
-
-    return change
-
-
-def both(*changes: Change) -> Change:
-    def change(past: PastRun) -> None:
-        for each in changes:
-            each(past)
-
-    return change
-
-
-def _place(past: PastRun, number: int) -> tuple[int, int]:
-    """Of a line's result."""
-    meta = meta_of(run_time(number // past.length), number % past.length)
-    return next(
-        (i, j) for i, call in enumerate(past.given) for j, item in enumerate(call) if item.meta == meta
-    )
-
-
-def _item(past: PastRun, number: int) -> Given:
-    call, place = _place(past, number)
-    return past.given[call][place]
 
 
 ASH, OAK, BIRCH = slot_of_word("ash"), slot_of_word("oak"), slot_of_word("birch")

@@ -21,7 +21,7 @@ from flamestream.model.vertex import Kind
 from flamestream.store.folder import LocalStore
 from flamestream.store.segment import table_of
 from flamestream.store.snapshots import put_segment
-from support.runs.damage import Change, both, foreign, nothing, only, replaced, without, without_runs
+from support.runs.changes import Change, both, foreign, nothing, only, replaced, without, without_runs
 from support.runs.past_run import PastRun, finished, going_on, own_modules, slot_of_word
 
 BEFORE = 6

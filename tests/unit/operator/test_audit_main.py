@@ -17,7 +17,7 @@ from flamestream.model.time import START
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_zookeeper
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.tools import audit_main
-from support.runs.damage import nothing, only, without_runs
+from support.runs.changes import nothing, only, without_runs
 from support.runs.past_run import PastRun, going_on, own_modules
 
 CONFIG = {

@@ -1,5 +1,5 @@
-"""A socket consumer as a process of its own, whose memory is a file: `python -m support.socket_consumer PORT
-FILE`; SIGKILL ends it.
+"""A socket consumer as a process of its own, whose memory is a file; SIGKILL ends it:
+`python -m support.net.socket_consumer PORT FILE`.
 
 What it is told is in the file, with fsync, before it answers; a start goes on with what the file has.
 """

@@ -1,0 +1,1 @@
+"""Peers of TCP connections for tests: one in the middle, and one that is killed."""

@@ -1,0 +1,189 @@
+"""Edits: what a change of spec or code restarts, and that what cannot run never stops the stream."""
+
+import pytest
+
+from flamestream.job.located import Document
+from flamestream.job.manifest import job_of
+from flamestream_operator.jobs import spec as specs
+from support.operator.operator_world import World
+from support.operator.plays import played, started
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"checkpoint": {"interval": "5s"}}, {"ttlAfterFinished": "1h"}, {"backoff": {"initial": "2s"}}],
+    ids=str,
+)
+def test_what_needs_no_restart_restarts_nothing(edit: dict[str, object]) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        pods = {*world.pods("driver"), *world.pods("worker")}
+        world.apply(**edit)
+        await world.calm()
+        assert {*world.pods("driver"), *world.pods("worker")} == pods
+        assert world.status.observed_generation == 2
+
+    played(play)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"workers": {"replicas": 3}}, {"pods": {"labels": {"team": "x"}}}, {"workers": {"replicas": 1}}],
+    ids=str,
+)
+def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str, object]) -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        run = world.status.run.number
+        world.apply(**edit)
+        await world.calm(80)
+        assert world.pods("driver") == ["job-driver-a-2"]
+        assert (world.status.run.number, world.status.phase) == (run, "Running")
+        assert world.condition("Ready").status == "True"
+
+    played(play)
+
+
+def test_new_code_drains_to_an_epoch_first() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.edit_code("print(2)")
+        await world.calm(80)
+        assert (world.status.run.number, world.status.phase, world.pods("driver")) == (
+            2,
+            "Running",
+            ["job-driver-a-2"],
+        )
+
+    played(play)
+
+
+def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number, world.pods("driver")) == (
+            "Running",
+            1,
+            ["job-driver-a-1"],
+        )
+        assert world.condition("Ready").status == "True"
+        assert world.condition("Degraded").reason == "RolledBack"
+        assert "no such module" in world.condition("Degraded").message
+        assert world.pods("preflight") == []
+        world.edit_code("print('mended')")
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
+def test_code_that_does_not_start_after_its_trial_rolls_back_to_the_last_stable() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        epoch = world.status.epoch.number
+        world.fleet.breaks_late = True
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        await world.calm(120)
+        assert (world.status.phase, world.status.rolled_back) == ("Running", 1)
+        assert world.condition("Degraded").reason == "RolledBack"
+        assert "no such module" in world.condition("Degraded").message
+        assert world.fleet.records["default.job"].epoch > epoch
+
+    played(play)
+
+
+def test_a_job_that_never_loads_fails_and_says_why() -> None:
+    async def play(world: World) -> None:
+        world.fleet.broken_digest = world.edit_code("import nothing")
+        world.apply()
+        await world.calm()
+        assert world.status.phase == "Failed"
+        assert (world.condition("Failed").reason, world.status.message) == ("ImportError", "no such module")
+        assert world.pods("driver") == []
+
+    played(play)
+
+
+def test_a_missing_application_is_waited_for() -> None:
+    async def play(world: World) -> None:
+        world.edit_code("print(1)")
+        world.kubernetes.remove(("ConfigMap", "default", "app"))
+        world.kubernetes.make(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"namespace": "default", "name": "app"},
+                "data": {},
+            }
+        )
+        world.apply(application={"file": "j.py", "graph": "graph", "configMap": "other"})
+        await world.calm()
+        assert "there is no ConfigMap 'other'" in world.status.message
+
+    played(play)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"checkpoint": {"interval": "1s", "store": "/folder"}}, "s3://bucket/prefix"),
+        ({"highAvailability": True, "workers": {"replicas": 1}}, "two workers"),
+        ({"sources": {"n": {"socket": {"address": "a:1"}}}, "journal": {"folder": "/journal"}}, "lost node"),
+        (
+            {
+                "sources": {"n": {"socket": {"address": "a:1"}}},
+                "journal": {"kafka": {"topic": "t"}, "folder": "/journal"},
+            },
+            "either a folder",
+        ),
+        ({"workers": {"replicas": 2, "resources": {"limits": {"memory": "64Mi"}}}}, "512Mi"),
+        ({"guarantee": "twice"}, "is unknown"),
+    ],
+)
+def test_a_spec_that_cannot_run_here_says_why(spec: dict[str, object], words: str) -> None:
+    async def play(world: World) -> None:
+        world.apply(**spec)
+        await world.calm(5)
+        assert world.status.phase == "Failed"
+        assert words in world.condition("Failed").message
+        assert world.pods("driver") == []
+
+    played(play)
+
+
+def test_a_class_of_the_users_is_never_imported_by_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported(name: str, *_: object) -> None:
+        raise AssertionError(f"the operator imports {name}")
+
+    async def play(world: World) -> None:
+        monkeypatch.setattr("flamestream.connectors.kit.spec.importlib.import_module", imported)
+        await started(
+            world,
+            sources={"n": {"connector": {"class": "mine:Source"}}},
+            sinks={"out": {"connector": {"class": "mine:Sink"}}},
+        )
+
+    played(play)
+
+
+def test_a_spec_is_read_once_however_often_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counted(document: Document) -> object:
+        read.append(document.value["spec"])
+        return job_of(document)
+
+    monkeypatch.setattr(specs, "job_of", counted)
+
+    async def play(world: World) -> None:
+        await started(world)
+        await world.calm(600)
+        assert len(read) == 1, "one generation"
+        world.apply(suspend=True)
+        await world.calm()
+        assert len(read) == 2, "another one"
+
+    played(play)

@@ -19,7 +19,7 @@ Does not: know policies. Source: the delivery paper, section 3 (definitions 5 to
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from itertools import combinations, permutations, product
 from typing import Final, NamedTuple
 
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
 READINGS: Final = tuple(Reading(definition, strict) for definition in (6, 7, 8) for strict in (False, True))
 
 
-@cache
+@lru_cache(maxsize=1 << 17)
 def could_be(
     reading: Reading, entered: str, left: tuple[str, ...], *, quiet: bool, ordered: bool, operation: Operation
 ) -> bool:
@@ -58,7 +58,7 @@ def _explains(results: tuple[str, ...], left: tuple[str, ...], strict: bool, qui
     return results == left if quiet else results[: len(left)] == left
 
 
-@cache
+@lru_cache(maxsize=1 << 17)
 def _references(
     definition: int, entered: str, ordered: bool, operation: Operation
 ) -> frozenset[tuple[str, ...]]:

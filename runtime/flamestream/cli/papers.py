@@ -20,8 +20,8 @@ def command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show an experiment of the papers that FlameStream follows, beside what the paper says: found by exhaustive
-    search, or printed from the core that ships, in seconds.
+    """Show an experiment of the papers that FlameStream follows, beside what the paper says: found by
+    exhaustive search, or printed from the core that ships, in seconds.
 
     Example: [bold]flamestream papers abc-bac[/bold]. Exit code 3 if what is claimed of FlameStream was not
     found.

@@ -8,6 +8,7 @@
 Keeps: nothing that is printed is written down here: it is computed, by the explorer or by the core that
 ships. Does not: know the command line. Source: "Delivery, consistency, and determinism: rethinking guarantees
 in distributed stream processing" (2019, the delivery paper); "FlameStream: model and runtime for distributed
-analytical stream processing" (EDBT), and the poster of the same year. Figures, tables and definitions have the
-numbers of the authors' public drafts (github.com/flame-stream/Papers): the printed papers were not at hand.
+analytical stream processing" (EDBT), and the poster of the same year. Figures, tables and definitions have
+the numbers of the authors' public drafts (github.com/flame-stream/Papers): the printed papers were not at
+hand.
 """

@@ -31,8 +31,8 @@ def report(early: tuple[Policy, ...], ours: tuple[Policy, ...]) -> Report:
     histories = sum(each.histories for _, each in found[len(early) :])
     return Report(
         "abc and bac: the order of a state that was computed again",
-        "a concatenation has released ca and computes again after a crash; nothing makes it come to ca and not "
-        "to ac. Then acb follows ca, which no run without a failure gives.",
+        "a concatenation has released ca and computes again after a crash; nothing makes it come to ca and "
+        "not to ac. Then acb follows ca, which no run without a failure gives.",
         (
             Table(
                 "Every history, with one crash at most, at any step",
@@ -41,7 +41,7 @@ def report(early: tuple[Policy, ...], ours: tuple[Policy, ...]) -> Report:
             ),
             breaking(found),
         ),
-        f"{sum(broken)} of {len(broken)} policies that release early break definition 6; ours holds in all of "
-        f"{histories:,} histories.",
+        f"{sum(broken)} of {len(broken)} policies that release early break definition 6; ours holds in all "
+        f"of {histories:,} histories.",
         all(broken) and all(held) and bool(held),
     )

@@ -28,14 +28,15 @@ def run() -> Report:
     overtaken = (way[2], way[1], way[0])
     in_order, times = _folded(way)
     other, other_times = _folded(overtaken)
+    early, early_times = _folded(((SENT, one), ("f has taken one, and is about to send two", one)))
     plain, plain_passed = _four_sent([MessageId(number) for number in (4, 5, 6, 7)])
     mixed, mixed_passed = _four_sent([ids.next() for _ in range(4)])
     columns = ("what happened", "folded in", f"in flight at {RUN}", "minimal time")
     return Report(
         "The acker, step by step (EDBT, Fig. 9)",
-        "an operation acks what it received only behind what it sent, so the entry of a global time is zero only "
-        "when nothing of it is in flight. Send and receipt are two acks there; here an operation gives one, their "
-        "XOR, when it is done.",
+        "an operation acks what it received only behind what it sent, so the entry of a global time is zero "
+        "only when nothing of it is in flight. Send and receipt are two acks there; here an operation gives "
+        "one, their XOR, when it is done.",
         (
             Table(
                 f"A run at {RUN}, its front's promise of {NEXT}, and one message led to by another",
@@ -43,20 +44,24 @@ def run() -> Report:
                 in_order,
             ),
             Table("The same acks, the last first", columns, other),
+            Table("An operation that acks what it took before what it sends", columns, early),
             Table(
                 "Four messages in flight: their numbers alone, and as the core mixes them",
                 ("ids", "XOR of the four", "minimal time"),
                 (plain, mixed),
             ),
         ),
-        "Minimal time passes the run with the last ack, in whatever order they come. Numbers that are only unique "
-        "can cancel: 4^5^6^7 = 0.",
-        times == other_times == [RUN, RUN, NEXT] and plain_passed and not mixed_passed,
+        "Minimal time passes the run with the last ack, in whatever order they come; with two acks in the "
+        "wrong order it would pass a message that is still to be sent. Numbers that are only "
+        "unique can cancel: 4^5^6^7 = 0.",
+        times == other_times == [RUN, RUN, NEXT]
+        and early_times == [RUN, NEXT]
+        and (plain_passed, mixed_passed) == (True, False),
     )
 
 
 def _folded(acks: Iterable[Ack]) -> tuple[tuple[tuple[str, ...], ...], list[Time]]:
-    """A row an ack, and minimal time behind each. The front promises what comes next behind its own ack (!)."""
+    """A row an ack, and minimal time behind each. The front promises what is next behind its own ack (!)."""
     table = AckTable([FRONT], RUN)
     rows, times, left = [], list[Time](), 0
     for what, ids in acks:

@@ -1,4 +1,5 @@
-"""A bucket's two parts (poster, Fig. 7): below minimal time it is immutable, and a snapshot is a piece of it."""
+"""A bucket's two parts (poster, Fig. 7): what is below minimal time cannot change, and a snapshot is a piece
+of it."""
 
 from collections.abc import Iterable
 
@@ -35,8 +36,8 @@ def run() -> Report:
         each.pass_to(END)
     return Report(
         "A bucket's immutable and mutable part (poster, Fig. 7)",
-        "minimal time cuts a bucket in two. Nothing changes below it, so the state of any cut there is a piece of "
-        "the bucket, one window long, and can be taken while the stream goes on.",
+        "minimal time cuts a bucket in two. Nothing changes below it, so the state of any cut there is a "
+        "piece of the bucket, one window long, and can be taken while the stream goes on.",
         (
             Table(
                 f"A bucket of a grouping of {WINDOW}, cut at {CUT}",
@@ -44,8 +45,8 @@ def run() -> Report:
                 tuple(rows),
             ),
         ),
-        f"The snapshot has the same {len(before.state)} bytes whenever it is taken, and what is computed from it "
-        "equals what was computed without it.",
+        f"The snapshot has the same {len(before.state)} bytes whenever it is taken, and what is computed "
+        "from it equals what was computed without it.",
         before == again and flow.left == restored.left,
     )
 

@@ -51,8 +51,8 @@ def _two_results(seen: Seen) -> bool:
 
 
 def _called(seeds: Iterable[int]) -> tuple[int, int, int]:
-    """In how many runs the service was asked again, a result was not that of the first answer (invariant 2 looks
-    at every one), and the job did not complete."""
+    """In how many runs the service was asked again, a result was not that of the first answer (invariant 2
+    looks at every one), and the job did not complete."""
     again = wrong = ended = 0
     for seed in seeds:
         try:

@@ -1,11 +1,12 @@
-"""Definitions 6, 7 and 8 of the delivery paper, for the small systems: exactly once, at most once, at least once.
+"""Definitions 6, 7 and 8 of the delivery paper, for the small systems: exactly once, at most once, at least
+once.
 
 Each says: whatever leaves could also have left a system that never loses anything. They differ in the input
 that this other system may have been given: the same; some of it; all of it, some letters twice.
 
 As printed, a definition asks for no more than that each result could be there: results may overtake each
-other, and one may stay inside for ever, so lost output goes unseen. Read strictly, results leave in order, none
-is passed over, and when nothing is left to do all have left.
+other, and one may stay inside for ever, so lost output goes unseen. Read strictly, results leave in order,
+none is passed over, and when nothing is left to do all have left.
 
 >>> could_be(Reading(6, strict=False), "ab", ("a", "ba"), quiet=True, ordered=False, operation=appended)
 False

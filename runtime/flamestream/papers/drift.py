@@ -34,9 +34,9 @@ def run() -> Report:
     released = count.release()
     return Report(
         "Drifting state, step by step (EDBT, Fig. 5 and 6)",
-        "a grouping of two, a map that combines, and a cycle. An accumulator comes back right behind the item "
-        "that it is of; the tuple (accumulator, item) is combined, the tuple (item, accumulator) is dropped. "
-        "Fig. 6: dog twice, in four steps, to a[dog,2].",
+        "a grouping of two, a map that combines, and a cycle. An accumulator comes back right behind the "
+        "item that it is of; the tuple (accumulator, item) is combined, the tuple (item, accumulator) is "
+        "dropped. Fig. 6: dog twice, in four steps, to a[dog,2].",
         (
             Table("The word dog at 10 and at 20, in the core's dataflow (~ is a tombstone)", COLUMNS, two),
             Table("A third one at 15, late", COLUMNS, late),
@@ -46,8 +46,8 @@ def run() -> Report:
                 tuple((str(time), shown(item)) for time, item in released),
             ),
         ),
-        "The state drifts with the stream, so a late item mends it as it mends anything else. Taken back at the "
-        f"barrier, before it could leave: {count.taken_back}.",
+        "The state drifts with the stream, so a late item mends it as it mends anything else. Taken back at "
+        f"the barrier, before it could leave: {count.taken_back}.",
         [(time, item[2]) for time, item in released] == [(10, 1), (15, 2), (20, 3)],
     )
 

@@ -28,8 +28,8 @@ def report(arrivals: tuple[int, ...]) -> Report:
     in_order = [_window(sorted(arrivals), place) for place in range(len(arrivals))]
     return Report(
         "Optimistic grouping, step by step (EDBT, Fig. 7)",
-        "a grouping with a window of two has 1 and 3, and 2 comes late: (1 2) and (2 3) go out, and a tombstone "
-        "for (1 3), which had gone out before.",
+        "a grouping with a window of two has 1 and 3, and 2 comes late: (1 2) and (2 3) go out, and a "
+        "tombstone for (1 3), which had gone out before.",
         (
             Table(
                 "A grouping of two and a barrier of the core (~ is a tombstone)",
@@ -37,7 +37,8 @@ def report(arrivals: tuple[int, ...]) -> Report:
                 tuple(rows),
             ),
         ),
-        "Nothing waits for the right order but the barrier. What leaves is what items in order would have given.",
+        "Nothing waits for the right order but the barrier. What leaves is what items in order would have "
+        "given.",
         flow.left == in_order,
     )
 

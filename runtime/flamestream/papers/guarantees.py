@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from flamestream.job.manifest import GUARANTEES, LATER
+from flamestream.job.manifest import GUARANTEES
 from flamestream.papers.explore import Exploration, explore
 from flamestream.papers.policies import OF_GUARANTEE
 from flamestream.papers.report import Report, Table
@@ -27,7 +27,7 @@ _RECOVERS = {
 
 
 def run() -> Report:
-    """A row a guarantee, those of the manifest and those that it names as later ones."""
+    """A row a guarantee: those that a manifest may name, and those that it may not yet."""
     return report(OF_GUARANTEE, GUARANTEES)
 
 
@@ -49,14 +49,14 @@ def report(policies: Mapping[str, Policy], accepted: tuple[str, ...]) -> Report:
         "definitions 6, 7 and 8 of the delivery paper: exactly once, at most once, at least once.",
         (
             Table(
-                f"What a manifest's guarantee keeps, as printed / read strictly, in all histories of {INPUTS}",
+                f"What each guarantee keeps, as printed / read strictly, in all histories of {INPUTS}",
                 ("guarantee", "accepted", "definitions", "a result waits for", "after a failure"),
                 tuple(rows),
             ),
         ),
-        "6 implies 7 and 8. A guarantee that is not accepted yet is what this model says of its policy, and of "
-        "no code.",
-        found == CLAIMED and set(policies) == {*accepted, *LATER},
+        "6 implies 7 and 8. A guarantee that is not accepted yet is what this model says of its policy, and "
+        "of no code.",
+        found == CLAIMED and set(accepted) <= set(policies),
     )
 
 

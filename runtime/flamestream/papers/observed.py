@@ -1,5 +1,5 @@
-"""Whole jobs of the simulator, as their consumer sees them: real workers and coordinators, of which a worker is
-killed between two results.
+"""Whole jobs of the simulator, as their consumer sees them: real workers and coordinators, of which a worker
+is killed between two results.
 
     two fronts, a letter each in turn -> concatenated -> one sink          `letters_job`
     the same, behind it a coin that is thrown anew when a worker is lost   `coin_job`

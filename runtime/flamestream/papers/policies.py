@@ -34,5 +34,5 @@ OF_GUARANTEE: Final[Mapping[str, Policy]] = {
     "exactly-once-2pc": Policy("exactly-once-2pc", leaves="committed", holds=True),
     "micro-batch": Policy("micro-batch", leaves="committed", holds=True),
 }
-"""A journal of results, as strong productions have it, fixes their order as a journal of runs does. A batch is an
-epoch whose input is known when it begins; to the definitions that makes no difference."""
+"""A journal of results, as strong productions have it, fixes their order as a journal of runs does. A batch
+is an epoch whose input is known when it begins; to the definitions that makes no difference."""

@@ -45,15 +45,16 @@ class Report:
     """What the paper shows, and where."""
     tables: tuple[Table, ...]
     finding: str
-    """What is shown here, in a sentence or two."""
+    """The claim that the tables show, in a sentence or two."""
     holds: bool
     """Whether what is claimed of FlameStream was found."""
 
     @property
     def text(self) -> str:
         """For people."""
-        prose = [fill(f"Seed: {self.seed}", WIDTH)], [fill(self.finding, WIDTH)]
-        return "\n\n".join([self.subject, *prose[0], *(table.text for table in self.tables), *prose[1]])
+        seed, finding = f"Seed: {self.seed}", self.finding if self.holds else f"NOT FOUND: {self.finding}"
+        tables = (table.text for table in self.tables)
+        return "\n\n".join([self.subject, fill(seed, WIDTH), *tables, fill(finding, WIDTH)])
 
     @property
     def svg(self) -> str:

@@ -32,12 +32,13 @@ def report(others: Sequence[Policy], ours: Sequence[Policy]) -> Report:
     )
     return Report(
         "Table II of the delivery paper: a window of two through a crash",
-        "strings from asynchronous channels, joined by a window of two. Had recovery come to [b,d] and not again "
-        "to [d,b], de would leave behind db: each input was applied once, and the output contradicts itself.",
+        "strings from asynchronous channels, joined by a window of two. Had recovery come to [b,d] and not "
+        "again to [d,b], de would leave behind db: each input was applied once, and the output contradicts "
+        "itself.",
         (execution, verdicts, breaking(found)),
         "A policy that releases at once and may apply again in another order breaks definition 6. One whose "
-        "order is fixed does not. As printed, definition 6 does not see lost output: the paper's own protocol "
-        "passes it and loses a result.",
+        "order is fixed does not. As printed, definition 6 does not see lost output: the paper's own "
+        "protocol passes it and loses a result.",
         same
         and [each.holds(6, strict=True) for _, each in found] == [False] * len(others) + [True] * len(ours),
     )

@@ -1,5 +1,5 @@
-"""The real core with its journal taken away: letters of two fronts are appended to one string, and a worker is
-killed.
+"""The real core with its journal taken away: letters of two fronts are appended to one string, and a worker
+is killed.
 
 Guarantee `none` is the core without a journal; `at-least-once` has one, and gives everything again that a
 consumer has. No epoch is committed before the crash, so the journal is all that differs.

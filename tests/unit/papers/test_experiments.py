@@ -57,7 +57,13 @@ def test_a_coin_is_found_in_a_function_and_taken_as_a_call() -> None:
     assert coin.table(SEEDS)[1]
 
 
-# --- what is not so is said -----------------------------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", [without_journal, coin])
+def test_so_it_is_in_two_hundred_runs(experiment: Any) -> None:
+    assert experiment.table(range(200))[1]
+
+
+# --- what is not so is said ------------------------------------------------------------------------------
 
 
 def test_table_2_with_a_policy_of_ours_that_has_no_order() -> None:

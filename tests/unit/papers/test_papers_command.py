@@ -40,7 +40,9 @@ def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_claim_that_is_not_so_is_a_difference(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("one") == ExitCode.DIFFERENCE
-    assert capsys.readouterr().out == report.text + "\n"
+    said = capsys.readouterr().out
+    assert said == report.text + "\n"
+    assert "NOT FOUND: a finding" in said
 
 
 def test_a_report_as_json_has_its_cells(report: Report, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ def run() -> Report:
         flow.come(time)
     flow.pass_to(CUT)
     flow.cuts.announce(Epoch(1), Time(CUT))
-    rows = [_row("minimal time has passed 35", flow)]
+    rows = [_row(f"minimal time has passed {CUT}", flow)]
     before = _snapshot(flow)
     flow.come(LATE)
     rows.append(_row(f"{LATE} comes late", flow))

@@ -42,6 +42,7 @@ class Seen:
 
     @property
     def values(self) -> list[str]:
+        """Without their metas."""
         return [value for _, value in self.items]
 
 

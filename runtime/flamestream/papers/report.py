@@ -67,7 +67,7 @@ class Report:
             for number, line in enumerate(lines)
         )
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">\n'
+            f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width:g} {height:g}">\n'
             "<style>text { font: 14px monospace; white-space: pre; }</style>\n"
             f'<rect width="100%" height="100%" fill="white"/>\n{spans}</svg>\n'
         )

@@ -9,7 +9,7 @@ import pytest
 from support.runs.cli_job import CliJob, explained
 from support.runs.kills import Killer, Role
 
-RECORDS = 20_000
+RECORDS = 8_000
 APPLICATION = """
 import random
 import flamestream as fs
@@ -42,13 +42,7 @@ SPEC = {
     "checkpoint": {"interval": "200ms", "store": "store"},
     "journal": {"folder": "journal", "keep": True},
 }
-KILLS = [
-    (0.1, Role.WORKER),
-    (0.3, Role.COORDINATOR),
-    (0.5, Role.WORKER),
-    (0.7, Role.LAUNCHER),
-    (0.8, Role.WORKER),
-]
+KILLS = [(0.15, Role.WORKER), (0.4, Role.COORDINATOR), (0.7, Role.WORKER)]
 
 
 @pytest.fixture

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import flamestream as fs
+from flamestream.asking import answer_here
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.payload import ErrorValue
 from flamestream.model.productions import SHARES, chains_of, productions_of, with_productions
 from flamestream.model.quoted import quoted
 from flamestream.model.stream import Stream
-from flamestream.model.time import Time
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
 from flamestream.reference import ERRORS, interpret
 
 Build = Callable[[Stream[Any]], Any]
@@ -42,6 +45,11 @@ def odd(number: int) -> bool:
 
 def spread(number: int) -> int:
     return number % 3
+
+
+@fs.vectorized(takes=int, makes=int)
+def halves(numbers: pa.Array) -> pa.Array:
+    return pc.divide(numbers, 2)
 
 
 def graph_of(build: Build, **settings: Any) -> fs.Graph:
@@ -208,6 +216,18 @@ def test_what_is_refused_in_its_place_is_an_error_here(build: Build, settings: A
             each.run(numbers=[4])
 
 
+def test_what_is_within_the_limits_leaves_beside_what_is_not() -> None:
+    """The limits are of all that a function makes of one input: it is one answer."""
+    graph = with_productions(graph_of(lambda s: s.flat_map(twice).flat_map(twice).sink("out"), max_results=2))
+    asked = (Time(4096), [5])
+    (production,) = productions_of(graph).values()
+    ((request, payload),) = interpret(graph, [asked])["production:1()"]
+    answer = answer_here(production, request, payload, fs.Call(""))
+    results = interpret(graph, [asked, (time_of(Timestamp(2), FrontId(1)), [answer])])
+    assert [payload for _, payload in results["out"]] == [5, 5]
+    assert [error.error for _, error in results[ERRORS]] == ["ResultLimit"]
+
+
 def test_an_input_has_one_outcome_of_a_function_that_tosses_coins() -> None:
     chance = random.Random(7)
     graph = fs.Graph("coins")
@@ -224,6 +244,7 @@ STAGES: dict[str, Callable[[Stream[Any]], Stream[Any]]] = {
     "map": lambda s: s.map(one_more),
     "flat_map": lambda s: s.flat_map(twice),
     "filter": lambda s: s.filter(odd),
+    "vectorized": lambda s: s.map(halves),
     "group": lambda s: s.group(2, key=odd).map(sum),
     "reduce": lambda s: s.reduce(key=spread, initial=int, combine=lambda a, n: (7 * a + n) % 1_000_003),
     "unfused": lambda s: s.reduce(key=odd, initial=int, combine=lambda a, n: (5 * a + n) % 1009, fused=False),

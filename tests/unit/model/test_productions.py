@@ -124,8 +124,9 @@ def test_another_function_makes_no_other_graph() -> None:
 
 def test_a_chain_is_worked_on_by_one_worker_or_shared_where_it_is_balanced() -> None:
     graph = with_productions(graph_of(lambda s: s.map(one_more).balance(spread).map(one_more).sink("out")))
+    keys = [vertex.key(4) for vertex in graph.calls.values() if vertex.key is not None]
     made = [(call.settings.order, call.settings.fronts) for call in productions_of(graph).values()]
-    assert made == [("key", 1), ("key", SHARES)]
+    assert list(zip(keys, made, strict=True)) == [(None, ("key", 1)), (spread(4), ("key", SHARES))]
 
 
 def test_a_chain_in_a_loop_is_refused() -> None:
@@ -226,6 +227,11 @@ def test_what_is_within_the_limits_leaves_beside_what_is_not() -> None:
     results = interpret(graph, [asked, (time_of(Timestamp(2), FrontId(1)), [answer])])
     assert [payload for _, payload in results["out"]] == [5, 5]
     assert [error.error for _, error in results[ERRORS]] == ["ResultLimit"]
+
+
+def test_what_a_graph_allows_beyond_the_usual_is_no_error() -> None:
+    wide = graph_of(lambda s: s.map(lambda n: "x" * n).sink("out"), max_result_bytes=64 << 20)
+    assert len(with_productions(wide).run(numbers=[33 << 20])["out"]) == 1
 
 
 def test_an_input_has_one_outcome_of_a_function_that_tosses_coins() -> None:

@@ -134,8 +134,8 @@ def _job_rules() -> list[Schema]:
     )
     return [
         _rule(
-            "!(self.guarantee in ['exactly-once', "
-            f"'exactly-once-2pc']) || !self.sinks.exists(name, {unfenced})",
+            "!(self.guarantee in ['exactly-once', 'exactly-once-2pc', "
+            f"'strong-productions']) || !self.sinks.exists(name, {unfenced})",
             f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or "
             "guarantee at-least-once",
             ".sinks",

@@ -12,11 +12,13 @@ flowchart LR
 """
 
 from dataclasses import asdict
+from typing import Any
 
 from flamestream.cli.functions import functions
-from flamestream.model.call import CallSettings
+from flamestream.model.call import CallFunction
 from flamestream.model.duration import shown
 from flamestream.model.graph import Graph
+from flamestream.model.productions import Production
 from flamestream.model.vertex import Kind, Vertex
 
 _SHAPES = {
@@ -91,12 +93,15 @@ def text(graph: Graph) -> str:
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
     lines += [f"{vertex.id} keeps {kept}" for vertex in graph.vertices if (kept := keeps(vertex))]
     lines += [said.line for said in functions(graph)]
-    lines += [f"{sink.id} {_made(sink.call.settings)}" for sink in graph.calls.values() if sink.call]
+    lines += [f"{sink.id} {_made(sink.call)}" for sink in graph.calls.values() if sink.call]
     return "\n".join(lines)
 
 
-def _made(settings: CallSettings) -> str:
+def _made(call: CallFunction[..., Any]) -> str:
     """How a call is made."""
+    if isinstance(call.function, Production):
+        return f"is a production, in the worker and in the order of what comes: {call.function.written}"
+    settings = call.settings
     tries = f"{settings.tries} tries" if settings.tries > 1 else "one try"
     order = "answers of a key in order" if settings.order == "key" else "answers as they come"
     doubt = "made once at most" if settings.doubt == "never" else "made again where a failure met it"

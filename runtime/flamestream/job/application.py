@@ -20,15 +20,17 @@ from types import ModuleType
 from flamestream.job.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
+from flamestream.model.productions import with_productions
 
 _LAST_LINES = 3
 
 
-def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
+def load(file: Path, graph: str, py_files: Sequence[PyFile] = (), *, productions: bool = False) -> Graph:
     """The validated graph that `file` calls `graph`, with `py_files` on the path of this process.
 
-    The application's folder comes first, then these in their order, then everything else. Raises UserError
-    with the place in the file.
+    The application's folder comes first, then these in their order, then everything else. `productions`: with a
+    call in the place of each chain of its functions, as `strong-productions` has it. Raises UserError with the
+    place in the file, and GraphError.
     """
     folders = folders_of(py_files)
     file = located(file, folders)
@@ -45,7 +47,7 @@ def load(file: Path, graph: str, py_files: Sequence[PyFile] = ()) -> Graph:
     found = getattr(module, graph)
     if not isinstance(found, Graph):
         raise ManifestError(f"{file}: {graph} is a {type(found).__name__}, not a flamestream.Graph")
-    return found.validated()
+    return with_productions(found.validated()) if productions else found.validated()
 
 
 def folders_of(py_files: Sequence[PyFile]) -> list[Path]:

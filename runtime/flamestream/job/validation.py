@@ -25,12 +25,13 @@ from flamestream.job.application_code import code_of
 from flamestream.job.egress import Allowed
 from flamestream.job.field_types import check_fields
 from flamestream.job.journal_of import journal_of
-from flamestream.job.manifest import EXACT, DeadLetter, Job, changes_of_calls, read
+from flamestream.job.manifest import EXACT, STRONG, DeadLetter, Job, changes_of_calls, read
 from flamestream.job.py_files import PyFile
 from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import ManifestError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
+from flamestream.model.productions import productions_of
 
 T = TypeVar("T")
 
@@ -128,7 +129,9 @@ def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:
             found.append(py_files.found(*py_files.split(written)))
         except ManifestError as error:
             raise job.error(("spec", "application", "pyFiles", number), str(error)) from error
-    return tuple(found), load(job.path(job.spec.application.file), job.spec.application.graph, found)
+    application = job.spec.application
+    strong = job.spec.guarantee == STRONG
+    return tuple(found), load(job.path(application.file), application.graph, found, productions=strong)
 
 
 def _dead_letters(job: Job) -> set[str]:
@@ -197,7 +200,7 @@ def _egress_holds(job: Job, graph: Graph) -> None:
     if job.spec.egress is None:
         return
     # An empty list is true of a graph without calls, and what a cluster's operator adds to every job.
-    if job.spec.egress and not graph.calls:
+    if job.spec.egress and not graph.calls.keys() - productions_of(graph).keys():
         raise job.error(
             ("spec", "egress"), f"graph {graph.name!r} has no call, so nothing is asked: remove it"
         )
@@ -209,10 +212,11 @@ def _egress_holds(job: Job, graph: Graph) -> None:
 
 def _calls_hold(job: Job, graph: Graph) -> None:
     """Calls have what they need under the guarantee, and settings are of calls that there are."""
-    calls = calls_of(graph)
+    calls, productions = calls_of(graph), productions_of(graph)
+    asked = {name: call for name, call in calls.items() if name not in productions}
     for name, settings in job.spec.calls.items():
-        if (call := calls.get(f"{name}()")) is None:
-            close = get_close_matches(name, [known.removesuffix("()") for known in calls], n=1)
+        if (call := asked.get(f"{name}()")) is None:
+            close = get_close_matches(name, [known.removesuffix("()") for known in asked], n=1)
             hint = f"is {close[0]!r} meant?" if close else "remove it"
             raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
         refused = {

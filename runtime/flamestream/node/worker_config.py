@@ -6,6 +6,7 @@ Does not: decide what the worker's core is told (job/settings.py).
 from dataclasses import replace
 
 from flamestream.job.journal_of import journal_of
+from flamestream.job.manifest import STRONG
 from flamestream.job.settings import worker_settings
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import WorkerId
@@ -27,6 +28,7 @@ def worker_config(
         application=str(described.path(spec.application.file)),
         graph=spec.application.graph,
         py_files=checked.py_files,
+        productions=spec.guarantee == STRONG,
         settings=replace(settings, job=job or settings.job),
         private=bool(job),
         sources={name: described.source(name) for name in spec.sources},

@@ -44,6 +44,7 @@ from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
+from flamestream.model.productions import productions_of
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
@@ -52,6 +53,7 @@ from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
 from flamestream.node.calls.caller import Caller
 from flamestream.node.calls.process import CallerConfig
+from flamestream.node.calls.productions import Productions
 from flamestream.node.discretion import Discretion
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled
@@ -79,6 +81,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the graph in that file."""
     py_files: tuple[PyFile, ...] = ()
     """Files that the application needs on Python's path, by content."""
+    productions: bool = False
+    """`strong-productions`: with a call in the place of each chain of its functions."""
     settings: WorkerSettings
     sources: dict[str, dict[str, object]]
     sinks: dict[str, dict[str, object]]
@@ -118,7 +122,9 @@ def run(config: WorkerProcessConfig) -> int:
         log.warning("the life before was ended", extra={"reason": died_of})
     try:
         with watchdog.limited(config.loads_within, config.words):
-            graph = load(Path(config.application), config.graph, config.py_files)
+            graph = load(
+                Path(config.application), config.graph, config.py_files, productions=config.productions
+            )
         change_calls(graph, config.settings.calls)
         take_in_sequence(graph, {front.source for front in config.settings.fronts if front.in_sequence})
         code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
@@ -228,16 +234,19 @@ class _WorkerProcess:
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
         return Ports(*outside, self._problems, warm, self._caller, self._discretion)
 
-    def _caller_of(self, graph: Graph) -> Caller:
-        config = self._config
+    def _caller_of(self, graph: Graph) -> Productions:
+        config, ours = self._config, productions_of(graph)
+        most = MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES
         told = CallerConfig(
             application=config.application, graph=config.graph, py_files=config.py_files,
             job=config.settings.job, worker=config.worker, parent=0,
             calls={name: dict(changes) for name, changes in config.settings.calls.items()},
             egress=config.settings.egress,
-            most=MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES,
+            most=most,
         )  # fmt: skip
-        return Caller(told, calls_of(graph), self._reactor, self._inbox.append)
+        asked = {name: call for name, call in calls_of(graph).items() if name not in ours}
+        others = Caller(told, asked, self._reactor, self._inbox.append) if asked else None
+        return Productions(ours, most, self._reactor, self._inbox.append, others)
 
     def _journals(self) -> dict[FrontId, Journal]:
         """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for

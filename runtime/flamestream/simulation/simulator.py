@@ -21,6 +21,7 @@ from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.worker.front import JournalledFront
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
+from flamestream.model.productions import productions_of
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch
@@ -306,5 +307,5 @@ def _outside(world: World, plan: Plan) -> Outside:
         Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
         Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay),
         {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites},
-        Service(world, delay), delay, plan.turn,
+        Service(world, delay, productions_of(plan.job.graph)), delay, plan.turn,
     )  # fmt: skip

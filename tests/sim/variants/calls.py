@@ -16,6 +16,7 @@ from flamestream.model.ids import SourceName
 from flamestream.model.time import END, START, Time
 from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
 from flamestream.simulation.faults import Fault
+from flamestream.simulation.production_jobs import production_job
 from sim.variants.variant import BrokenVariant, directed, patch
 
 CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)
@@ -58,6 +59,13 @@ def _errors_are_none(self: Calls, event: CallReturned) -> None:
     """A call that fails says nothing."""
     if event.error is None:
         _returned(self, event)
+
+
+def _one_by_one(self: Calls, requests: Requests, request: Request, answer: Answer) -> None:
+    """Each result is an answer of its own."""
+    for whole in requests.returned(request, answer):
+        parts = [replace(whole, results=(each,)) for each in whole.results]
+        self._entering[request.front] += parts or [whole]
 
 
 def _before_it_is_durable(self: Calls, source: SourceName, time: Time, payloads: Sequence[object]) -> None:
@@ -165,6 +173,12 @@ VARIANTS = [
     ),
     BrokenVariant(
         "event time behind a call that never ends", patch(Acker, _end_calls=_no_ends), job=timed_call_job
+    ),
+    BrokenVariant(
+        "results of an input that are journalled one by one",
+        patch(Calls, _answer=_one_by_one),
+        CRASHES,
+        production_job,
     ),
     BrokenVariant("answers that take credit", patch(Fronts, _entered=_with_credit), job=again_job),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.job.manifest import GUARANTEES, MANIFEST
+from flamestream.job.manifest import GUARANTEES, MANIFEST, STRONG
 from flamestream.model.errors import FlameStreamError
 from support.fields import Row, leaves, uncovered
 from support.views.manifest import CLUSTER, OneMachine, View
@@ -102,8 +102,10 @@ ROWS = [
     Row("spec.checkpoint.store", "s3://bucket/k", "hosted"),
     Row("spec.checkpoint.store", "/folder", "hosted", refused="in a cluster the store is s3://bucket/prefix"),
     Row("spec.checkpoint.secret", "keys", "executor"),
-    *(Row("spec.guarantee", value, "workers") for value in GUARANTEES if value not in ("exactly-once", "micro-batch")),
-    *(Row("spec.guarantee", value, "hosted") for value in GUARANTEES if value not in ("exactly-once", "micro-batch")),
+    *(Row("spec.guarantee", value, "workers") for value in GUARANTEES if value not in ("exactly-once", "micro-batch", STRONG)),
+    *(Row("spec.guarantee", value, "hosted") for value in GUARANTEES if value not in ("exactly-once", "micro-batch", STRONG)),
+    Row("spec.guarantee", STRONG, "workers", given=JOURNALLED),
+    Row("spec.guarantee", STRONG, refused="needs a journal under strong-productions"),
     Row("spec.guarantee", "micro-batch", "hosted", refused="micro-batch is a runner of one machine"),
     Row("spec.guarantee", "at-most-once", refused="not yet in this version"),
     Row("spec.journal.folder", "elsewhere", "workers", before="journal", given=SOCKET),

@@ -288,3 +288,30 @@ def test_a_call_that_is_made_once_needs_to_know_what_it_began(job: JobFolder) ->
 def test_a_micro_batch_makes_no_calls(job: JobFolder) -> None:
     with pytest.raises(ManifestError, match=r"a micro-batch job makes no calls, and its graph has asked\(\)"):
         checked(job.write(ASKS.format(call="str.upper"), guarantee="micro-batch", journal=JOURNAL))
+
+
+def test_under_strong_productions_a_graph_with_functions_needs_a_journal(job: JobFolder) -> None:
+    with pytest.raises(
+        ManifestError, match=r"call production:1\(\) needs a journal under strong-productions"
+    ):
+        checked(job.write(guarantee="strong-productions"))
+    found = checked(job.write(guarantee="strong-productions", journal=JOURNAL))
+    assert [(front.source, front.of_call) for front in worker_settings(found).fronts] == [
+        ("lines", False),
+        ("production:1()", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"calls": "{'production:1': {timeout: 1s}}"},
+            r"spec\.calls\.production:1: graph 'upper' has no call",
+        ),
+        ({"egress": "[localhost]"}, r"spec\.egress: graph 'upper' has no call, so nothing is asked"),
+    ],
+)
+def test_a_production_is_no_call_of_the_users(job: JobFolder, change: dict[str, str], message: str) -> None:
+    with pytest.raises(ManifestError, match=message):
+        checked(job.write(guarantee="strong-productions", journal=JOURNAL, **change))

@@ -11,8 +11,8 @@ import pytest
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.messages import Hello
-from flamestream.job.manifest import GUARANTEES, parse_job
-from flamestream.job.settings import local_coordinator
+from flamestream.job.manifest import GUARANTEES, STRONG, parse_job
+from flamestream.job.settings import fronts_of, local_coordinator
 from flamestream.job.validation import checked_job
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.store.zookeeper_access import ZooKeeperAccess
@@ -26,7 +26,8 @@ from flamestream_operator.site import Site
 
 SITE = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image="i")
 CHANGES: list[dict[str, Any]] = [
-    *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != "micro-batch"),
+    *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee not in ("micro-batch", STRONG)),
+    {"guarantee": STRONG, "journal": {"folder": "zookeeper://"}},
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},
     {"checkpoint": {"interval": "20ms", "store": "s3://b/p", "secret": "store"}},
     {
@@ -56,12 +57,13 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
         "spec": spec,
     }
     described = {**job, "metadata": {"name": "j"}}
-    local = local_coordinator(
-        checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json")))
-    )
+    checked = checked_job(parse_job(msgspec.json.encode(described).decode(), str(tmp_path / "job.json")))
+    local, of_calls = local_coordinator(checked), sum(front.of_call for front in fronts_of(checked))
     seen = Observed(now=0, job=job, site=SITE)
     told = with_secrets(settings_of(seen, planned(job, spec, SITE, "")), Memory("uid"))
-    hello = Hello(WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code)
+    hello = Hello(
+        WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code, clocks=of_calls
+    )
     return local, told.settings_with(hello)
 
 
@@ -76,13 +78,13 @@ def test_a_hosted_coordinator_is_told_what_a_local_one_is_told(
 
 def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
     said = {}
-    for guarantee in GUARANTEES:
-        if guarantee != "micro-batch":
-            hosted = both(tmp_path, {"guarantee": guarantee})[1]
+    for change in CHANGES:
+        if (guarantee := change.get("guarantee")) is not None:
+            hosted = both(tmp_path, change)[1]
             said[guarantee] = (hosted.exactly_once, hosted.two_phase, hosted.durable)
     assert said == {
         "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True),
-        "at-least-once": (False, False, True), "none": (False, False, False),
+        "at-least-once": (False, False, True), "none": (False, False, False), STRONG: (True, False, True),
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from flamestream.audit.recorded import recorded_sources
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
-from flamestream.job.manifest import EXACT, DeadLetter
+from flamestream.job.manifest import EXACT, STRONG, DeadLetter
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
@@ -64,7 +64,10 @@ def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = F
     in_sequence = tuple(name for name, traits in checked.sources.items() if traits.in_sequence)
     return FrameJob(
         name=job.name,
-        graph=FromFile(str(checked.application), spec.application.graph, checked.py_files, in_sequence),
+        graph=FromFile(
+            str(checked.application), spec.application.graph, checked.py_files, in_sequence,
+            productions=spec.guarantee == STRONG,
+        ),
         slots=spec.workers.slots, inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks},
         exactly_once=spec.guarantee in EXACT, debug=spec.debug,
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,

@@ -93,6 +93,9 @@ Said = Answered | Trouble
 class AnswerTooLarge(Exception):
     """The results of a call are more than a journal's entry takes."""
 
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"{size} bytes, and the journal takes {most}")
+
 
 class CallerProcess:
     """Takes requests from a socket, and gives answers to it."""
@@ -149,7 +152,7 @@ class CallerProcess:
         if error is None and len(encoded := encode(results)) <= self._most:
             return Reply(encoded)
         if error is None:
-            told = AnswerTooLarge(f"{len(encoded)} bytes, and the journal takes {self._most}")
+            told = AnswerTooLarge(len(encoded), self._most)
             error = failure(function.function, told, payload)
         return Reply(error=encode(error))
 

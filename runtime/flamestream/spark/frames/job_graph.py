@@ -39,9 +39,11 @@ class FromFile:
     """Files that the application needs on its path, by content."""
     in_sequence: tuple[str, ...] = ()
     """Sources whose partitions event time takes for one."""
+    productions: bool = False
+    """With a call in the place of each chain of its functions."""
 
     def get(self) -> Graph:
-        graph = load(Path(self.file), self.name, self.py_files)
+        graph = load(Path(self.file), self.name, self.py_files, productions=self.productions)
         take_in_sequence(graph, self.in_sequence)
         return graph
 

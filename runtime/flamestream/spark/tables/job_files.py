@@ -17,6 +17,7 @@ from flamestream.core.protocol.snapshot import Manifest
 from flamestream.job import py_files
 from flamestream.job.application import load
 from flamestream.job.located import parse
+from flamestream.job.manifest import STRONG
 from flamestream.job.status import JobStatus
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
@@ -46,7 +47,8 @@ class JobFiles:
         files = [
             py_files.found(place if "://" in place else str(self._path(place)), pin) for place, pin in written
         ]
-        return load(self._path(application["file"]), application["graph"], files)
+        strong = self.spec.get("guarantee") == STRONG
+        return load(self._path(application["file"]), application["graph"], files, productions=strong)
 
     def sink_folder(self, sink: str) -> Path:
         """Raises UserError unless `sink` is a files sink."""

@@ -1,0 +1,40 @@
+"""Functions that toss coins, through crashes: under `strong-productions` each input has one outcome, and results
+are byte by byte those of the reference for what was journalled."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.model.kernel import kernel
+from flamestream.simulation.production_jobs import production_job
+from flamestream.testing import simulate
+from support.seeds import chunks
+
+
+@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=50))
+def test_every_input_has_one_outcome_whatever_crashes(first: int) -> None:
+    found = Counter[str]()
+    delivered = []
+    for seed in range(first, first + 25):
+        result = simulate(seed, job=production_job(Random(seed)))
+        found += result.coverage
+        delivered.append(result.delivered)
+    assert sum(map(bool, delivered)) > 20
+    kinds = ("service.asked again", "worker.MakeCall", "journal.replayed", "epoch.committed")
+    assert not [kind for kind in kinds if not found[kind]]
+
+
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
+def test_the_kernel_takes_the_same_steps() -> None:
+    assert kernel is not None
+    for seed in range(300, 310):
+        one, other = (
+            simulate(seed, job=production_job(Random(seed)), parts=parts).trace_hash
+            for parts in (REFERENCE, native(kernel))
+        )
+        assert (seed, other) == (seed, one)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import clients, sinks, sources
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
@@ -193,17 +193,31 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         raise job.error(path, message if colon else str(error)) from error
 
 
-def _egress_holds(job: Job, graph: Graph) -> None:
+def _egress_holds(job: Job, graph: Graph) -> Allowed | None:
+    """What calls may reach; None: anything."""
     if job.spec.egress is None:
-        return
+        return None
     if not graph.calls:
         raise job.error(
             ("spec", "egress"), f"graph {graph.name!r} has no call, so nothing is asked: remove it"
         )
     try:
-        Allowed(job.spec.egress)
+        return Allowed(job.spec.egress)
     except ValueError as error:
         raise job.error(("spec", "egress"), str(error)) from None
+
+
+def _clients_hold(job: Job, graph: Graph, allowed: Allowed | None) -> None:
+    """Clients are asked with, and may be reached."""
+    for name in job.spec.clients:
+        place = ("spec", "clients", name)
+        client = described(job, "clients", name, job.client(name), clients.settings_of)
+        if not graph.calls:
+            raise job.error(place, f"graph {graph.name!r} has no call, so nothing is asked: remove it")
+        # (!) Here, since in a process nobody sees what a C library connects to (node/calls/egress.py).
+        for host, port in client.reached():
+            if allowed is not None and not allowed.asks(host, port):
+                raise job.error(place, f"{host}:{port} is not in spec.egress: add it there, or remove this")
 
 
 def _calls_hold(job: Job, graph: Graph) -> None:
@@ -224,7 +238,7 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                     ("spec", "calls", name, setting),
                     f'call {name}() has doubt="never": {why}. Remove the line',
                 )
-    _egress_holds(job, graph)
+    _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(

@@ -82,6 +82,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: WorkerSettings
     sources: dict[str, dict[str, object]]
     sinks: dict[str, dict[str, object]]
+    clients: dict[str, dict[str, object]] = {}
+    """What the manifest names for calls to ask with."""
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
@@ -234,7 +236,7 @@ class _WorkerProcess:
             application=config.application, graph=config.graph, py_files=config.py_files,
             job=config.settings.job, worker=config.worker, parent=0,
             calls={name: dict(changes) for name, changes in config.settings.calls.items()},
-            egress=config.settings.egress,
+            egress=config.settings.egress, clients=config.clients,
             most=MOST_IN_ZOOKEEPER if config.journal and config.journal.zookeeper else MOST_BYTES,
         )  # fmt: skip
         return Caller(told, calls_of(graph), self._reactor, self._inbox.append)

@@ -7,13 +7,11 @@ Keeps: no more connections than it was told. Does not: check whether the server 
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 from flamestream.connectors.kit.server import password_in
 from flamestream.connectors.redis.server import CONNECT_SECONDS, described, parameters
-
-if TYPE_CHECKING:
-    from redis.asyncio import Redis
 
 
 class _Login:
@@ -30,9 +28,11 @@ class _Login:
         return self.get_credentials()
 
 
-def client(url: str, password_file: str | None, connections: int, application: str) -> "Redis":
-    """A client that `async with` closes. `application` is its connections' name in CLIENT LIST. Raises
-    UserError for a password that cannot be read."""
+def client(
+    url: str, password_file: str | None, connections: int, application: str
+) -> AbstractAsyncContextManager[Any]:
+    """A redis.asyncio.Redis, which `async with` closes. `application` is its connections' name in CLIENT LIST.
+    Raises UserError for a password that cannot be read."""
     from redis.asyncio import BlockingConnectionPool, Redis
     from redis.asyncio.connection import parse_url
     from redis.asyncio.retry import Retry
@@ -53,4 +53,5 @@ def client(url: str, password_file: str | None, connections: int, application: s
         retry=Retry(NoBackoff(), 0),
         **given,
     )
-    return Redis.from_pool(pool)
+    made: AbstractAsyncContextManager[Any] = Redis.from_pool(pool)
+    return made

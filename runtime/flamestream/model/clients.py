@@ -131,12 +131,8 @@ class Clients(Protocol):
         """HTTP for one try."""
         ...
 
-    def postgres(self, name: str) -> "AsyncConnectionPool":
-        """The pool of a client of the manifest's."""
-        ...
-
-    def redis(self, name: str) -> "Redis":
-        """The client of that name in the manifest."""
+    def named(self, kind: str, name: str) -> Any:
+        """The client of this kind that has the name."""
         ...
 
 
@@ -146,11 +142,8 @@ class NoClients:
     def http(self, call: "Call") -> Http:
         raise ClientMisused(_NONE.format("http", "http=..."))
 
-    def postgres(self, name: str) -> "AsyncConnectionPool":
-        raise ClientMisused(_NONE.format(f"postgres({name!r})", f"postgres={{{name!r}: ...}}"))
-
-    def redis(self, name: str) -> "Redis":
-        raise ClientMisused(_NONE.format(f"redis({name!r})", f"redis={{{name!r}: ...}}"))
+    def named(self, kind: str, name: str) -> Any:
+        raise ClientMisused(_NONE.format(f"{kind}({name!r})", f"{kind}={{{name!r}: ...}}"))
 
 
 _NONE: Final = (
@@ -182,9 +175,11 @@ class Call:
     def postgres(self, name: str) -> "AsyncConnectionPool":
         """The pool of psycopg that the manifest's `spec.clients` has under this name, for async functions.
         Raises ClientMisused if it has none."""
-        return self.clients.postgres(name)
+        pool: AsyncConnectionPool = self.clients.named("postgres", name)
+        return pool
 
     def redis(self, name: str) -> "Redis":
         """The client of redis-py that the manifest's `spec.clients` has under this name, for async functions.
         Raises ClientMisused if it has none."""
-        return self.clients.redis(name)
+        client: Redis = self.clients.named("redis", name)
+        return client

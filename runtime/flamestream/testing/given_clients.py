@@ -31,9 +31,8 @@ _NONE: Final = "this test gives no {} client {!r}: it gives {}"
 class GivenClients:
     """What `clients` gives: for `fs.Call(id, clients=...)`, and around `graph.run`."""
 
-    def __init__(self, http: Any, postgres: Mapping[str, Any], redis: Mapping[str, Any]) -> None:
-        self._http = http
-        self._named = {"postgres": postgres, "redis": redis}
+    def __init__(self, http: Any, named: Mapping[str, Mapping[str, Any]]) -> None:
+        self._http, self._named = http, named
         self._before: Token[Clients] | None = None
 
     def http(self, call: Call) -> Http:
@@ -43,15 +42,8 @@ class GivenClients:
             raise ClientMisused("this test gives no HTTP client: flamestream.testing.clients(http=...)")
         return Http(self._http, call.id, call.keys)
 
-    def postgres(self, name: str) -> Any:
-        """What was given under this name."""
-        return self._given("postgres", name)
-
-    def redis(self, name: str) -> Any:
-        """What was given under this name."""
-        return self._given("redis", name)
-
-    def _given(self, kind: str, name: str) -> Any:
+    def named(self, kind: str, name: str) -> Any:
+        """What was given for this kind under the name."""
         awaitable_here(f"{kind}({name!r})")
         there = self._named[kind]
         if name not in there:
@@ -79,4 +71,4 @@ def clients(
     `graph.run`, whose calls are each made in a loop of their own, or as `fs.Call("id", clients=...)` to call
     the function itself.
     """
-    return GivenClients(http, postgres or {}, redis or {})
+    return GivenClients(http, {"postgres": postgres or {}, "redis": redis or {}})

@@ -87,15 +87,10 @@ class ClientsOfCall:
         awaitable_here("http")
         return Http(self.opened.http(), call.id, call.keys, self.seconds)
 
-    def postgres(self, name: str) -> Any:
-        """The pool of this name."""
-        awaitable_here(f"postgres({name!r})")
-        return self.opened.named("postgres", name)
-
-    def redis(self, name: str) -> Any:
-        """The client of this name."""
-        awaitable_here(f"redis({name!r})")
-        return self.opened.named("redis", name)
+    def named(self, kind: str, name: str) -> Any:
+        """The client of this kind that has the name."""
+        awaitable_here(f"{kind}({name!r})")
+        return self.opened.named(kind, name)
 
 
 def _http_client(connections: int) -> "AsyncClient":

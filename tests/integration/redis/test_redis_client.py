@@ -10,6 +10,9 @@ pytest.importorskip("redis")  # an extra
 
 from support.asking import BEGINS, Asking, asking_with
 from support.redis import RedisServer, redis_server
+from support.runs.cli_job import CliJob, explained
+
+PASSWORD = "nobody-may-read-this"
 
 APPLICATION = f"""{BEGINS}
 @asked
@@ -26,13 +29,13 @@ async def waits(key, call):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RedisServer]:
-    with redis_server(requirepass="secret") as made:
+    with redis_server(requirepass=PASSWORD) as made:
         yield made
 
 
 @pytest.fixture
 def spec(server: RedisServer, tmp_path: Path) -> dict[str, Any]:
-    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
     return {"redis": {"url": server.url, "connections": 2, "password_file": str(tmp_path / "password")}}
 
 
@@ -80,3 +83,42 @@ def test_a_password_is_in_no_message(
         error = asking.error("waits")
     assert error.startswith("AuthenticationError: ")
     assert "hunter22" not in error + capfd.readouterr().err
+
+
+JOB = """
+import flamestream as fs
+
+@fs.call(timeout="20s")
+async def counted(number: int, call: fs.Call) -> int:
+    await call.redis("counts").incr("of-a-job")
+    return number
+
+graph = fs.Graph("counts")
+graph.source("numbers", int).call(counted).sink("counted")
+"""
+
+
+def test_a_job_asks_with_what_its_manifest_names(tmp_path: Path, server: RedisServer) -> None:
+    (tmp_path / "counts_job.py").write_text(JOB)
+    (tmp_path / "password").write_text(PASSWORD)
+    spec = {
+        "sources": {"numbers": {"generator": {"count": 100}}},
+        "sinks": {"counted": {"files": {"path": "counted"}}},
+        "clients": {"counts": {"redis": {"url": server.url, "password_file": "password"}}},
+        "egress": [f"127.0.0.1:{server.port}"],
+        "journal": {"folder": "journal"},
+        "workers": {"replicas": 1},
+    }
+    job = CliJob(tmp_path, tmp_path / "counts_job.py", spec, spark=False)
+    with explained(job):
+        job.start()
+        assert job.end()[1]["outcome"] == "completed"
+        assert sorted(job.delivered("counted")) == list(range(100))
+        assert server.call("GET", "of-a-job") == "100"
+        assert PASSWORD not in job.told()
+        assert [
+            file
+            for file in job.run_folder.path.rglob("*")
+            if file.is_file() and PASSWORD.encode() in file.read_bytes()
+        ] == []
+    job.close()

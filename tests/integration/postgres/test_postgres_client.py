@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support import loops
 from support.asking import BEGINS, Asking, asking_with
 from support.postgres import PostgresServer, postgres
 
@@ -94,8 +95,11 @@ def test_a_password_is_in_no_line_of_the_log(
     (tmp_path / "password").write_text("hunter22")
     with asking_with(tmp_path, "asks_postgres_wrongly", APPLICATION, sums=spec) as asking:
         assert asking.error("sleeps", 0) == "TimeoutError: no answer within 0.2 s"
-        log = ""
-        while "authentication failed" not in log:
-            asking.loop.turn()
-            log += capfd.readouterr().err
-    assert "hunter22" not in log
+        log: list[str] = []
+
+        def refused() -> bool:
+            log.append(capfd.readouterr().err)
+            return "authentication failed" in "".join(log)
+
+        loops.turn_until(asking.loop, refused, "what the server says is in the log")
+    assert "hunter22" not in "".join(log)

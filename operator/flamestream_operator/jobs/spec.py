@@ -122,8 +122,8 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     ]  # fmt: skip
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
-        parsed.high_availability, parsed.limits, parsed.calls, parsed.debug, parsed.spark.conf,
-        parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
+        parsed.high_availability, parsed.limits, parsed.calls, parsed.clients, parsed.egress, parsed.debug,
+        parsed.spark.conf, parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
 

@@ -122,10 +122,17 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     ]  # fmt: skip
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
-        parsed.high_availability, parsed.limits, parsed.calls, parsed.clients, parsed.egress, parsed.debug,
-        parsed.spark.conf, parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
+        parsed.high_availability, parsed.limits, _of_calls(parsed), parsed.debug, parsed.spark.conf,
+        parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
+
+
+def _of_calls(spec: Spec) -> Object:
+    """What calls are made with; nothing where nothing is said."""
+    # (!) An empty `egress` allows nothing, and one that is left out everything.
+    egress = None if spec.egress is None else ["only", *spec.egress]
+    return {"calls": spec.calls, "clients": spec.clients, "egress": egress}
 
 
 def _access_of_journal(spec: Spec, job: Object, site: Site) -> ZooKeeperAccess | None:

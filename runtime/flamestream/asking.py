@@ -7,10 +7,12 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
-from typing import Any
+from contextvars import ContextVar, copy_context
+from dataclasses import replace
+from typing import Any, Final
 
 from flamestream.model.call import Answer, Call, CallFunction, answered, hash_of, takes_call
+from flamestream.model.clients import NO_CLIENTS, ClientMisused, Clients
 from flamestream.model.payloads.codec import encode
 from flamestream.model.vertex import Function
 
@@ -26,6 +28,8 @@ class Mismatch(Exception):
 
 Submit = Callable[..., Future[Any]]
 """Runs a function with its arguments in a thread."""
+CLIENTS: Final[ContextVar[Clients]] = ContextVar("flamestream.asking.clients", default=NO_CLIENTS)
+"""What calls ask with that are made by `answer_here`: a test's (flamestream.testing.clients)."""
 
 
 async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit) -> Any:
@@ -50,6 +54,7 @@ async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submi
 def answer_here(function: CallFunction[..., Any], request: bytes, payload: Any, call: Call) -> Answer:
     """The answer to a request, waited for: for tests and notebooks, whose own loop may be running."""
     together = function.settings.batch > 1
+    call = replace(call, clients=CLIENTS.get(), keys=None if together else call.keys)
     given: tuple[Any, Any] = ([payload], [call]) if together else (payload, call)
     with ThreadPoolExecutor(2) as threads:  # the loop's, and the function's
         found = threads.submit(asyncio.run, asked(function, *given, threads.submit)).result()
@@ -76,3 +81,14 @@ def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
         return error
     except BaseException as error:  # noqa: BLE001 (a thread that ends by it would answer nothing)
         return Stopped(f"it raised {type(error).__name__}: {error}")
+
+
+def awaitable_here(client: str) -> None:
+    """Raises ClientMisused where nothing can be awaited: in the thread of a plain function."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise ClientMisused(
+            f"call.{client} is for async functions, and this is a plain one, which runs in a thread: write "
+            "`async def`, or give it a client of its own"
+        ) from None

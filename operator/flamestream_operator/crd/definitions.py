@@ -18,7 +18,7 @@ from flamestream.job.manifest import GUARANTEES, LATER, Spec
 from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillSpec, DrillStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
-from flamestream_operator.crd.kinds import sinks_schema, sources_schema, unfenced_kinds
+from flamestream_operator.crd.kinds import clients_schema, sinks_schema, sources_schema, unfenced_kinds
 from flamestream_operator.crd.schema import Schema, schema_of
 
 GROUP: Final = "flamestream.dev"
@@ -35,6 +35,7 @@ def job() -> Schema:
     properties = spec["properties"]
     properties["sources"] |= sources_schema()
     properties["sinks"] |= sinks_schema()
+    properties["clients"] |= clients_schema()
     later = f"{properties['guarantee']['description']} Later: {', '.join(LATER)}."
     properties["guarantee"] |= {"enum": [*GUARANTEES], "description": later}
     spec["x-kubernetes-validations"] = _job_rules()

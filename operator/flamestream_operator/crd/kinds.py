@@ -1,5 +1,5 @@
-"""Sources and sinks in the schema: one property a kind, taken from the connectors, so a new kind is in the
-CRD by itself.
+"""Sources, sinks and clients in the schema: one property a kind, taken from the connectors, so a new kind is in
+the CRD by itself.
 
 Does not: know any kind.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct, inspect
 
 from flamestream.connectors import sinks
-from flamestream.connectors.installed import sink_kinds, source_kinds
+from flamestream.connectors.installed import client_kinds, sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
 from flamestream_operator.crd.schema import Schema, schema_of
 
@@ -20,19 +20,25 @@ _RESERVED: Final = {
     "namespace", "null", "package", "return", "true", "var", "void", "while",
 }  # fmt: skip
 """Words of CEL: a property of such a name needs another spelling."""
+_SOME: Final[Schema] = {"minProperties": 1}
 
 
 def sources_schema() -> Schema:
     """`spec.sources`: one kind for each source."""
-    return _mapping(source_kinds(), "source")
+    return _mapping(source_kinds(), "source", _SOME)
 
 
 def sinks_schema() -> Schema:
     """`spec.sinks`: one kind for each sink."""
-    return _mapping(sink_kinds(), "sink")
+    return _mapping(sink_kinds(), "sink", _SOME)
 
 
-def _mapping(kinds: Mapping[str, type[Struct]], what: str) -> Schema:
+def clients_schema() -> Schema:
+    """`spec.clients`: one kind for each client of calls."""
+    return _mapping(client_kinds(), "client", {})
+
+
+def _mapping(kinds: Mapping[str, type[Struct]], what: str, least: Schema) -> Schema:
     text = f"Settings of the {what}, see docs/reference/manifest.md."
     has = ", ".join(f"has(self.{_escaped(name)})" for name in sorted(kinds))
     message = f"a {what} has exactly one kind with its settings: one of {', '.join(sorted(kinds))}"
@@ -41,7 +47,7 @@ def _mapping(kinds: Mapping[str, type[Struct]], what: str) -> Schema:
         "x-kubernetes-validations": [{"rule": f"[{has}].filter(x, x).size() == 1", "message": message}],
     }  # fmt: skip
     # The bound is needed: without one the API server refuses the rule for what it might cost.
-    return {"type": "object", "minProperties": 1, "maxProperties": 16, "additionalProperties": entry}
+    return {"type": "object", **least, "maxProperties": 16, "additionalProperties": entry}
 
 
 def _kind(kind: type[Struct], text: str) -> Schema:

@@ -128,16 +128,20 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     ]  # fmt: skip
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
-        parsed.high_availability, parsed.limits, parsed.calls, parsed.debug, parsed.spark.conf,
-        parsed.checkpoint.secret, _access_of_journal(parsed, job, site), _egress(parsed, site),
+        parsed.high_availability, parsed.limits, _of_calls(parsed, site), parsed.debug, parsed.spark.conf,
+        parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
 
 
-def _egress(spec: Spec, site: Site) -> list[str]:
-    """What calls may connect to."""
+def _of_calls(spec: Spec, site: Site) -> Object:
+    """What calls are made with, and may reach; nothing where nothing is said."""
     anything = spec.egress is None and site.allowed.egress == "any"
-    return ["any"] if anything else spec.egress or []
+    return {
+        "calls": spec.calls,
+        "clients": spec.clients,
+        "egress": ["any"] if anything else spec.egress or [],
+    }
 
 
 def _access_of_journal(spec: Spec, job: Object, site: Site) -> ZooKeeperAccess | None:

@@ -7,7 +7,7 @@ import typer
 
 from flamestream.cli.drawing import described, mermaid, text
 from flamestream.cli.output import Json, answer
-from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validate import ManifestFile, clients_of
 from flamestream.job.validation import checked
 from flamestream.model.errors import ManifestError
 
@@ -31,7 +31,10 @@ def command(
     Example: [bold]flamestream plan job.yaml --format mermaid[/bold]. In text, >> marks results that go to the
     worker of their key.
     """
-    graph = checked(manifest).graph
+    job = checked(manifest)
+    graph, clients = job.graph, clients_of(job)
     if json and draw is not None:
         raise ManifestError("--format is of a drawing, and --json describes the graph: leave one of them out")
-    answer(described(graph), mermaid(graph) if draw is Format.MERMAID else text(graph), json)
+    told = [text(graph), *(f"client {name!r} is {said}" for name, said in clients.items())]
+    drawn = mermaid(graph) if draw is Format.MERMAID else "\n".join(told)
+    answer({**described(graph), "clients": clients}, drawn, json)

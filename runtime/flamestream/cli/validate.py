@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from flamestream.cli.output import Json, answer
+from flamestream.connectors import clients
 from flamestream.job.validation import CheckedJob, checked
 
 ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
@@ -35,6 +36,7 @@ def command(manifest: ManifestFile, json: Json = False) -> None:
             else "not asked, since it is a server or a class"
         )
         lines.append(f"source {name!r}: {said}")
+    lines += [f"client {name!r}: {said}" for name, said in clients_of(job).items()]
     lines += [f"warning: {warning}" for warning in warnings]
     answer(
         {"valid": True, **summary_of(job), "warnings": warnings, "tried": trial.tried}, "\n".join(lines), json
@@ -50,11 +52,18 @@ def summary_of(job: CheckedJob) -> dict[str, object]:
         "guarantee": spec.guarantee,
         "sources": sorted(spec.sources),
         "sinks": sorted(spec.sinks),
+        "clients": clients_of(job),
         "workers": spec.workers.replicas,
         "standby": spec.workers.standby,
         "labels": job.job.labels,
         "pyFiles": [str(file) for file in job.py_files],
     }
+
+
+def clients_of(job: CheckedJob) -> dict[str, str]:
+    """What functions of calls ask with by name: each server, without secrets."""
+    spec = job.job.spec.clients
+    return {name: clients.settings_of(job.job.client(name)).described() for name in sorted(spec)}
 
 
 def _sentence(job: CheckedJob) -> str:

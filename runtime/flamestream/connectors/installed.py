@@ -16,7 +16,7 @@ from typing import Final
 from flamestream.connectors.files.connector import FILES, PARQUET
 from flamestream.connectors.http.connector import EVENTS, HTTP
 from flamestream.connectors.kafka.connector import KAFKA
-from flamestream.connectors.kit.connector import Connector, SinkSettings, SourceSettings
+from flamestream.connectors.kit.connector import ClientSettings, Connector, SinkSettings, SourceSettings
 from flamestream.connectors.kit.own import OWN_SINK, OWN_SOURCE
 from flamestream.connectors.postgres.connector import POSTGRES
 from flamestream.connectors.redis.connector import REDIS
@@ -43,6 +43,12 @@ def source_kinds() -> dict[str, type[SourceSettings]]:
 def sink_kinds() -> dict[str, type[SinkSettings]]:
     """The kinds of sinks by name. Raises UserError for a package whose connector cannot be had."""
     return {each.kind: each.sink for each in (*BUILT_IN, *_added()) if each.sink is not None}
+
+
+@cache
+def client_kinds() -> dict[str, type[ClientSettings]]:
+    """The kinds of clients of calls by name. Raises UserError for a package whose connector cannot be had."""
+    return {each.kind: each.client for each in (*BUILT_IN, *_added()) if each.client is not None}
 
 
 def _added() -> Iterator[Connector]:

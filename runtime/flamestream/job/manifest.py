@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import Meta, Struct, field
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import clients, sinks, sources
 from flamestream.job.located import MAX_CHARACTERS, Document, dotted, parse
 from flamestream.job.located import Path as FieldPath
 from flamestream.job.manifest_cluster import ClusterSpec, Resources
@@ -204,6 +204,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Bounds of each source's input that has entered and whose results are not delivered yet."""
     calls: Annotated[dict[str, CallSettings], Meta(max_length=64)] = field(default_factory=dict)
     """Settings of calls of the graph, by the call's name, in place of those that its function has."""
+    clients: Annotated[dict[str, Any], Meta(max_length=16)] = field(default_factory=dict)
+    """What functions of calls ask with, by the name that they say: call.postgres("NAME"), call.redis("NAME")."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
     connect to; left out, any, and on a cluster none unless its chart allows any."""
@@ -269,6 +271,10 @@ class Job(Struct, frozen=True):
         """The spec of a sink, with absolute paths."""
         return sinks.placed(self.spec.sinks[name], self.folder)
 
+    def client(self, name: str) -> dict[str, Any]:
+        """The spec of a client of calls, with absolute paths."""
+        return clients.placed(self.spec.clients[name], self.folder)
+
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""
         return ManifestError(f"{self.document.where(path)}: {message}")
@@ -326,16 +332,16 @@ def _check(job: Job, parsed: _File) -> None:
             ("spec", "journal"),
             "it needs either a folder or a topic, like {folder: journal} or {kafka: {topic: NAME}}",
         )
-    for part, settings in (("sources", job.spec.sources), ("sinks", job.spec.sinks)):
-        for name, setting in settings.items():
+    for part in ("sources", "sinks", "clients"):
+        for name, setting in getattr(job.spec, part).items():
             if not (
                 isinstance(setting, dict)
                 and len(setting) == 1
                 and all(isinstance(kind, str) for kind in setting)
             ):
+                like = "{redis: {url: redis://h:6379}}" if part == "clients" else "{files: {path: data}}"
                 raise job.error(
-                    ("spec", part, name),
-                    "it needs exactly one kind with its settings, like {files: {path: data}}",
+                    ("spec", part, name), f"it needs exactly one kind with its settings, like {like}"
                 )
     for place, message in idle_settings(job.spec, Limits()):
         raise job.error(place, message)

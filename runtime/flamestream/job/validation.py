@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import clients, sinks, sources
 from flamestream.connectors.kit.rows import row_class
 from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
@@ -31,7 +31,7 @@ from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import ManifestError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
-from flamestream.model.productions import productions_of
+from flamestream.model.productions import asked_of
 
 T = TypeVar("T")
 
@@ -196,24 +196,37 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         raise job.error(path, message if colon else str(error)) from error
 
 
-def _egress_holds(job: Job, graph: Graph) -> None:
+def _egress_holds(job: Job, graph: Graph) -> Allowed | None:
+    """What calls may reach; None: anything."""
     if job.spec.egress is None:
-        return
+        return None
     # An empty list is true of a graph without calls, and what a cluster's operator adds to every job.
-    if job.spec.egress and not graph.calls.keys() - productions_of(graph).keys():
+    if job.spec.egress and not asked_of(graph):
         raise job.error(
             ("spec", "egress"), f"graph {graph.name!r} has no call, so nothing is asked: remove it"
         )
     try:
-        Allowed(job.spec.egress)
+        return Allowed(job.spec.egress)
     except ValueError as error:
         raise job.error(("spec", "egress"), str(error)) from None
 
 
+def _clients_hold(job: Job, graph: Graph, allowed: Allowed | None) -> None:
+    """Clients are asked with, and may be reached."""
+    for name in job.spec.clients:
+        place = ("spec", "clients", name)
+        client = described(job, "clients", name, job.client(name), clients.settings_of)
+        if not asked_of(graph):
+            raise job.error(place, f"graph {graph.name!r} has no call, so nothing is asked: remove it")
+        # (!) Here, since in a process nobody sees what a C library connects to (node/calls/egress.py).
+        for host, port in client.reached():
+            if allowed is not None and not allowed.asks(host, port):
+                raise job.error(place, f"{host}:{port} is not in spec.egress: add it there, or remove this")
+
+
 def _calls_hold(job: Job, graph: Graph) -> None:
     """Calls have what they need under the guarantee, and settings are of calls that there are."""
-    calls, productions = calls_of(graph), productions_of(graph)
-    asked = {name: call for name, call in calls.items() if name not in productions}
+    calls, asked = calls_of(graph), asked_of(graph)
     for name, settings in job.spec.calls.items():
         if (call := asked.get(f"{name}()")) is None:
             close = get_close_matches(name, [known.removesuffix("()") for known in asked], n=1)
@@ -229,7 +242,7 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                     ("spec", "calls", name, setting),
                     f'call {name}() has doubt="never": {why}. Remove the line',
                 )
-    _egress_holds(job, graph)
+    _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(

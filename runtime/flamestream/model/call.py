@@ -29,6 +29,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, overload
 
 from flamestream.model import fields
+from flamestream.model.clients import Call
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
@@ -183,17 +184,6 @@ def _check(settings: CallSettings) -> None:
 def _check_number(name: str, value: Any, least: int) -> None:
     if type(value) is not int or value < least:
         raise GraphError(f"@fs.call: {name}={value!r}: it must be a whole number of at least {least}")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a function that asks the outside is told of its call, beside the item."""
-
-    id: str
-    """The same for every try of this request, through crashes, rescales and upgrades: for a service that
-    knows what it did already (an `Idempotency-Key`)."""
-    attempt: int = 1
-    """The number of this try, from 1. A worker that began anew counts anew."""
 
 
 Asks = Callable[[T], R] | Callable[[T, Call], R]

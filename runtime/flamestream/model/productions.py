@@ -107,6 +107,12 @@ def productions_of(graph: Graph) -> dict[str, CallFunction[..., Any]]:
     return {name: call for name, call in calls_of(graph).items() if isinstance(call.function, Production)}
 
 
+def asked_of(graph: Graph) -> dict[str, CallFunction[..., Any]]:
+    """Its calls of the outside, by name: those that are no productions."""
+    productions = productions_of(graph)
+    return {name: call for name, call in calls_of(graph).items() if name not in productions}
+
+
 class Production:
     """The functions of a chain as one: item -> all its results, in order. Where a function raised, its error
     stands in the place of the results that are missing."""

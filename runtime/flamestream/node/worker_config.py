@@ -33,6 +33,7 @@ def worker_config(
         private=bool(job),
         sources={name: described.source(name) for name in spec.sources},
         sinks={name: described.sink(name) for name in spec.sinks},
+        clients={name: described.client(name) for name in spec.clients},
         store=described.store,
         journal=journal_of(described, zookeeper),
         beside=spec.workers.replicas,

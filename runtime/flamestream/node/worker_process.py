@@ -37,14 +37,14 @@ from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
-from flamestream.model.call import calls_of, change_calls
+from flamestream.model.call import change_calls
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
-from flamestream.model.productions import productions_of
+from flamestream.model.productions import asked_of, productions_of
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
@@ -86,6 +86,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: WorkerSettings
     sources: dict[str, dict[str, object]]
     sinks: dict[str, dict[str, object]]
+    clients: dict[str, dict[str, object]] = {}
+    """What the manifest names for calls to ask with."""
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
@@ -241,10 +243,9 @@ class _WorkerProcess:
             application=config.application, graph=config.graph, py_files=config.py_files,
             job=config.settings.job, worker=config.worker, parent=0,
             calls={name: dict(changes) for name, changes in config.settings.calls.items()},
-            egress=config.settings.egress,
-            most=most,
+            egress=config.settings.egress, clients=config.clients, most=most,
         )  # fmt: skip
-        asked = {name: call for name, call in calls_of(graph).items() if name not in ours}
+        asked = asked_of(graph)
         others = Caller(told, asked, self._reactor, self._inbox.append) if asked else None
         return Productions(ours, most, self._reactor, self._inbox.append, others)
 

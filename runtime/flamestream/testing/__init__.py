@@ -8,6 +8,7 @@ tested.
 | run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
 | know its latency there, by what passes cost            | `simulate(seed, timing=Timing(charge, taken))`   |
 | judge a recorded history                               | `audit`                                          |
+| give the functions of calls clients of its own         | `clients(http=..., postgres=..., redis=...)`     |
 | prove a sink or a source of one's own                  | `consumer_contract`, `producer_contract`, and    |
 |                                                        | their outages (docs/reference/connectors.md)     |
 
@@ -16,17 +17,20 @@ What is imported here is the simulator's face; the rest is imported by module.
 
 from flamestream.simulation.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
 from flamestream.simulation.swarm import SwarmResult, swarm
+from flamestream.testing.given_clients import GivenClients, clients
 from flamestream.testing.graph_check import CheckFailed, check
 
 __all__ = [
     "Charge",
     "CheckFailed",
+    "GivenClients",
     "Result",
     "SimulationFailure",
     "SwarmResult",
     "Timing",
     "Variant",
     "check",
+    "clients",
     "simulate",
     "swarm",
 ]

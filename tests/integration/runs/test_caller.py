@@ -7,24 +7,15 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import msgspec
 import pytest
 
-from flamestream.core.protocol.actions import MakeCall
-from flamestream.core.protocol.events import CallReturned, Event
-from flamestream.job.application import load
-from flamestream.model import payload as codec
-from flamestream.model.call import calls_of
-from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
-from flamestream.model.meta import meta_of
 from flamestream.model.quoted import public
-from flamestream.model.time import Time
 from flamestream.node.calls import caller
-from flamestream.node.calls.caller import Caller
 from flamestream.node.calls.process import CallerConfig
 from support import loops
+from support.asking import MOST, Asking, closed
 from support.processes import alive
 
 APPLICATION = """
@@ -159,67 +150,15 @@ async def cancels(item):
 async def deadly_once(item):
     os.kill(os.getpid(), signal.SIGKILL)
 """
-MOST = 100_000
-
-
-class Asking:
-    """A caller in a loop, and the answers that it has given."""
-
-    def __init__(self, loop: Any, folder: Path, module: str, egress: tuple[str, ...] | None = None) -> None:
-        application = folder / f"{module}.py"
-        application.write_text(APPLICATION)
-        self.loop, self.events = loop, list[Event]()
-        graph = load(application, "graph")
-        config = CallerConfig(
-            application=str(application),
-            graph="graph",
-            job="job",
-            worker="w",
-            parent=0,
-            most=MOST,
-            egress=egress,
-        )
-        self.caller = Caller(config, calls_of(graph), loop, self.events.append)
-
-    def make(self, call: str, item: Any, number: int = 1, attempt: int = 1) -> None:
-        self.caller.make(
-            MakeCall(
-                Fence(Attempt(attempt), LayoutVersion(1)), SourceName(f"{call}()"),
-                meta_of(Time(number), 0), codec.encode(item), f"{call}-{number}",
-            )
-        )  # fmt: skip
-
-    def answers(self, count: int = 1) -> list[CallReturned]:
-        loops.turn_until(self.loop, lambda: len(self.events) >= count, f"{count} answers")
-        found, self.events[:] = [each for each in self.events if isinstance(each, CallReturned)], []
-        return found
-
-    def answer(self, call: str, item: Any) -> CallReturned:
-        self.make(call, item)
-        (found,) = self.answers()
-        return found
-
-    def error(self, call: str, item: Any = 1) -> str:
-        found = self.answer(call, item)
-        assert found.error is not None, found
-        return f"{found.error.error}: {found.error.message}"
 
 
 @pytest.fixture
 def asking(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Asking]:
     with (
         loops.reactor() as loop,
-        _closed(Asking(loop, tmp_path, f"asks_{abs(hash(request.node.name))}")) as made,
+        closed(Asking(loop, tmp_path, f"asks_{abs(hash(request.node.name))}", APPLICATION)) as made,
     ):
         yield made
-
-
-@contextmanager
-def _closed(asking: Asking) -> Iterator[Asking]:
-    try:
-        yield asking
-    finally:
-        asking.caller.close()
 
 
 def test_an_answer_is_what_the_function_gives(asking: Asking) -> None:
@@ -367,7 +306,7 @@ def test_it_reaches_what_the_manifest_allows_and_nothing_else(
 ) -> None:
     here, other = served_places
     host, port = other.split(":")
-    with loops.reactor() as loop, _closed(Asking(loop, tmp_path, "asks_few", (here,))) as asking:
+    with loops.reactor() as loop, closed(Asking(loop, tmp_path, "asks_few", APPLICATION, (here,))) as asking:
         assert asking.answer("fetches", f"http://{here}/").results == ("here",)
         refused = f"NotAllowed: {other} is not in spec.egress: add it there if calls are to reach it"
         assert asking.error("fetches", f"http://{here}/away") == refused, "wherever it is sent to"
@@ -377,7 +316,7 @@ def test_it_reaches_what_the_manifest_allows_and_nothing_else(
         assert asking.error("fetches", "http://nowhere.example/").startswith(
             "NotAllowed: nowhere.example:80 "
         )
-    with loops.reactor() as loop, _closed(Asking(loop, tmp_path, "asks_any")) as asking:
+    with loops.reactor() as loop, closed(Asking(loop, tmp_path, "asks_any", APPLICATION)) as asking:
         assert asking.answer("fetches", f"http://{here}/away").results == ("there",)
 
 

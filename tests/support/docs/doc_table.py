@@ -88,6 +88,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "calls.md: calls: priced: {timeout: 2s, retries: 8, concurrency: 16, pe": (PART, ""),
     "calls.md: guarantee: strong-productions journal: {folder: journal}": (PART, ""),
     'calls.md: egress: [api.example.com:443, "*.internal.example.com", 10.0': (PART, ""),
+    'calls.md: clients: orders: {postgres: {dsn: "postgresql://me@db:5432/s': (PART, ""),
     "kubernetes.md: lifecycle: {preStop: {exec: {command: [sleep, \"4\"]}}} readin": (SHOWN, "part of a pod: test_pods.py has the whole"),
     "kubernetes.md: class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=T": (STUB, "operator/flamestream_operator"),
     "manifest.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (JOB, "inverted_index.py"),

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import clients, sinks, sources
 from flamestream.connectors.files.spec import FilesSpec, reader
 from flamestream.connectors.installed import sink_kinds, source_kinds
 from flamestream.connectors.kafka.avro import Avro, Registry
@@ -185,6 +185,19 @@ def looked_up(spec: Spec) -> Any:
     finally:
         Registry._ask = before  # type: ignore[method-assign]
     return asked
+
+
+# --- clients of calls ---------------------------------------------------------------------------------------
+
+
+def client(spec: Spec) -> Any:
+    """Where a client connects, as whom, and how often at once."""
+    opened: Any = clients.settings_of(spec).opened("job")
+    if "postgres" in spec:
+        return opened.conninfo(), opened.max_size
+    pool = opened.connection_pool
+    login = pool.connection_kwargs.get("credential_provider")
+    return pool.max_connections, pool.connection_kwargs["host"], login and login.get_credentials()
 
 
 # --- what something is made of ------------------------------------------------------------------------------

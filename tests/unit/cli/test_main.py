@@ -8,7 +8,7 @@ from flamestream.cli import snapshots
 from flamestream.cli.main import app, main
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
-from support.runs.job_folder import JobFolder
+from support.runs.job_folder import APPLICATION, JobFolder
 
 COMMANDS = [
     "run",
@@ -105,6 +105,22 @@ def test_validate_and_plan_say_what_the_job_is(job: JobFolder, capsys: pytest.Ca
         "map",
         "sink",
     ]
+
+
+def test_validate_and_plan_say_what_calls_ask_with(
+    job: JobFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asks = APPLICATION.replace(".map(", ".call(")
+    job.write(
+        asks, journal="{folder: journal}",
+        clients='{stock: {postgres: {dsn: "postgresql://me@db/shop"}}, cache: {redis: {url: "redis://cache"}}}',
+    )  # fmt: skip
+    for command, says in (("validate", ":"), ("plan", " is")):
+        assert run(command, job.manifest) == ExitCode.OK
+        assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("client ")] == [
+            f"client 'cache'{says} Redis cache:6379/0",
+            f"client 'stock'{says} PostgreSQL me@db:5432/shop",
+        ]
 
 
 def test_status_of_a_job_that_was_never_run(

@@ -17,8 +17,11 @@ ROOT = Path(__file__).parents[3]
 OURS = "runtime/flamestream/connectors/"
 NOUNS = {"memory", "http", "events"}
 """Kinds whose name is also another thing's: a pod's resource, a scheme, an API's objects."""
-OTHERS = {"runtime/flamestream/cli/demo.py", "runtime/flamestream/job/journal_of.py"}
-"""The demo writes a manifest; a journal's own field is `kafka`."""
+OTHERS = {
+    "runtime/flamestream/cli/demo.py", "runtime/flamestream/job/journal_of.py", "runtime/flamestream/model/clients.py",
+    "runtime/flamestream/testing/given_clients.py",
+}  # fmt: skip
+"""The demo writes a manifest; a journal's own field is `kafka`; `call.postgres` and `call.redis` are a user's words."""
 
 
 @pytest.fixture
@@ -33,6 +36,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def _forget() -> None:
     installed.source_kinds.cache_clear()
     installed.sink_kinds.cache_clear()
+    installed.client_kinds.cache_clear()
     sys.modules.pop("shelf_connector", None)
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from flamestream.cli.kubectl.main import app as kubectl_app
 from flamestream.cli.main import app as flamestream_app
-from flamestream.connectors import sinks, sources
+from flamestream.connectors import clients, sinks, sources
 from flamestream.job.manifest import Job, parse_job
 from flamestream.job.validation import checked
 from flamestream_operator.api.drill import DrillSpec
@@ -131,6 +131,8 @@ def test_parts_of_manifests_are_taken(name: str, monkeypatch: pytest.MonkeyPatch
             sources.describe(job.source(source), f"spec.sources.{source}")
         for sink in job.spec.sinks:
             sinks.describe(job.sink(sink), f"spec.sinks.{sink}")
+        for client in job.spec.clients:
+            clients.settings_of(job.client(client), f"spec.clients.{client}")
 
 
 def lines_of(block: Block) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every setting of every source and sink has an effect, or is refused: a row a setting, and a row a value of
+"""Every setting of every source, sink and client has an effect, or is refused: a row a setting, and a row a value of
 each enumeration."""
 
 import gzip
@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import flamestream as fs
-from flamestream.connectors import sinks, sources
-from flamestream.connectors.installed import sink_kinds, source_kinds
+from flamestream.connectors import clients, sinks, sources
+from flamestream.connectors.installed import client_kinds, sink_kinds, source_kinds
 from flamestream.model.errors import FlameStreamError
 from support.fields import Leaf, Row, leaves, uncovered
 from support.views import connectors as see
@@ -290,6 +290,23 @@ SINKS = [
     Row("redis.form", "stream", "sink", {f"redis.{name}": value for name, value in HASH.items()}, along={"redis.field": None}),
 ]  # fmt: skip
 
+CLIENTS = [
+    *rows(
+        "postgres", {"dsn": "postgresql://h/d"},
+        ("dsn", "postgresql://i/d", "client"),
+        ("connections", 11, "client"),
+        ("connections", 0, "`connections` is at least 1"),
+        ("password_file", "FOLDER/password", "client"),
+    ),
+    *rows(
+        "redis", {"url": "redis://h:1/0"},
+        ("url", "redis://i:1/0", "client"),
+        ("connections", 11, "client"),
+        ("connections", 0, "`connections` is at least 1"),
+        ("password_file", "FOLDER/password", "client"),
+    ),
+]  # fmt: skip
+
 
 def every(kinds: dict[str, Any]) -> Iterator[Leaf]:
     for name, kind in kinds.items():
@@ -297,7 +314,9 @@ def every(kinds: dict[str, Any]) -> Iterator[Leaf]:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "table"), [(source_kinds(), SOURCES), (sink_kinds(), SINKS)], ids=["sources", "sinks"]
+    ("kinds", "table"),
+    [(source_kinds(), SOURCES), (sink_kinds(), SINKS), (client_kinds(), CLIENTS)],
+    ids=["sources", "sinks", "clients"],
 )
 def test_every_setting_and_every_value_of_an_enumeration_has_a_row(
     kinds: dict[str, Any], table: list[Row]
@@ -330,12 +349,10 @@ def specs(row: Row, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return in_folder(before, folder), in_folder(after, folder)
 
 
-SEEN = [
-    (part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if not row.refused
-]
-REFUSED = [
-    (part, row) for part, table in (("source", SOURCES), ("sink", SINKS)) for row in table if row.refused
-]
+TABLES = (("source", SOURCES), ("sink", SINKS), ("client", CLIENTS))
+SEEN = [(part, row) for part, table in TABLES for row in table if not row.refused]
+REFUSED = [(part, row) for part, table in TABLES for row in table if row.refused]
+JUDGES = {"source": sources.describe, "sink": sinks.describe, "client": clients.settings_of}
 
 
 @pytest.mark.parametrize(("part", "row"), SEEN, ids=str)
@@ -351,8 +368,7 @@ def test_a_change_of_a_setting_is_seen(
 @pytest.mark.parametrize(("part", "row"), REFUSED, ids=str)
 def test_what_would_have_no_effect_is_refused_with_what_to_do(part: str, row: Row, folder: Path) -> None:
     after = specs(row, folder)[1]
-    describe = sources.describe if part == "source" else sinks.describe
     with pytest.raises(FlameStreamError) as caught:
-        describe(after, f"spec.{part}s.it")
+        JUDGES[part](after, f"spec.{part}s.it")
     assert row.refused in str(caught.value)
     assert str(caught.value).startswith(f"spec.{part}s.it.{row.path.partition('.')[0]}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.connectors.installed import sink_kinds, source_kinds
+from flamestream.connectors.installed import client_kinds, sink_kinds, source_kinds
 from flamestream.job.manifest import MANIFEST
 from flamestream_operator.api.drill import DrillSpec
 from flamestream_operator.api.snapshot import SnapshotSpec
@@ -47,8 +47,11 @@ def test_the_jobs_crd_has_the_fields_of_the_manifest() -> None:
     assert set(properties(schema_of(definitions.job(), "spec"))) == of_structs - {"onError.deadLetter"}
 
 
-@pytest.mark.parametrize(("part", "kinds"), [("sources", source_kinds()), ("sinks", sink_kinds())])
-def test_kubectl_explain_knows_every_setting_of_every_source_and_sink(
+@pytest.mark.parametrize(
+    ("part", "kinds"),
+    [("sources", source_kinds()), ("sinks", sink_kinds()), ("clients", client_kinds())],
+)
+def test_kubectl_explain_knows_every_setting_of_every_source_sink_and_client(
     part: str, kinds: dict[str, type[Any]]
 ) -> None:
     schema = schema_of(definitions.job(), "spec", part, "*")

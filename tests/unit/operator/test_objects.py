@@ -375,3 +375,20 @@ def test_a_job_without_a_driver_is_looked_at_with_what_its_last_one_was_launched
         each["name"]: each for each in standing["volumes"]
     }
     assert standing["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"calls": {"asked": {"timeout": "1s"}}},
+        {"clients": {"cache": {"redis": {"url": "redis://cache"}}}},
+        {"egress": ["api.example.com"]},
+        {"egress": []},
+    ],
+    ids=str,
+)
+def test_what_calls_are_made_with_comes_with_new_pods(change: dict[str, Any]) -> None:
+    """And the run goes on: answers are in its journal."""
+    before, after = (planned(JOB, spec, SITE, "digest") for spec in (SPEC, {**SPEC, **change}))
+    assert before.revision != after.revision
+    assert before.code == after.code

@@ -15,6 +15,7 @@ is made.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
@@ -224,13 +225,31 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         some."""
 
 
+class ClientSettings(Settings, frozen=True, kw_only=True):
+    """A kind of client that functions of calls ask with."""
+
+    def described(self) -> str:
+        """The server as messages name it, without secrets."""
+        raise NotImplementedError
+
+    def reached(self) -> Sequence[tuple[str, int]]:
+        """Hosts and ports that it connects to; none for a socket of this machine."""
+        raise NotImplementedError
+
+    def opened(self, application: str) -> AbstractAsyncContextManager[Any]:
+        """The client, for functions of the running loop: entered, it may connect; left, it has closed all
+        connections. `application` is what the server is told that its connections are."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A kind that a manifest names, as a source, a sink, or both."""
+    """A kind that a manifest names, as a source, a sink, a client of calls, or several of these."""
 
     kind: str
     source: type[SourceSettings] | None = None
     sink: type[SinkSettings] | None = None
+    client: type[ClientSettings] | None = None
 
 
 def cannot_fence(where: str, kind: str) -> SinkTraits:

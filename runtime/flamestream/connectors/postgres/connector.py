@@ -1,16 +1,18 @@
-"""The postgres kinds of a manifest: a table that is read as a change log, and one that results are rows of
-(docs/reference/postgres.md).
+"""The postgres kinds of a manifest: a table that is read as a change log, one that results are rows of, and a
+pool of connections for calls (docs/reference/postgres.md).
 
 Does not: connect (server.py), or import psycopg before it is used: it is an extra.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
 
 from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.blocking import BlockingConsumer
 from flamestream.connectors.kit.item_columns import SPECIAL
 from flamestream.connectors.kit.producer import ServerProducer
+from flamestream.connectors.kit.spec import need
 from flamestream.connectors.kit.standing import Place
 from flamestream.fenced.reading import Item
 from flamestream.model.errors import UserError
@@ -133,6 +135,39 @@ class PostgresSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True
         return TablePlace(self, sink)
 
 
+class PostgresClientSpec(kit.ClientSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A pool of connections for functions of calls; see docs/how-to/calls.md."""
+
+    file_settings = ("password_file",)
+    dsn: str
+    """A connection string without a password, like postgresql://user@host:5432/database."""
+    connections: int = 10
+    """Connections of each worker at most; who finds none waits."""
+    password_file: str | None = None
+    """A file with the password, read at every connection."""
+
+    def __post_init__(self) -> None:
+        if self.connections < 1:
+            raise ValueError("`connections` is at least 1")
+        check_dsn(self.dsn)
+        need("psycopg_pool", "postgres")
+
+    def described(self) -> str:
+        from flamestream.connectors.postgres.server import described, parameters
+
+        return described(parameters(self.dsn))
+
+    def reached(self) -> Sequence[tuple[str, int]]:
+        from flamestream.connectors.postgres.server import addresses, parameters
+
+        return addresses(parameters(self.dsn))
+
+    def opened(self, application: str) -> AbstractAsyncContextManager[Any]:
+        from flamestream.connectors.postgres.client import pool
+
+        return pool(self.dsn, self.password_file, self.connections, application)
+
+
 def check_dsn(dsn: str) -> None:
     """Raises ValueError unless libpq understands it, or if psycopg is not installed."""
     try:
@@ -149,4 +184,4 @@ def check_dsn(dsn: str) -> None:
         )
 
 
-POSTGRES: Final = kit.Connector("postgres", PostgresSourceSpec, PostgresSinkSpec)
+POSTGRES: Final = kit.Connector("postgres", PostgresSourceSpec, PostgresSinkSpec, PostgresClientSpec)

@@ -31,16 +31,18 @@ from flamestream.model.quoted import quoted
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 LOCK_SECONDS: Final = 2
+PORT: Final = 5432
 _ABOUT_VALUES: Final = ("22", "23")
 """Classes of SQLSTATE: data exceptions, and constraints that are violated."""
-_DEFAULTS: Final = {
+SOON_LOST: Final = {
     "connect_timeout": "5",
     "tcp_user_timeout": "10000",
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "4",
-    "target_session_attrs": "read-write",
 }
+"""Parameters of a connection that is lost soon after its network."""
+_DEFAULTS: Final = {**SOON_LOST, "target_session_attrs": "read-write"}
 # 08 connection, 40 rolled back, 53 resources, 55 locks, 57 shut down or cancelled, 58 the system; 25006 is a
 # server that only reads.
 _AWAY_CLASSES: Final = frozenset({"08", "40", "53", "55", "57", "58"})
@@ -145,12 +147,31 @@ def parameters(dsn: str) -> dict[str, str]:
 
 def described(given: dict[str, str]) -> str:
     """The address and database, without secrets. What is not given libpq takes from its environment."""
-    default = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
-    host, port, user, database = (
-        given.get(name) or default.get(name, "") for name in ("host", "port", "user", "dbname")
-    )
+    host, port, user, database = _or_default(given, "host", "port", "user", "dbname")
     where = given.get("hostaddr") or host or "local socket"
     return f"PostgreSQL {user or '?'}@{where}:{port}/{database or user or '?'}"
+
+
+def addresses(given: dict[str, str]) -> list[tuple[str, int]]:
+    """Hosts and ports that libpq connects to, one after the other; none for a socket of this machine.
+
+    >>> addresses({"host": "one,two", "port": "5433"})
+    [('one', 5433), ('two', 5433)]
+    """
+    host, port = _or_default(given, "host", "port")
+    hosts = (given.get("hostaddr") or host).split(",")
+    ports = port.split(",")
+    return [
+        (each, int(ports[min(number, len(ports) - 1)] or PORT))
+        for number, each in enumerate(hosts)
+        if each and each[0] not in "/@"
+    ]
+
+
+def _or_default(given: dict[str, str], *names: str) -> list[str]:
+    """Parameters as libpq takes them: as they are given, or else from its environment."""
+    default = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()}
+    return [given.get(name) or default.get(name, "") for name in names]
 
 
 def told(error: psycopg.Error) -> str:

@@ -1,11 +1,12 @@
-"""The redis kinds of a manifest: a stream that is read, and a hash or a stream that results are entries of
-(docs/reference/redis.md).
+"""The redis kinds of a manifest: a stream that is read, a hash or a stream that results are entries of, and a
+client for calls (docs/reference/redis.md).
 
 Does not: connect (server.py), or import redis-py before it is used: it is an extra.
 """
 
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -181,6 +182,40 @@ class RedisSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, k
         return EntriesPlace(self, sink)
 
 
+class RedisClientSpec(kit.ClientSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A client for functions of calls; see docs/how-to/calls.md."""
+
+    file_settings = ("password_file",)
+    url: str
+    """redis://user@host:6379/0, rediss:// for TLS, or unix:///path; without a password."""
+    connections: int = 10
+    """Connections of each worker at most; who finds none waits."""
+    password_file: str | None = None
+    """A file with the password, read at every connection."""
+
+    def __post_init__(self) -> None:
+        if self.connections < 1:
+            raise ValueError("`connections` is at least 1")
+        check_redis(self.url)
+
+    def described(self) -> str:
+        from flamestream.connectors.redis.server import described, parameters
+
+        return described(parameters(self.url))
+
+    def reached(self) -> Sequence[tuple[str, int]]:
+        from flamestream.connectors.redis.server import parameters
+
+        given = parameters(self.url)
+        local = "path" in given
+        return () if local else [(given.get("host", "localhost"), int(given.get("port", 6379)))]
+
+    def opened(self, application: str) -> AbstractAsyncContextManager[Any]:
+        from flamestream.connectors.redis.client import client
+
+        return client(self.url, self.password_file, self.connections, application)
+
+
 def check_redis(url: str) -> None:
     """Raises ValueError unless redis-py understands it, or if it is not installed."""
     need("redis", "redis")
@@ -207,4 +242,4 @@ def hash_tag(key: str) -> str:
     return found
 
 
-REDIS: Final = kit.Connector("redis", RedisSourceSpec, RedisSinkSpec)
+REDIS: Final = kit.Connector("redis", RedisSourceSpec, RedisSinkSpec, RedisClientSpec)

@@ -46,7 +46,9 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         yield (each := waiting.pop(0))
         if isinstance(each, BaseExceptionGroup):
             waiting += each.exceptions
-        waiting += filter(None, (each.__cause__, None if each.__suppress_context__ else each.__context__))
+        # (!) Also behind `from None`: httpcore2, below httpx2, hides so what its errors came of.
+        if (came_of := each.__cause__ or each.__context__) is not None:
+            waiting.append(came_of)
 
 
 def nobody_there(error: BaseException) -> bool:

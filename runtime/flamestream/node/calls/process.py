@@ -17,11 +17,11 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -37,7 +37,11 @@ from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.framing import LENGTH
 from flamestream.node.calls import egress
 from flamestream.node.calls.answer_cache import AnswerCache, Reply
+from flamestream.node.calls.clients import ClientsOfCall, OpenClients
 from flamestream.node.calls.tries import Tries
+
+if TYPE_CHECKING:
+    from flamestream.connectors.clients import ClientSettings
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +64,8 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the manifest changes of their settings."""
     egress: tuple[str, ...] | None = None
     """What functions may connect to (egress.py); None: anything."""
+    clients: dict[str, dict[str, Any]] = {}
+    """What the manifest names for functions to ask with (connectors/clients.py)."""
     most: int
     """Bytes that the results of one request may have, encoded."""
 
@@ -101,20 +107,28 @@ class CallerProcess:
     """Takes requests from a socket, and gives answers to it."""
 
     def __init__(
-        self, calls: dict[str, CallFunction[..., Any]], most: int, out: asyncio.StreamWriter
-    ) -> None:
+        self, calls: dict[str, CallFunction[..., Any]], opened: OpenClients, most: int,
+        out: asyncio.StreamWriter,
+    ) -> None:  # fmt: skip
         self._calls, self._most, self._out = calls, most, out
         self._said: list[Said] = []
         self._said_bytes = 0
         self._under_way: set[asyncio.Task[None]] = set()
         self._left: set[asyncio.Task[Any] | Future[Any]] = set()
         """Tries, and threads of tries, that have passed their time and have not ended."""
-        at_once = sum(call.settings.concurrency for call in calls.values())
+        at_once = _at_once(calls)
         self._most_left = max(8, at_once)
         # (!) One for each that may run, and for each that may never end: else tries would wait for a thread.
         threads = ThreadPoolExecutor(at_once + self._most_left + 1)
         self._tries = {
-            name: Tries(call, threads, self._leave, self._tell(name)) for name, call in calls.items()
+            name: Tries(
+                call,
+                threads,
+                self._leave,
+                self._tell(name),
+                ClientsOfCall(opened, call.settings.timeout / 1e6),
+            )
+            for name, call in calls.items()
         }
         now = asyncio.get_running_loop().time
         self._caches = {
@@ -192,7 +206,9 @@ async def serve(sock: socket.socket) -> None:
     graph = load(Path(config.application), config.graph, config.py_files)
     change_calls(graph, config.calls)
     calls = calls_of(graph)
-    process = CallerProcess(calls, config.most, writer)
+    opened = OpenClients(_clients_of(config), _at_once(calls))
+    await opened.open(f"flamestream-{config.job}"[:63])
+    process = CallerProcess(calls, opened, config.most, writer)
     # What was loaded stays: looked through again and again, it would hold up every call under way.
     gc.collect()
     gc.freeze()
@@ -204,7 +220,25 @@ async def serve(sock: socket.socket) -> None:
     except asyncio.IncompleteReadError:
         log.info("the worker has ended")
     finally:
+        await opened.close()
         watching.cancel()
+
+
+def _at_once(calls: Mapping[str, CallFunction[..., Any]]) -> int:
+    """How many tries may run."""
+    return sum(call.settings.concurrency for call in calls.values())
+
+
+def _clients_of(config: CallerConfig) -> dict[str, tuple[str, "ClientSettings"]]:
+    """Kind and settings of the clients, by their names."""
+    if not config.clients:
+        return {}
+    from flamestream.connectors import clients  # it brings every connector, which takes half of a start
+
+    return {
+        name: (next(iter(spec)), clients.settings_of(spec, f"spec.clients.{name}"))
+        for name, spec in config.clients.items()
+    }
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

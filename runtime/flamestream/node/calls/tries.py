@@ -21,12 +21,15 @@ from flamestream.asking import Stopped, asked
 from flamestream.job.egress import NotAllowed
 from flamestream.model.backoff import Backoff
 from flamestream.model.call import Call, CallFunction
+from flamestream.model.clients import NO_CLIENTS, ClientMisused, Clients
 from flamestream.node.calls.batches import Batches, OfBatch
 from flamestream.node.calls.breaker import Breaker, chain
 from flamestream.node.calls.pace import Pace
 
 PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
+FOR_GOOD: Final = (NotAllowed, ClientMisused)
+"""What no other try could mend, wherever in an exception it is."""
 
 Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
 
@@ -50,12 +53,13 @@ class Tries:
     """Of one call. `threads` run functions that are none of asyncio's."""
 
     def __init__(
-        self, function: CallFunction[..., Any], threads: Executor, left: Left, said: Callable[[str], None]
-    ) -> None:
+        self, function: CallFunction[..., Any], threads: Executor, left: Left, said: Callable[[str], None],
+        clients: Clients = NO_CLIENTS,
+    ) -> None:  # fmt: skip
         """`left` is told of what has passed its time and has not ended. `said` is told of trouble, and with an
-        empty text that it is over."""
+        empty text that it is over. `clients`: what tries ask with."""
         self._function, self._settings, self._threads = function, function.settings, threads
-        self._left, self._said = left, said
+        self._left, self._said, self._clients = left, said, clients
         self._pace = Pace(self._settings.rate) if self._settings.rate else None
         self._batches = Batches(self._settings, self._within_time) if self._settings.batch > 1 else None
         self._breaker = Breaker(self._settings.breaker)
@@ -69,9 +73,11 @@ class Tries:
             outcome = await self._one(asked_for)
             of_all = isinstance(outcome, OfBatch)
             outcome = outcome.error if isinstance(outcome, OfBatch) else outcome
-            if settings.tries == 1 or not isinstance(outcome, Exception):
+            if not isinstance(outcome, Exception):
                 return outcome
-            refused = next((each for each in chain(outcome) if isinstance(each, NotAllowed)), None)
+            refused = next((each for each in chain(outcome) if isinstance(each, FOR_GOOD)), None)
+            if settings.tries == 1:
+                return refused or outcome
             if refused is not None or not isinstance(outcome, settings.retry_on):
                 if not of_all:
                     return refused or outcome
@@ -97,7 +103,8 @@ class Tries:
         return await self._tried(asked_for)
 
     async def _tried(self, asked_for: _Requested) -> Any:
-        call = Call(asked_for.id, asked_for.attempt)
+        keys = set[str]() if self._batches is None else None
+        call = Call(asked_for.id, asked_for.attempt, self._clients, keys)
         if self._batches is not None:
             outcome = await self._batches.outcome(asked_for.item, call, alone=asked_for.alone)
         else:

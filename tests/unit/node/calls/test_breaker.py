@@ -9,8 +9,8 @@ import pytest
 from flamestream.node.calls.breaker import FAILURES, NOBODY_THERE, Breaker
 
 
-def wrapped(error: Exception, by: Exception) -> Exception:
-    by.__context__ = error
+def wrapped(error: Exception, by: Exception, *, hidden: bool = False) -> Exception:
+    by.__context__, by.__suppress_context__ = error, hidden
     return by
 
 
@@ -23,6 +23,7 @@ NOT_FOUND = HTTPError("http://here", 404, "Not Found", {}, None)  # type: ignore
     [
         REFUSED, OSError(errno.EHOSTUNREACH, "no route"), socket.gaierror("no such name"),
         wrapped(REFUSED, URLError("refused")), ExceptionGroup("several", [REFUSED]),
+        wrapped(REFUSED, URLError("refused"), hidden=True),  # by `from None`, as httpcore2 does
     ],
 )  # fmt: skip
 def test_that_nobody_is_there_is_no_requests_fault(error: Exception) -> None:

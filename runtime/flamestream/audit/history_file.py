@@ -1,0 +1,119 @@
+"""History file: what was seen of any stream system, JSON lines in the order of seeing.
+
+    {"in": "orders", "value": {"user": "ann", "cents": 5}, "partition": 0}
+    {"out": "totals", "value": ["ann", 5], "key": "ann"}
+    {"crash": "task manager 2"}
+    {"recover": "checkpoint 7"}
+    {"end": true}
+
+Keeps: whatever is wrong is told with its line. Does not: know a job (judged_history.py).
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from flamestream.audit.definitions.history import Crashed, Recovered
+from flamestream.model.collections import Map
+from flamestream.model.decoding import DecodeError, from_json, json_decoder
+from flamestream.model.errors import UserError
+from flamestream.model.payloads.plain import plain
+
+ABSENT: Final = msgspec.Raw(b"")
+KINDS: Final = ("in", "out", "crash", "recover", "end")
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line as it is written. One of the first five fields is there."""
+
+    came_in: str | None = msgspec.field(name="in", default=None)
+    """A source of the job that a record entered through."""
+    came_out: str | None = msgspec.field(name="out", default=None)
+    """A sink of the job that a result came out at."""
+    crash: str | None = None
+    recover: str | None = None
+    end: bool = False
+    """Everything that had to come out has; the last line."""
+    value: msgspec.Raw = ABSENT
+    partition: str | int | None = None
+    """Of a record: those of one partition keep their order. None: the source is one."""
+    key: msgspec.Raw = ABSENT
+    """Of a result: what the sink's key function gives for it."""
+
+
+Placed: TypeAlias = tuple[int, Line]
+
+
+def lines(path: Path) -> Iterator[Placed]:
+    """Each line, with its number from 1. Raises UserError."""
+    decode: Callable[[bytes], Line] = json_decoder(Line)
+    try:
+        with path.open("rb") as file:
+            ended = 0
+            for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
+                if ended:
+                    raise wrong(path, number, f"line {ended} says that everything had come out by then")
+                line = _checked(path, number, decode, text)
+                ended = number if line.end else 0
+                yield number, line
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}; --history wants a file of JSON lines"
+        ) from error
+
+
+def wrong(path: Path, number: int, text: str) -> UserError:
+    """The error of a line."""
+    return UserError(f"{path}:{number}: {text}")
+
+
+def failure_of(number: int, line: Line) -> Crashed | Recovered | None:
+    """The failure or recovery that a line tells."""
+    if line.crash is not None:
+        return Crashed(number)
+    return None if line.recover is None else Recovered(number)
+
+
+def canonical(value: Any) -> str:
+    """A value as JSON, the same for equal ones: fields sorted, without spaces. fs.Map with texts as keys is an
+    object, as other systems write one.
+
+    >>> canonical((1, Map({"b": 1, "a": None})))
+    '[1,{"a":null,"b":1}]'
+    """
+    return msgspec.json.encode(value, enc_hook=_as_object, order="sorted").decode()
+
+
+def canonical_text(raw: msgspec.Raw) -> str:
+    """The same of JSON that somebody wrote. Raises DecodeError."""
+    return canonical(from_json(bytes(raw)))
+
+
+def _as_object(value: Any) -> Any:
+    if isinstance(value, Map) and all(type(name) is str for name in value):
+        return dict(value.items())
+    return plain(value)
+
+
+def _checked(path: Path, number: int, decode: Callable[[bytes], Line], text: bytes) -> Line:
+    try:
+        line = decode(text)
+    except DecodeError as error:
+        raise wrong(path, number, f'{error}; a line is JSON like {{"in": "SOURCE", "value": ...}}') from error
+    there = (line.came_in, line.came_out, line.crash, line.recover, line.end or None)
+    kinds = [kind for kind, value in zip(KINDS, there, strict=True) if value is not None]
+    if len(kinds) != 1:
+        raise wrong(
+            path, number, f"a line has one of {', '.join(KINDS)}; this has {' and '.join(kinds) or 'none'}"
+        )
+    fields = {"value": bytes(line.value), "partition": line.partition is not None, "key": bytes(line.key)}
+    wanted = {"in": ("value", "partition"), "out": ("value", "key")}.get(kinds[0], ())
+    if wanted and not fields["value"]:
+        raise wrong(path, number, f"{kinds[0]!r} wants a value")
+    if extra := [name for name, value in fields.items() if value and name not in wanted]:
+        raise wrong(path, number, f"{extra[0]!r} says nothing beside {kinds[0]!r}: leave it out")
+    return line

@@ -25,6 +25,7 @@ from flamestream.audit.definitions.judge import (
     judged,
 )
 from flamestream.audit.definitions.properties import differs_twice, swapped
+from flamestream.audit.definitions.reasons import counted
 from flamestream.audit.definitions.records import Emitted, Outlet, Record
 from flamestream.audit.definitions.search import BOUND
 from flamestream.audit.definitions.steps import Result
@@ -109,7 +110,8 @@ def sentence(report: HistoryReport) -> str:
     """The verdict's first line."""
     until = "all results had to be there" if report.ended else 'results may be under way: no {"end": true}'
     return (
-        f"{report.records:,} records, {report.results:,} results, {report.keys:,} keys; {until}\n"
+        f"{counted(report.records, 'record')}, {counted(report.results, 'result')}, "
+        f"{counted(report.keys, 'key')}; {until}\n"
         f"{report.guarantee}: {report.verdict}{f': {report.reason}' if report.reason else ''}"
     )
 

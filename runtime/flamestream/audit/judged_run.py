@@ -25,6 +25,7 @@ from flamestream.audit.definitions.judge import (
     judged,
 )
 from flamestream.audit.definitions.properties import differs_twice, swapped
+from flamestream.audit.definitions.reasons import counted
 from flamestream.audit.definitions.records import Emitted, Outlet, Record
 from flamestream.audit.definitions.search import BOUND
 from flamestream.audit.definitions.steps import Result
@@ -178,4 +179,4 @@ def _same(evidence: Evidence) -> str:
     if found.foreign:
         return "the delivered results are not those of the interpreter"
     attempts = 1 if record is None else max(1, record.attempt)
-    return f"{attempts:,} attempts delivered what the interpreter gives"
+    return f"{counted(attempts, 'attempt')} delivered what the interpreter gives"

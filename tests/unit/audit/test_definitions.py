@@ -76,7 +76,7 @@ def test_as_many_stretches_are_taken_again_as_there_were_crashes() -> None:
         ("+a ->a +b .", True, None, "ab was due, and never came"),
         ("+a ->a ->a .", False, 3, "a came a second time, and no run gives it so often"),
         ("->a +a .", False, 1, "a follows from what had not entered yet"),
-        ("+a ->x .", False, 2, "x: no run over the 1 items that had entered gives it"),
+        ("+a ->x .", False, 2, "x: no run over the 1 item that had entered gives it"),
         ("->x .", False, 1, "x: nothing leads to it"),
         (
             "+a ->a ! +b ->b .",

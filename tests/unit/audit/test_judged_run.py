@@ -110,7 +110,7 @@ def test_a_count_by_order_is_commutative_as_far_as_it_was_tried(tmp_path: Path) 
         "none of 30 swaps of neighbours changed anything",
     )
     assert found[10].reason == (
-        "1 attempts delivered what the interpreter gives; 40 records interpreted twice gave the same"
+        "1 attempt delivered what the interpreter gives; 40 records interpreted twice gave the same"
     )
 
 

@@ -72,8 +72,8 @@ def test_the_definitions_stand_behind_the_audit(job: JobFolder, capsys: pytest.C
         "definition 6   exactly-once        holds; strict: holds",
         "definition 7   at-most-once        follows from 6",
         "definition 8   at-least-once       follows from 6",
-        "definition 9   non-commutative     undecided: none of 0 swaps of neighbours changed anything",
-        "definition 10  deterministic       holds: 1 attempts delivered what the interpreter gives; 3 records "
+        "definition 9   non-commutative     undecided: no key has two items that differ",
+        "definition 10  deterministic       holds: 1 attempt delivered what the interpreter gives; 3 records "
         "interpreted twice gave the same",
         "As printed, definition 6 does not see lost output: a result may be under way for ever, in any order. "
         "Strict: nothing is skipped, and order is kept.",
@@ -169,7 +169,7 @@ def test_a_search_at_its_bound_proves_nothing(
     lines += [came_out("ann", 128), came_out("ann", 129)]
     assert run("audit", "--history", history(job.path, lines), job.manifest) == ExitCode.UNPROVEN
     assert capsys.readouterr().out.endswith(
-        "exactly-once: undecided: the search of 1 keys reached its bound\n"
+        "exactly-once: undecided: the search of 1 key reached its bound\n"
     )
 
 

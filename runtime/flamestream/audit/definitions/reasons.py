@@ -45,7 +45,7 @@ def _unexplained(one: OneKey, steps: Steps, rules: Rules, output: Left) -> str:
         return f"{value} follows from what had not entered yet"
     entered = sum(item.place < output.place for item in one.items)
     beside = f" beside the {len(earlier)} before it" if earlier else ""
-    return f"{value}: no run over the {entered} items that had entered gives it{beside}"
+    return f"{value}: no run over the {counted(entered, 'item')} that had entered gives it{beside}"
 
 
 def _comes_later(one: OneKey, steps: Steps, rules: Rules, output: Left) -> bool:
@@ -53,6 +53,15 @@ def _comes_later(one: OneKey, steps: Steps, rules: Rules, output: Left) -> bool:
     items = [replace(item, place=-1) for item in one.items]
     outputs = [each for each in one.outputs if each.place <= output.place]
     return explained(OneKey(one.key, False, items, outputs), steps, rules, BOUND).outcome is True
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of something.
+
+    >>> counted(1, "key"), counted(2000, "key")
+    ('1 key', '2,000 keys')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _behind(one: OneKey, output: Left, crashes: Sequence[int]) -> str:

@@ -7,11 +7,12 @@ Keeps: what follows from definition 6 is said to follow. Does not: judge anythin
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from flamestream.audit.definitions.judge import EXACTLY, Form, Judged
 from flamestream.audit.definitions.properties import Swap
+from flamestream.audit.definitions.reasons import counted
 
 Said = Literal["holds", "follows", "broken", "undecided"]
 NAMES: Final = {
@@ -44,10 +45,9 @@ def delivery_rows(verdicts: Mapping[Form, Judged], outputs: int, where: str = ""
     told = f"for {exactly.consistent:,} of {outputs:,} outputs"
     if exactly.outcome != "holds":
         told += f"; {reason_of(exactly, where)}"
-    return [
-        Row(5, NAMES[5], exactly.outcome, None, told),
-        *(_row(verdicts, number, where) for number in (6, 7, 8)),
-    ]
+    six, *others = (_row(verdicts, number, where) for number in (6, 7, 8))
+    others = [replace(row, reason="") if row.reason == six.reason else row for row in others]
+    return [Row(5, NAMES[5], exactly.outcome, None, told), six, *others]
 
 
 def _row(verdicts: Mapping[Form, Judged], number: int, where: str) -> Row:
@@ -72,9 +72,9 @@ def _said(verdicts: Mapping[Form, Judged], number: int, *, strict: bool) -> Said
 def reason_of(judged: Judged, where: str) -> str:
     """Why a form does not hold, and where."""
     if judged.outcome == "undecided":
-        return judged.reason or f"the search of {judged.undecided:,} keys reached its bound"
+        return judged.reason or f"the search of {counted(judged.undecided, 'key')} reached its bound"
     at = f"{where} {judged.place}: " if where and judged.place is not None else ""
-    keys = f" ({judged.keys:,} keys)" if judged.keys > 1 else ""
+    keys = f" ({counted(judged.keys, 'key')})" if judged.keys > 1 else ""
     return f"{at}{judged.reason}{keys}"
 
 
@@ -83,7 +83,12 @@ def swap_row(swap: Swap) -> Row:
     if swap.door:
         told = f"{swap.kind} {swap.door!r}: swapping {swap.first} and {swap.second} changed it"
         return Row(9, NAMES[9], "holds", None, told)
-    return Row(9, NAMES[9], "undecided", None, f"none of {swap.tried:,} swaps of neighbours changed anything")
+    told = (
+        f"none of {counted(swap.tried, 'swap')} of neighbours changed anything"
+        if swap.tried
+        else "no key has two items that differ"
+    )
+    return Row(9, NAMES[9], "undecided", None, told)
 
 
 def determinism_row(records: int, differs: str, told: str = "", *, decided: bool = True) -> Row:
@@ -91,7 +96,7 @@ def determinism_row(records: int, differs: str, told: str = "", *, decided: bool
     else shows it; `decided`: whether equal ones are enough."""
     if differs:
         return Row(10, NAMES[10], "broken", None, f"the same input gave {differs}")
-    twice = f"{records:,} records interpreted twice gave the same"
+    twice = f"{counted(records, 'record')} interpreted twice gave the same"
     return Row(
         10, NAMES[10], "holds" if decided else "undecided", None, "; ".join(filter(None, [told, twice]))
     )

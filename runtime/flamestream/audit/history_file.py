@@ -9,7 +9,7 @@
 Keeps: whatever is wrong is told with its line. Does not: know a job (judged_history.py).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,7 +17,7 @@ import msgspec
 
 from flamestream.audit.definitions.history import Crashed, Recovered
 from flamestream.model.collections import Map
-from flamestream.model.decoding import DecodeError, from_json, json_decoder
+from flamestream.model.decoding import DecodeError, json_decoder
 from flamestream.model.errors import UserError
 from flamestream.model.payloads.plain import plain
 
@@ -42,28 +42,39 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: msgspec.Raw = ABSENT
     """Of a result: what the sink's key function gives for it."""
 
+    @property
+    def has_key(self) -> bool:
+        """Whether it says one."""
+        return self.key != ABSENT
+
 
 Placed: TypeAlias = tuple[int, Line]
+_decode: Final[Callable[[bytes], Line]] = json_decoder(Line)
 
 
 def lines(path: Path) -> Iterator[Placed]:
     """Each line, with its number from 1. Raises UserError."""
-    decode: Callable[[bytes], Line] = json_decoder(Line)
-    try:
-        with path.open("rb") as file:
-            ended = 0
-            for number, text in enumerate(file, 1):
-                if not text.strip():
-                    continue
-                if ended:
-                    raise wrong(path, number, f"line {ended} says that everything had come out by then")
-                line = _checked(path, number, decode, text)
-                ended = number if line.end else 0
-                yield number, line
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read: {error.strerror}; --history wants a file of JSON lines"
-        ) from error
+    ended = 0
+    for number, text in _texts(path):
+        if ended:
+            raise wrong(path, number, f"line {ended} says that everything had come out by then")
+        line = _checked(path, number, text)
+        ended = number if line.end else 0
+        yield number, line
+
+
+def first_results(path: Path, sinks: Collection[str]) -> dict[str, Placed]:
+    """The first result of each of these sinks, and its line. It is looked for before what stands there is
+    read: whether a sink's results have keys has to be known for the first record."""
+    found: dict[str, Placed] = {}
+    for number, text in _texts(path):
+        if len(found) == len(sinks):
+            break
+        if b'"out"' in text:
+            line = _checked(path, number, text)
+            if line.came_out in sinks:
+                found.setdefault(str(line.came_out), (number, line))
+    return found
 
 
 def wrong(path: Path, number: int, text: str) -> UserError:
@@ -85,12 +96,12 @@ def canonical(value: Any) -> str:
     >>> canonical((1, Map({"b": 1, "a": None})))
     '[1,{"a":null,"b":1}]'
     """
-    return msgspec.json.encode(value, enc_hook=_as_object, order="sorted").decode()
+    return _encoder.encode(value).decode()
 
 
 def canonical_text(raw: msgspec.Raw) -> str:
     """The same of JSON that somebody wrote. Raises DecodeError."""
-    return canonical(from_json(bytes(raw)))
+    return canonical(_any(bytes(raw)))
 
 
 def _as_object(value: Any) -> Any:
@@ -99,9 +110,26 @@ def _as_object(value: Any) -> Any:
     return plain(value)
 
 
-def _checked(path: Path, number: int, decode: Callable[[bytes], Line], text: bytes) -> Line:
+_any: Final = json_decoder()
+_encoder: Final = msgspec.json.Encoder(enc_hook=_as_object, order="sorted")
+
+
+def _texts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not empty."""
     try:
-        line = decode(text)
+        with path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                if text.strip():
+                    yield number, text
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}; --history wants a file of JSON lines"
+        ) from error
+
+
+def _checked(path: Path, number: int, text: bytes) -> Line:
+    try:
+        line = _decode(text)
     except DecodeError as error:
         raise wrong(path, number, f'{error}; a line is JSON like {{"in": "SOURCE", "value": ...}}') from error
     there = (line.came_in, line.came_out, line.crash, line.recover, line.end or None)
@@ -110,7 +138,7 @@ def _checked(path: Path, number: int, decode: Callable[[bytes], Line], text: byt
         raise wrong(
             path, number, f"a line has one of {', '.join(KINDS)}; this has {' and '.join(kinds) or 'none'}"
         )
-    fields = {"value": bytes(line.value), "partition": line.partition is not None, "key": bytes(line.key)}
+    fields = {"value": bytes(line.value), "partition": line.partition is not None, "key": line.has_key}
     wanted = {"in": ("value", "partition"), "out": ("value", "key")}.get(kinds[0], ())
     if wanted and not fields["value"]:
         raise wrong(path, number, f"{kinds[0]!r} wants a value")

@@ -1,6 +1,7 @@
 """Judged history: what any system did with the input of a job, by definitions 5 to 10.
 
-    lines of a file -> records and results -> items at the doors, by key -> a search for each key
+    lines of a file -> the witness: a run in their order -> it gives what came out: everything holds
+                    -> else items at the doors, by key -> a search for each key
 
 The job says what had to be computed: its graph, interpreted by the reference. Nothing else of it is used, so
 sources and sinks need not exist.
@@ -9,10 +10,10 @@ Keeps: a graph whose results depend on more than the records in their order is r
 Does not: run the job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from flamestream.audit.definitions.graph_steps import GraphSteps
 from flamestream.audit.definitions.history import Crashed, Recovered
@@ -20,37 +21,28 @@ from flamestream.audit.definitions.judge import (
     AT_LEAST_STRICT,
     AT_MOST_STRICT,
     EXACTLY_STRICT,
+    FORMS,
     Form,
     Judged,
     judged,
 )
 from flamestream.audit.definitions.properties import differs_twice, swapped
 from flamestream.audit.definitions.reasons import counted
-from flamestream.audit.definitions.records import Emitted, Outlet, Record
+from flamestream.audit.definitions.records import Emitted, Record, entered, sink_of
 from flamestream.audit.definitions.search import BOUND
-from flamestream.audit.definitions.steps import Result
 from flamestream.audit.definitions.table import Row, delivery_rows, determinism_row, reason_of, swap_row
-from flamestream.audit.history_file import (
-    Line,
-    canonical,
-    canonical_text,
-    failure_of,
-    lines,
-    wrong,
-)
-from flamestream.connectors import sources
-from flamestream.connectors.kit.rows import BadRow, Rows, row_class
+from flamestream.audit.definitions.witness import Witness
+from flamestream.audit.seen_history import SeenHistory
 from flamestream.job.validation import CheckedJob
-from flamestream.model.decoding import DecodeError
 from flamestream.model.errors import UserError
-from flamestream.model.failure import told
 from flamestream.model.graph import Graph
-from flamestream.model.meta import meta_of
-from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.model.vertex import Kind, Vertex
+from flamestream.model.vertex import Kind
+from flamestream.reference import Walk
 
 WANTED: Mapping[str, Form] = {"at-least-once": AT_LEAST_STRICT, "at-most-once": AT_MOST_STRICT}
 """The definition that a guarantee asks for; of most it is the strict form of 6."""
+TRIED: Final = 100_000
+"""Records that definitions 9 and 10 are tried on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,6 @@ class HistoryReport:
 
     records: int
     results: int
-    keys: int
     ended: bool
     """Everything had to have come out."""
     definitions: list[Row]
@@ -72,53 +63,87 @@ class HistoryReport:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What the file says."""
+class _Counts:
+    """What was read, and the first records."""
 
-    records: list[Record] = field(default_factory=list)
-    emitted: list[Emitted] = field(default_factory=list)
-    failures: list[Crashed | Recovered] = field(default_factory=list)
-    keyed: dict[str, tuple[bool, int]] = field(default_factory=dict)
-    """Whether the results of a sink have keys, and the line that said so."""
-    ended: bool = False
+    records: int = 0
+    results: int = 0
+    first: list[Record] = field(default_factory=list)
+
+    def add(self, event: Record | Emitted | Crashed | Recovered) -> None:
+        """Count a line."""
+        if type(event) is Record:
+            self.records += 1
+            if self.records <= TRIED:
+                self.first.append(event)
+        elif type(event) is Emitted:
+            self.results += 1
 
 
 def judged_history(checked: CheckedJob, path: Path, bound: int = BOUND) -> HistoryReport:
     """The verdict on the history in `path`, by the graph and the guarantee of the job. Raises UserError for a
     line or a graph that cannot be judged."""
-    graph = checked.graph
+    graph, guarantee = checked.graph, checked.job.spec.guarantee
     _check(graph)
-    seen = _read(checked, path)
-    steps = GraphSteps(graph, _outlet(graph, seen, path))
-    history = steps.history(seen.records, seen.emitted, seen.ended, seen.failures)
-    verdicts = judged(history, steps, bound)
-    rows = [
-        *delivery_rows(verdicts, len(seen.emitted), "line"),
-        swap_row(swapped(graph, seen.records)),
-        determinism_row(*differs_twice(graph, seen.records)),
-    ]
-    guarantee = checked.job.spec.guarantee
-    found = _wanted(verdicts, guarantee)
+    seen = SeenHistory(checked, path)
+    if (counts := _witnessed(graph, seen)) is not None:
+        verdicts = dict.fromkeys(FORMS, Judged("holds", consistent=counts.results))
+    else:
+        verdicts, counts = _searched(graph, seen, bound)
+    found = Judged("holds") if guarantee == "none" else verdicts[WANTED.get(guarantee, EXACTLY_STRICT)]
     return HistoryReport(
-        records=len(seen.records), results=len(seen.emitted), keys=len({event.key for event in history.events
-        if not isinstance(event, Crashed | Recovered)}), ended=seen.ended, definitions=rows, guarantee=guarantee,
+        records=counts.records, results=counts.results, ended=seen.ended,
+        definitions=_rows(graph, verdicts, counts.results, counts.first), guarantee=guarantee,
         verdict=found.outcome, reason="" if found.outcome == "holds" else reason_of(found, "line"),
     )  # fmt: skip
 
 
 def sentence(report: HistoryReport) -> str:
-    """The verdict's first line."""
+    """The verdict's first lines."""
     until = "all results had to be there" if report.ended else 'results may be under way: no {"end": true}'
     return (
-        f"{counted(report.records, 'record')}, {counted(report.results, 'result')}, "
-        f"{counted(report.keys, 'key')}; {until}\n"
+        f"{counted(report.records, 'record')}, {counted(report.results, 'result')}; {until}\n"
         f"{report.guarantee}: {report.verdict}{f': {report.reason}' if report.reason else ''}"
     )
 
 
-def _wanted(verdicts: Mapping[Form, Judged], guarantee: str) -> Judged:
-    """The verdict on what the job guarantees."""
-    return Judged("holds") if guarantee == "none" else verdicts[WANTED.get(guarantee, EXACTLY_STRICT)]
+def _witnessed(graph: Graph, seen: SeenHistory) -> _Counts | None:
+    """What was read, if a run in the order of the lines gives what came out; else None."""
+    witness, counts, walk = Witness(), _Counts(), Walk(graph)
+    sources = {vertex.name: vertex for vertex in graph.sources}
+    for event in seen.events():
+        counts.add(event)
+        if type(event) is Record:
+            for end in entered(walk, sources, event):
+                witness.made(*seen.outlet(sink_of(graph, end), end.payload))
+        elif type(event) is Emitted and not witness.left(event.to, event.value):
+            return None
+    return None if seen.ended and witness.waits else counts
+
+
+def _searched(graph: Graph, seen: SeenHistory, bound: int) -> tuple[dict[Form, Judged], _Counts]:
+    """The verdicts by a search over orders."""
+    events, counts = list(seen.events()), _Counts()
+    for event in events:
+        counts.add(event)
+    steps = GraphSteps(graph, seen.outlet)
+    history = steps.history(
+        (event for event in events if isinstance(event, Record)),
+        (event for event in events if isinstance(event, Emitted)),
+        seen.ended,
+        (event for event in events if isinstance(event, Crashed | Recovered)),
+    )
+    return judged(history, steps, bound), counts
+
+
+def _rows(
+    graph: Graph, verdicts: Mapping[Form, Judged], results: int, records: Sequence[Record]
+) -> list[Row]:
+    return [
+        *delivery_rows(verdicts, results, "line"),
+        swap_row(swapped(graph, records)),
+        determinism_row(*differs_twice(graph, records)),
+    ]
 
 
 def _check(graph: Graph) -> None:
@@ -135,76 +160,3 @@ def _check(graph: Graph) -> None:
                 f"graph {graph.name!r} {reason}, so what it gives depends on more than the records of a "
                 "history: give a job without that"
             )
-
-
-def _read(checked: CheckedJob, path: Path) -> _Seen:
-    seen = _Seen()
-    names = [vertex.name for vertex in checked.graph.sources]
-    rows = {name: _rows(checked, name) for name in names}
-    for number, line in lines(path):
-        if line.came_in is not None:
-            if line.came_in not in rows:
-                raise wrong(
-                    path, number, f"the job has no source {line.came_in!r}; it has {', '.join(names)}"
-                )
-            try:
-                value = rows[line.came_in].of_json(bytes(line.value))
-            except (BadRow, ValueError) as error:
-                raise wrong(path, number, f"the value is no record of {line.came_in!r}: {error}") from error
-            seen.records.append(_record(number, line.came_in, names, line, value))
-        elif line.came_out is not None:
-            seen.emitted.append(_emitted(checked, path, number, line, seen))
-        elif (failure := failure_of(number, line)) is not None:
-            seen.failures.append(failure)
-        seen.ended = line.end
-    return seen
-
-
-def _rows(checked: CheckedJob, source: str) -> Rows:
-    """What makes records of the source of JSON."""
-    where = f"spec.sources.{source}"
-    gives = sources.settings_of(checked.job.source(source), where).gives()
-    return Rows(row_class(gives.cls, where))
-
-
-def _record(number: int, source: str, names: list[str], line: Line, value: Any) -> Record:
-    """Its time, and its offset, is the number of its line."""
-    meta = meta_of(time_of(Timestamp(number), FrontId(names.index(source))), 0)
-    return Record(number, (source, line.partition), source, meta, value, ("", number))
-
-
-def _emitted(checked: CheckedJob, path: Path, number: int, line: Line, seen: _Seen) -> Emitted:
-    sink, has_key = line.came_out, bool(bytes(line.key))
-    assert sink is not None
-    known = [vertex.name for vertex in checked.graph.sinks]
-    if sink not in known:
-        raise wrong(path, number, f"the graph has no sink {sink!r}; it has {', '.join(known)}")
-    keyed, first = seen.keyed.setdefault(sink, (has_key, number))
-    if keyed != has_key:
-        raise wrong(
-            path, number, f"a result of {sink!r} {'without' if keyed else 'with'} a key, though the one in line "
-            f"{first} has {'one' if keyed else 'none'}: all of a sink, or none",
-        )  # fmt: skip
-    try:
-        to = (sink, canonical_text(line.key)) if keyed else sink
-        return Emitted(number, to, canonical_text(line.value))
-    except DecodeError as error:
-        raise wrong(path, number, f"the value or key is no JSON: {error}") from error
-
-
-def _outlet(graph: Graph, seen: _Seen, path: Path) -> Outlet:
-    """Where a result of the reference would stand in the file."""
-
-    def outlet(sink: Vertex | None, payload: Any) -> Result:
-        if sink is None:
-            place = f":{payload.offset}" if payload.offset >= 0 else ""  # unknown behind a door
-            raise UserError(
-                f"{path}{place}: a history is judged by functions that fail for none of its records: "
-                + told(payload, f"a record of source {payload.source!r}", graph)
-            )
-        if seen.keyed.get(sink.name, (False, 0))[0]:
-            key = payload if sink.key is None else sink.key(payload)
-            return (sink.name, canonical(key)), canonical(payload)
-        return sink.name, canonical(payload)
-
-    return outlet

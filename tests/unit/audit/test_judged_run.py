@@ -8,9 +8,11 @@ import pytest
 from flamestream.audit.definitions.table import Row, in_words
 from flamestream.audit.job_audit import witnessed
 from flamestream.audit.judged_run import judged_run, once_repeats_are_removed
+from flamestream.model.meta import meta_of
 from support.runs.damage import (
     OUTPUT,
     RIGHT,
+    Change,
     Damage,
     again,
     exchanged,
@@ -61,15 +63,15 @@ def test_what_is_right_keeps_all(damage: Damage, tmp_path: Path) -> None:
     ids=["dropped", "last dropped", "doubled", "swapped", "another value"],
 )
 def test_a_damage_breaks_the_definitions_that_it_has_to(
-    change: object, six: object, seven: object, outputs: str, tmp_path: Path
+    change: Change, six: tuple[str, str], seven: tuple[str, str], outputs: str, tmp_path: Path
 ) -> None:
     past = finished()
-    change(past)  # type: ignore[operator]
+    change(past)
     found = rows(past, tmp_path)
     assert (found[6].printed, found[6].strict) == six
     assert (found[7].printed, found[7].strict) == seven
     assert found[5].reason.startswith(outputs)
-    assert (found[5].printed == "holds") == (six[0] == "holds")  # type: ignore[index]
+    assert (found[5].printed == "holds") == (six[0] == "holds")
 
 
 @pytest.mark.parametrize("damage", OUTPUT, ids=lambda damage: damage.name)
@@ -88,7 +90,7 @@ def test_an_item_that_was_taken_again_is_definition_8(tmp_path: Path) -> None:
     past = finished()
     last = past.given[-1][-1]
     word, count = last.payload
-    foreign(Given(run_time(99).to_bytes(8, "big") + b"\0", last.slot, (word, count + 1)))(past)  # type: ignore[arg-type]
+    foreign(Given(meta_of(run_time(99), 0), last.slot, (word, count + 1)))(past)
     found = rows(past, tmp_path)
     assert (found[6].printed, found[8].printed, found[8].strict) == ("broken", "holds", "holds")
 

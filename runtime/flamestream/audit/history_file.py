@@ -132,16 +132,25 @@ def _checked(path: Path, number: int, text: bytes) -> Line:
         line = _decode(text)
     except DecodeError as error:
         raise wrong(path, number, f'{error}; a line is JSON like {{"in": "SOURCE", "value": ...}}') from error
-    there = (line.came_in, line.came_out, line.crash, line.recover, line.end or None)
-    kinds = [kind for kind, value in zip(KINDS, there, strict=True) if value is not None]
-    if len(kinds) != 1:
-        raise wrong(
-            path, number, f"a line has one of {', '.join(KINDS)}; this has {' and '.join(kinds) or 'none'}"
-        )
-    fields = {"value": bytes(line.value), "partition": line.partition is not None, "key": line.has_key}
-    wanted = {"in": ("value", "partition"), "out": ("value", "key")}.get(kinds[0], ())
-    if wanted and not fields["value"]:
-        raise wrong(path, number, f"{kinds[0]!r} wants a value")
-    if extra := [name for name, value in fields.items() if value and name not in wanted]:
-        raise wrong(path, number, f"{extra[0]!r} says nothing beside {kinds[0]!r}: leave it out")
+    if problem := _problem(line):
+        raise wrong(path, number, problem)
     return line
+
+
+def _problem(line: Line) -> str:
+    """Why a line says nothing; "": it does."""
+    there = (line.came_in, line.came_out, line.crash, line.recover, line.end or None)
+    if there.count(None) != len(there) - 1:
+        kinds = [kind for kind, value in zip(KINDS, there, strict=True) if value is not None]
+        return f"a line has one of {', '.join(KINDS)}; this has {' and '.join(kinds) or 'none'}"
+    came, went = line.came_in is not None, line.came_out is not None
+    kind = KINDS[next(number for number, value in enumerate(there) if value is not None)]
+    if (came or went) and not line.value:
+        return f"{kind!r} wants a value"
+    says_nothing = {
+        "value": bool(line.value) and not (came or went),
+        "partition": line.partition is not None and not came,
+        "key": line.has_key and not went,
+    }
+    extra = next((name for name, value in says_nothing.items() if value), "")
+    return extra and f"{extra!r} says nothing beside {kind!r}: leave it out"

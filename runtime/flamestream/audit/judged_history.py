@@ -13,7 +13,6 @@ Does not: run the job.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from flamestream.audit.definitions.graph_steps import GraphSteps
 from flamestream.audit.definitions.history import Crashed, Recovered
@@ -26,7 +25,7 @@ from flamestream.audit.definitions.judge import (
     Judged,
     judged,
 )
-from flamestream.audit.definitions.properties import differs_twice, swapped
+from flamestream.audit.definitions.properties import SWAPPED, differs_twice, swapped
 from flamestream.audit.definitions.reasons import counted
 from flamestream.audit.definitions.records import Emitted, Record, entered, sink_of
 from flamestream.audit.definitions.search import BOUND
@@ -41,8 +40,6 @@ from flamestream.reference import Walk
 
 WANTED: Mapping[str, Form] = {"at-least-once": AT_LEAST_STRICT, "at-most-once": AT_MOST_STRICT}
 """The definition that a guarantee asks for; of most it is the strict form of 6."""
-TRIED: Final = 100_000
-"""Records that definitions 9 and 10 are tried on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ class _Counts:
         """Count a line."""
         if type(event) is Record:
             self.records += 1
-            if self.records <= TRIED:
+            if self.records <= SWAPPED:
                 self.first.append(event)
         elif type(event) is Emitted:
             self.results += 1

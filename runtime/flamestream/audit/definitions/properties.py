@@ -20,7 +20,9 @@ from flamestream.reference import End, State, Walk
 
 PAIRS: Final = 1000
 """Neighbours of a key that are swapped, a door."""
-RECORDS: Final = 10_000
+SWAPPED: Final = 100_000
+"""Records whose items are looked at for it."""
+TWICE: Final = 10_000
 """Records that are interpreted twice."""
 Bucket = tuple[int, bytes]
 
@@ -46,7 +48,7 @@ def swapped(
     last: dict[Bucket, tuple[Mapping[Bucket, Any], End]] = {}
     tried: Counter[int] = Counter()
     doors = doors_of(graph)
-    for bucket, before, end in _at_doors(graph, records, fronts, state):
+    for bucket, before, end in _at_doors(graph, islice(records, SWAPPED), fronts, state):
         vertex = graph.vertices[bucket[0]]
         if tried[vertex.id] < PAIRS:
             behind = last.get(bucket)
@@ -71,7 +73,7 @@ def differs_twice(
 ) -> tuple[int, str]:
     """Interpret the first records twice. How many records those were, and the first result that differs, in
     words ("": none does)."""
-    some = list(islice(records, RECORDS))
+    some = list(islice(records, TWICE))
     runs = (_results(graph, some, fronts, state) for _ in range(2))
     for first, second in zip_longest(*runs):
         if first is None or second is None:

@@ -31,6 +31,7 @@ PRINTED = {EXACTLY, AT_MOST, AT_LEAST}
         ("+a +b ->b .", {AT_MOST, AT_MOST_STRICT}),  # an item is left out
         ("+a ->a ->aa .", {AT_LEAST, AT_LEAST_STRICT}),  # an item is taken again
         ("+a +b ->a ->ab ->aba ->abab .", {AT_LEAST, AT_LEAST_STRICT}),  # a stretch is
+        ("+a +b ->a ->aa ->aab .", {AT_LEAST, AT_LEAST_STRICT}),  # before the next is taken
         ("+a ->a ->a .", set()),  # a result comes again: nothing computes it so
         ("+a ->a ! +b ->b .", set()),  # what was delivered is forgotten
         ("->a +a .", set()),  # before its cause
@@ -73,6 +74,7 @@ def test_as_many_stretches_are_taken_again_as_there_were_crashes() -> None:
     [
         ("+a +b ->ab .", True, 3, "ab came where a was due, which never came"),
         ("+a +b ->ab ->a .", True, 3, "ab came before a, which was due first"),
+        ("+a/p +b/q ->b ->x .", True, 4, "x came where ba was due, which never came"),  # not what comes first
         ("+a ->a +b .", True, None, "ab was due, and never came"),
         ("+a ->a ->a .", False, 3, "a came a second time, and no run gives it so often"),
         ("->a +a .", False, 1, "a follows from what had not entered yet"),

@@ -13,8 +13,9 @@ from flamestream.audit.definitions.properties import differs_twice, swapped
 from flamestream.audit.definitions.records import Emitted, Outlet, Record
 from flamestream.model.errors import UserError
 from flamestream.model.meta import meta_of
+from flamestream.model.payload import encode
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.model.vertex import Vertex
+from flamestream.model.vertex import Kind, Vertex
 
 CHANCE = iter(range(10**9))
 
@@ -87,6 +88,16 @@ def test_two_doors_in_a_row_are_one_key() -> None:
     first.reduce(key=lambda _: 0, initial=int, combine=lambda n, text: n + len(text)).sink("out")
     assert outcome(graph, records("a", "b"), [("out", 1), ("out", 3)]) == "holds"
     assert outcome(graph, records("a", "b"), [("out", 1), ("out", 2)]) == "broken"
+
+
+def test_what_was_there_before_the_first_item_counts() -> None:
+    graph = joined()
+    (door,) = (vertex.id for vertex in graph.vertices if vertex.kind is Kind.REDUCE)
+    steps = GraphSteps(graph, outlet(graph), state={(door, encode("all")): "x"})
+    history = steps.history(
+        records("a", "b"), [Emitted(9, "out", "xa"), Emitted(10, "out", "xab")], ended=True
+    )
+    assert judged(history, steps)[EXACTLY_STRICT].outcome == "holds"
 
 
 def test_a_key_that_depends_on_the_order_is_refused() -> None:

@@ -4,7 +4,7 @@ Records are walked to the first doors, where an item goes to the state of one ke
 state, or comes out at the same place, is one key of the history: all others have no influence on it.
 
 Keeps: that a key is by itself is looked at in every step, for it was found by the items' order of entering.
-Does not: do graphs with event time or calls in another order than theirs (foreign.py refuses them).
+Does not: do graphs with event time or calls in another order than theirs (judged_history.py refuses them).
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence

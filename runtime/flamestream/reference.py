@@ -15,7 +15,7 @@ and the payload encoding, which is the one in Python, whatever kernel the engine
 model's definition 6 asks for one such order; EDBT 2018, section 3.1 gives it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
@@ -202,7 +202,7 @@ class Walk:
         self._entrances = Entrances(graph, self._fronts)
         self._place: tuple[str, int] | None = None
         """Partition and offset of the record that is entering."""
-        self.state: dict[tuple[int, bytes], Any] = dict(state or {})
+        self.state: MutableMapping[tuple[int, bytes], Any] = dict(state or {})
 
     def run(self, source: Vertex, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """The items that reach a sink, with the sink's name, in order."""

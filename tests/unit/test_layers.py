@@ -65,6 +65,8 @@ def test_the_packages_keep_their_layers() -> None:
         ("node/__init__.py", "import flamestream.spark"),
         ("audit/__init__.py", "import flamestream.local"),
         ("papers/__init__.py", "import flamestream.audit"),
+        ("audit/definitions/search.py", "import random"),
+        ("audit/definitions/judge.py", "import flamestream.job.validation"),
         ("local/__init__.py", "import flamestream.cli"),
         ("core/protocol/__init__.py", "import flamestream.core.dataflow"),
         ("core/dataflow/__init__.py", "import flamestream.core.worker"),

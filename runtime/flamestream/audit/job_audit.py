@@ -10,7 +10,7 @@ Does not: read a sink (connectors/sinks.py), the record (committed.py) or a sour
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -37,12 +37,33 @@ from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, audit
 
 
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an audit compared, and its outcome."""
+
+    report: Report
+    last: LastCommit
+    runs: Sequence[Run]
+    """All that entered from where the audit begins, in the order of times."""
+    state: State | None
+    """What was there before that."""
+    delivered: Mapping[str, Sequence[Delivered]]
+    """By sink, where that is known beside the place that users look at."""
+    history: bool
+    """The first runs are a history that the job began with, whose results were not delivered."""
+
+
 def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine, whether it runs or not. Raises as `audited` does."""
+    return witnessed_here(checked, folder, changed=changed).report
+
+
+def witnessed_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Evidence:
+    """The same, with what it compared."""
     with cluster_state_of(folder) as zookeeper:
         # Before the sinks are read (!): what the record promises is in them then (decision 045).
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
-        return audited(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
+        return witnessed(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
 
 
 def audited(
@@ -56,6 +77,14 @@ def audited(
     cluster. `began`: the history before it, whose results were not delivered. `changed`: the application as
     it is now stands for all versions that there were.
     """
+    return witnessed(checked, last, job, zookeeper, began, changed=changed).report
+
+
+def witnessed(
+    checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
+    began: Begun | None = None, *, changed: bool = False,
+) -> Evidence:  # fmt: skip
+    """The same, with what it compared."""
     spans = (
         ()
         if last.manifest is None
@@ -80,7 +109,8 @@ def audited(
     fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     entered = (run for front in fronts for run in front.runs if cut <= run[0] < until)
     runs = [*([] if began is None else _history(checked, began)), *sorted(entered, key=itemgetter(0))]
-    results = _results(checked, runs, None if savepoint is None else savepoint.state(checked.graph))
+    state = None if savepoint is None else savepoint.state(checked.graph)
+    results = _results(checked, runs, state)
     if until == END:  # what other code has asked cannot be said
         fronts = _with_answers(checked, fronts, results, cut, completed=last.completed)
     expected = {sink: [*_expected(checked, sink, items, last, cut)] for sink, items in results.items()}
@@ -91,7 +121,8 @@ def audited(
         for sink, look in looks.items()
     ]
     verdict = with_places(audit({sink: expected[sink] for sink in known}, delivered), places)
-    return report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
+    report = report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
+    return Evidence(report, last, runs, state, delivered, began is not None)
 
 
 def _between(

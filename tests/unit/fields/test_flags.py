@@ -103,6 +103,20 @@ LINES = [
     Line("audit JOB", "audit job.yaml", "audit other.yaml"),
     Line("audit --changed", "audit edited.yaml", "audit edited.yaml --changed"),
     Line("audit --spark", "audit job.yaml", "audit job.yaml --spark", "calls"),
+    Line("audit --definitions", "audit job.yaml", "audit job.yaml --definitions"),
+    Line(
+        "audit --definitions",
+        "",
+        "audit job.yaml --definitions --spark",
+        refused="definitions are judged in one process: leave out --spark",
+    ),
+    Line("audit --history", "audit job.yaml", "audit job.yaml --history seen.jsonl"),
+    Line(
+        "audit --history",
+        "",
+        "audit job.yaml --history seen.jsonl --changed",
+        refused="a history is judged by the code of now: leave out --changed",
+    ),
     Line("drill JOB", "drill job.yaml", "drill other.yaml", "calls"),
     Line("drill --kill", "drill job.yaml", "drill job.yaml --kill driver", "calls"),
     Line("drill --times", "drill job.yaml", "drill job.yaml --times 2", "calls"),
@@ -185,6 +199,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "flags_edited.py").write_text(f"# edited\n{APPLICATION}")
     for name in ("elsewhere", "others", "none.txt"):
         (folder / name).mkdir() if "." not in name else (folder / name).write_text("")
+    (folder / "seen.jsonl").write_text('{"out": "shouts", "value": "A"}\n')
     command = [sys.executable, "-m", "flamestream.cli.main", "run", "job.yaml", "--no-spark", "--json"]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False

@@ -90,7 +90,7 @@ class TwoPhases(Invariants):
                 )
             if ref.name in self._store.damaged:
                 return None
-            rows += self._decoded(ref.name, data)
+            rows += self._stored.rows(ref.name, data)
         found: dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] = {}
         for chain in sorted(chains_of(rows), key=lambda chain: chain.key):
             items = codec.decode_items(bundle_in(chain).items)

@@ -232,7 +232,7 @@ class Oracle:
         for (sink, slot), expected in sorted(self.slots.items()):
             yield sink, slot, bisect_left(expected.metas, limit)
 
-    def state_at(self, cut: Time) -> dict[tuple[int, bytes], Any]:
+    def state_at(self, cut: Time) -> Mapping[tuple[int, bytes], Any]:
         """The state of every grouping and reduce below `cut`; cuts must not go back."""
         while self._behind_runs < len(self.runs) and self.runs[self._behind_runs][0] < cut:
             time, front, partition, first, count = self.runs[self._behind_runs]

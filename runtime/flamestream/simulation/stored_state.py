@@ -23,7 +23,7 @@ class StoredState:
 
     def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         self._world, self._oracle, self._store = world, oracle, store
-        self._rows: dict[str, list[Row]] = {}
+        self._known: dict[str, list[Row]] = {}
         """Of each segment, by its name."""
 
     def check(self, manifest: Manifest) -> None:
@@ -37,7 +37,7 @@ class StoredState:
                 )
             if ref.name in self._store.damaged:  # the fault's doing, not the engine's
                 return
-            for row in self._decoded(ref.name, data):
+            for row in self.rows(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
         for bucket, value in self._oracle.state_at(manifest.cut).items():
             wanted = _wanted(self._oracle, bucket[0], value)
@@ -60,11 +60,12 @@ class StoredState:
                 "4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
             ) from error
 
-    def _decoded(self, name: str, data: bytes) -> list[Row]:
+    def rows(self, name: str, data: bytes) -> list[Row]:
+        """The rows of the segment of this name, whose bytes are `data`."""
         # Read once a run, whatever manifests name it: segments never change.
-        if name not in self._rows:
-            self._rows[name] = decode_rows(data)
-        return self._rows[name]
+        if name not in self._known:
+            self._known[name] = decode_rows(data)
+        return self._known[name]
 
 
 def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:

@@ -9,18 +9,8 @@ from flamestream.audit.definitions.table import Row, in_words
 from flamestream.audit.job_audit import witnessed
 from flamestream.audit.judged_run import judged_run, once_repeats_are_removed
 from flamestream.model.meta import meta_of
-from support.runs.damage import (
-    OUTPUT,
-    RIGHT,
-    Change,
-    Damage,
-    again,
-    exchanged,
-    foreign,
-    nothing,
-    replaced,
-    without,
-)
+from support.runs.changes import Change, again, exchanged, foreign, nothing, replaced, without
+from support.runs.damage import OUTPUT, RIGHT, Damage
 from support.runs.past_run import Given, PastRun, finished, going_on, own_modules, run_time
 
 BOUND = 300

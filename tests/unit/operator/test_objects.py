@@ -307,15 +307,16 @@ def test_calls_reach_what_the_job_names_and_without_a_word_what_the_site_allows(
 
 
 def test_another_egress_replaces_the_pods() -> None:
+    said: tuple[dict[str, Any], ...] = (
+        {"egress": []},
+        {"egress": ["api.example.com"]},
+        {"egress": ["api.example.com", "b"]},
+        {},
+    )
     revisions = [
         planned(JOB, {**SPEC, **more}, site, "digest").revision
         for site in (SITE, replace(SITE, allowed=Allowed(priority_classes=("high",), egress="any")))
-        for more in (
-            {"egress": []},
-            {"egress": ["api.example.com"]},
-            {"egress": ["api.example.com", "b"]},
-            {},
-        )
+        for more in said
     ]
     nothing, one, two, left_out, *in_open_site = revisions
     assert left_out == nothing

@@ -137,6 +137,10 @@ LINES = [
         "simulate --seed 3 --json",
         "simulate --seed 3 --json --guarantee exactly-once-2pc",
     ),
+    Line("papers EXPERIMENT", "papers acker", "papers bucket"),
+    Line("papers EXPERIMENT", "", "papers ackre", refused="there is no experiment 'ackre'"),
+    Line("papers --svg", "papers acker", "papers acker --svg absent/acker.svg", "code"),
+    Line("papers --svg", "", "papers --svg acker.svg", refused="--svg is the picture of one experiment"),
     Line("bootstrap MANIFEST", "bootstrap job.yaml lines=in", "bootstrap other.yaml lines=in", "calls"),
     Line("bootstrap HISTORY", "bootstrap job.yaml lines=in", "bootstrap job.yaml lines=other", "calls"),
     Line(
@@ -160,6 +164,7 @@ JSON = {
     "audit": "audit job.yaml",
     "drill": "drill job.yaml",
     "simulate": "simulate --seed 3",
+    "papers": "papers acker",
     "doctor": "doctor",
     "bootstrap": "bootstrap job.yaml lines=in",
     "reset": "reset other.yaml --yes",

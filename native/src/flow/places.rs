@@ -21,6 +21,7 @@ impl Flow {
 
     /// The slot of a canonical key.
     pub(super) fn slot_of(&self, key: &[u8]) -> u16 {
+        // the share of the hashes below this one, as `slot.slot_of` has it
         ((crc32fast::hash(key) as u64 * self.slots) >> 32) as u16
     }
 

@@ -42,6 +42,7 @@ pub struct Rounds {
     around: BinaryHeap<Reverse<Round>>,
     count: u64,
     going: Going,
+    /// Numbers that are still in the heap, and are passed over there.
     annihilated: HashSet<u64>,
 }
 

@@ -73,6 +73,7 @@ pub fn forget_below<E: Dated>(items: &mut Vec<E>, cuts: &[Floor]) {
         }
     }
     let first_live = below(cuts.last().expect("there is always a committed cut"));
+    // nothing to drop, and what stays was forgotten at an earlier commit
     if kept.len() >= first_live && !kept.last().is_some_and(|newest| items[*newest].is_whole()) {
         return;
     }

@@ -93,6 +93,7 @@ impl Combine {
                 let found = Found::all(py, row)?;
                 let parts: smallvec::SmallVec<[&[u8]; 8]> =
                     names.iter().map(|name| found.field(py, name)).collect::<Option<_>>()?;
+                // what stands behind is of steps that are folded again, or were undone
                 values.truncate(end);
                 if parts.len() > 1 {
                     encoding::put_array(values, parts.len() + 1);

@@ -64,6 +64,7 @@ impl Reader<'_> {
             0xc2 => false.into_bound_py_any(py).map_err(|_| Unsupported),
             0xc3 => true.into_bound_py_any(py).map_err(|_| Unsupported),
             0xc4..=0xc6 => {
+                // `bytes` reads the header again
                 self.at -= 1;
                 Ok(PyBytes::new(py, self.bytes()?).into_any())
             }

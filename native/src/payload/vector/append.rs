@@ -56,6 +56,8 @@ unsafe fn appended(py: Python<'_>, this: Object, value: Object) -> PyResult<Obje
     let counts = counted(py, layout, counts, height)?;
     let length = in_tail(size as usize);
     let (level, root, longer) = if length < WIDTH {
+        // Nobody has appended to this version yet: its list may grow, since older versions look no further
+        // than their size. Else two versions grow from one, and this one gets a list of its own.
         let shared = objects::list_size(tail) as usize == length;
         let longer = if shared { reference(tail) } else { ffi::PyList_GetSlice(tail, 0, length as isize) };
         (reference(slots::get(this, layout.level)), reference(slots::get(this, layout.root)), longer)

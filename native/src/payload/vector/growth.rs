@@ -21,6 +21,7 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
     let mut root = slots::get(new, layout.root);
     if old_trie > 0 {
         let mut first = root;
+        // a trie grows at its root: the older one is its leftmost part
         for _ in old_level..level {
             first = item(first, 0);
         }
@@ -28,6 +29,7 @@ pub unsafe fn grew(old: Object, new: Object) -> Result<bool, Unsupported> {
             return Ok(false);
         }
     }
+    // the older tail has become a leaf since, the first one behind the older trie
     if new_trie > old_trie {
         while level > 0 {
             root = item(root, old_trie >> (BITS * level) & (WIDTH - 1));

@@ -118,6 +118,7 @@ fn known(parts: &Bound<'_, PyTuple>, values: &mut Vec<u8>) -> Option<Known> {
             return (!matches!(first[0], 0xc2 | 0xc3)).then_some(number);
         }
     }
+    // only the oldest accumulator of a bucket is ever a stored one, so no other has values here yet
     values.clear();
     let mut count = 0;
     for (place, part) in parts.iter().enumerate() {

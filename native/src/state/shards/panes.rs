@@ -39,6 +39,7 @@ impl Steps {
         results: &mut Results<'py>,
     ) -> PyResult<bool> {
         let py = item.py();
+        // the starts of the first pane that ends behind `time`, and of the last that has begun by then
         let last = time - (time - panes.offset).rem_euclid(panes.every);
         let mut start = last - (last - time + panes.size - 1).div_euclid(panes.every) * panes.every;
         let mut in_time = false;
@@ -107,6 +108,6 @@ fn place_of(end: i64, key: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
 
 /// The end in an encoding of `(end, key)`.
 pub(super) fn end_of(place: &Place) -> i64 {
-    let mut reader = Reader::new(&place[2..]);
+    let mut reader = Reader::new(&place[2..]); // behind the header and the tag of a tuple
     reader.integer().unwrap_or_else(|_| unreachable!("a place of a window begins with its end"))
 }

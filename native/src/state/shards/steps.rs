@@ -169,6 +169,7 @@ impl Steps {
 
     /// The number of the step in which a time has passed.
     pub(super) fn due(&self, time: Option<i64>) -> Option<i64> {
+        // rounded up: the first step that ends at that time or behind it
         time.map(|time| -(-time).div_euclid(self.step))
     }
 }

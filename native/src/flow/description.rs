@@ -3,7 +3,7 @@
 use crate::flow::states::{grouping_of, reducing_of, State};
 use crate::flow::vertex::{Kind, Others, RowKey, Vertex};
 use crate::payload::expression::Expression;
-use crate::state::ready;
+use crate::payload::field::field;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -83,7 +83,7 @@ fn row_key_of(described: &Bound<'_, PyDict>) -> PyResult<Option<RowKey>> {
     let Some(key) = optional(described, "ready_key")? else { return Ok(None) };
     Ok(Some(match key.bind(described.py()).cast::<PyTuple>() {
         Err(_) => RowKey::Whole,
-        Ok(key) => match ready::field(key) {
+        Ok(key) => match field(key) {
             Ok(field) => RowKey::Field(field),
             Err(_) => RowKey::Made(Expression::described(key)?),
         },

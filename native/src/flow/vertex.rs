@@ -3,8 +3,8 @@
 //! Does not: check what a function gives (outcomes.rs), or read a description (description.rs).
 
 use crate::payload::expression::Expression;
+use crate::payload::field::Field;
 use crate::python::reference;
-use crate::state::ready::Field;
 use pyo3::prelude::*;
 use std::borrow::Cow;
 

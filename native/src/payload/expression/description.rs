@@ -4,8 +4,8 @@ use crate::payload::attribute::Attribute;
 use crate::payload::expression::calls::How;
 use crate::payload::expression::nodes::Node;
 use crate::payload::expression::signs::Sign;
+use crate::payload::field::field;
 use crate::payload::plans;
-use crate::state::ready;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ impl Node {
         let node = |place: usize| Node::described(&at(place)?).map(Box::new);
         Ok(match name.as_str() {
             "item" => Node::Item,
-            "field" => Node::Field(attribute(&at(1)?)?, ready::field(all)?),
+            "field" => Node::Field(attribute(&at(1)?)?, field(all)?),
             "inner" => Node::Inner(node(1)?, attribute(&at(2)?)?),
             "constant" => Node::Constant(at(1)?.unbind()),
             "element" => Node::Element(node(1)?, at(2)?.unbind()),

@@ -5,8 +5,8 @@ use crate::payload::decoding::{self, Reader};
 use crate::payload::expression::calls::How;
 use crate::payload::expression::signs::Sign;
 use crate::payload::expression::values::Value::{self, Bool, Float, Int, Object};
+use crate::payload::field::Field;
 use crate::payload::plans::{Plan, MAX_DEPTH};
-use crate::state::ready;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -20,7 +20,7 @@ pub(super) enum Item<'a, 'py> {
 
 pub(super) enum Node {
     Item,
-    Field(Attribute, ready::Field),
+    Field(Attribute, Field),
     Inner(Box<Node>, Attribute),
     Constant(Py<PyAny>),
     Element(Box<Node>, Py<PyAny>),
@@ -48,7 +48,7 @@ impl<'py> Item<'_, 'py> {
         }
     }
 
-    fn field(&self, attribute: &Attribute, field: &ready::Field) -> Option<Bound<'py, PyAny>> {
+    fn field(&self, attribute: &Attribute, field: &Field) -> Option<Bound<'py, PyAny>> {
         match self {
             Item::Object(object) => attribute.of(object).ok(),
             Item::Row(py, row) => decoded(*py, field.of(*py, row)?),

@@ -2,6 +2,7 @@
 //! the same calls give the same results, and whatever is not an everyday case is handed to it.
 
 mod barrier;
+mod delivery;
 mod disk;
 mod flow;
 mod meta;
@@ -25,7 +26,9 @@ mod _kernel {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
-    use crate::barrier::{Barrier, Queue, Released};
+    use crate::barrier::{Barrier, Released};
+    #[pymodule_export]
+    use crate::delivery::Queue;
     #[pymodule_export]
     use crate::disk::Disk;
     #[pymodule_export]

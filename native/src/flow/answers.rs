@@ -1,6 +1,6 @@
 //! Answers: what a function makes of several items at once, as payloads or as columns that Python keeps.
 
-use crate::flow::Payload;
+use crate::flow::items::Payload;
 use crate::payload::columns;
 use pyo3::prelude::*;
 use pyo3::types::PyList;

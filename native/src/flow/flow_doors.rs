@@ -1,15 +1,19 @@
 //! The dataflow of a batch: records enter, rows of keyed vertices are folded, and what stands at a door
 //! becomes a row (doors.rs).
 
-use crate::flow::describe::{Kind, State};
-use crate::flow::doors::Rows;
+use crate::flow::doors::{Given, Numbers, Rows};
+use crate::flow::items::Payload;
 use crate::flow::stages::Ahead;
-use crate::flow::{Flow, Payload};
+use crate::flow::states::State;
+use crate::flow::vertex::Kind;
+use crate::flow::Flow;
 use crate::meta::{child, Meta};
+use crate::payload::codec;
 use crate::payload::row::object_of;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+use std::ops::Range;
 
 /// Records that vectorised functions are asked about at once.
 const CHUNK: usize = 1024;
@@ -31,7 +35,7 @@ pub struct Chunk {
 
 impl Flow {
     /// Records of one run, from number `at` on, until rows are full: the number of the next.
-    pub fn entered(
+    pub(super) fn entered(
         &mut self,
         py: Python<'_>,
         vertex: usize,
@@ -86,17 +90,34 @@ impl Flow {
         Ok(Chunk { first, ahead })
     }
 
-    pub fn rows_full(&self) -> bool {
+    fn rows_full(&self) -> bool {
         self.rows.as_ref().is_some_and(Rows::full)
     }
 
-    pub fn fold_row(
+    /// Rows of these columns, until rows are full: the number of the next.
+    pub(super) fn fold_given(
         &mut self,
-        vertex: usize,
-        key: &[u8],
-        meta: Meta,
-        payload: Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+        py: Python<'_>,
+        to: Numbers,
+        key: Given,
+        meta: Given,
+        payload: Given,
+        rows: Range<usize>,
+    ) -> PyResult<usize> {
+        let count = rows.end;
+        for row in rows {
+            let vertex = to.at(row)? as usize;
+            let value = codec::decode(py, payload.at(row)?)?;
+            self.fold_row(vertex, key.at(row)?, Meta::from_slice(meta.at(row)?), value)?;
+            self.settle(py)?;
+            if self.rows_full() {
+                return Ok(row + 1);
+            }
+        }
+        Ok(count)
+    }
+
+    fn fold_row(&mut self, vertex: usize, key: &[u8], meta: Meta, payload: Bound<'_, PyAny>) -> PyResult<()> {
         let py = payload.py();
         if self.held.vertex != vertex || self.held.key != key {
             self.held = Held { vertex, key: key.to_vec(), accumulator: None, window: Vec::new() };
@@ -126,7 +147,7 @@ impl Flow {
     }
 
     /// An item at a door of a batch.
-    pub fn at_door(
+    pub(super) fn at_door(
         &mut self,
         vertex: usize,
         key: &[u8],
@@ -144,7 +165,13 @@ impl Flow {
     }
 
     /// A row that comes to a door of a batch.
-    pub fn row_at_door(&mut self, py: Python<'_>, vertex: usize, meta: Meta, bytes: &[u8]) -> PyResult<()> {
+    pub(super) fn row_at_door(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        meta: Meta,
+        bytes: &[u8],
+    ) -> PyResult<()> {
         let (key, slot) = match self.row_place(py, vertex, bytes)? {
             Ok(place) => place,
             Err(error) => return self.failed_at_door(vertex, &meta, error, false),

@@ -1,43 +1,19 @@
-//! The dataflow's way for rows: as in `flow.rs`, without an object where none is needed. Whatever is not
-//! known here takes the other way.
+//! The dataflow's way for rows: as in entrances.rs, changes.rs and operations.rs, without an object where
+//! none is needed. Whatever is not known here takes the other way.
 
-use crate::flow::describe::{Kind, State};
-use crate::flow::{decode_many, Flow, Key, Outcome, Payload, Placed, Work};
+use crate::flow::items::{Key, Payload, Work};
+use crate::flow::outcomes::Outcome;
+use crate::flow::places::Placed;
+use crate::flow::states::State;
+use crate::flow::vertex::Kind;
+use crate::flow::Flow;
 use crate::meta::{child, Meta};
-use crate::payload::row::{object_of, rows_of, Row};
+use crate::payload::row::{object_of, Row};
 use crate::python::reference;
 use crate::state::folded::{self, Changes};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 impl Flow {
-    /// A message's payloads: encoded as they are where they are taken so.
-    pub fn payloads(
-        &self,
-        py: Python<'_>,
-        vertices: &[usize],
-        data: &Bound<'_, PyBytes>,
-    ) -> PyResult<Vec<Payload>> {
-        let takes_rows = |vertex: &usize| self.vertices[*vertex].takes_rows();
-        let decoded = || {
-            Ok(decode_many(py, data.as_bytes())?
-                .into_iter()
-                .map(|payload| Payload::Object(payload.unbind()))
-                .collect())
-        };
-        if !vertices.iter().any(takes_rows) {
-            return decoded();
-        }
-        let Ok(rows) = rows_of(data) else { return decoded() };
-        let taken = |(place, row): (usize, Row)| match vertices.get(place) {
-            Some(vertex) if !takes_rows(vertex) => Ok(Payload::Object(row.object(py)?.unbind())),
-            _ => Ok(Payload::Row(row)),
-        };
-        rows.into_iter().enumerate().map(taken).collect()
-    }
-
-    // --- rows ----------------------------------------------------------------------------------------------
-
     /// Along all edges out of `vertex`. `owned`: the row that `bytes` are of, if there is one.
     fn row_forward(
         &mut self,
@@ -61,7 +37,7 @@ impl Flow {
     }
 
     /// A row enters `vertex`, wherever its slot lives.
-    pub fn row_enters(
+    pub(super) fn row_enters(
         &mut self,
         py: Python<'_>,
         vertex: usize,
@@ -70,14 +46,10 @@ impl Flow {
         owned: Option<&Row>,
         tombstone: bool,
     ) -> PyResult<()> {
+        let row = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
         let this = &self.vertices[vertex];
         if this.pass > self.pass {
-            self.put_off(
-                vertex,
-                meta,
-                Payload::Row(owned.cloned().unwrap_or_else(|| Row::copied(bytes))),
-                tombstone,
-            );
+            self.put_off(vertex, meta, Payload::Row(row()), tombstone);
             return Ok(());
         }
         if matches!(this.kind, Kind::Forward) && !this.routed {
@@ -97,7 +69,6 @@ impl Flow {
             Err(error) => return self.failed_at_door(vertex, &meta, error, tombstone),
         };
         let owner = self.owner(vertex, slot);
-        let owned = || owned.cloned().unwrap_or_else(|| Row::copied(bytes));
         if owner != self.me {
             self.send_encoded(owner, vertex, &meta, bytes, tombstone);
         } else if self.others_first {
@@ -105,14 +76,14 @@ impl Flow {
                 meta,
                 cause: self.cause,
                 vertex,
-                payload: Payload::Row(owned()),
+                payload: Payload::Row(row()),
                 tombstone,
                 place: Some((key, slot)),
             });
         } else if matches!(self.vertices[vertex].kind, Kind::Sink) {
             return self.row_sinks(py, vertex, slot, meta, bytes, tombstone);
         } else {
-            return self.row_folds(py, vertex, &key, slot, meta, owned(), tombstone);
+            return self.row_folds(py, vertex, &key, slot, meta, row(), tombstone);
         }
         Ok(())
     }
@@ -135,7 +106,7 @@ impl Flow {
     }
 
     /// A row that another worker has routed here: find its key and slot again.
-    pub fn row_arrives(
+    pub(super) fn row_arrives(
         &mut self,
         py: Python<'_>,
         vertex: usize,
@@ -152,7 +123,7 @@ impl Flow {
         }
     }
 
-    pub fn row_at_home(
+    pub(super) fn row_at_home(
         &mut self,
         py: Python<'_>,
         vertex: usize,
@@ -169,7 +140,12 @@ impl Flow {
         }
     }
 
-    pub fn row_place<'py>(&self, py: Python<'py>, vertex: usize, bytes: &[u8]) -> PyResult<Placed<'py>> {
+    pub(super) fn row_place<'py>(
+        &self,
+        py: Python<'py>,
+        vertex: usize,
+        bytes: &[u8],
+    ) -> PyResult<Placed<'py>> {
         let found = self.vertices[vertex].row_key.as_ref().and_then(|key| key.of(py, bytes));
         let Some(key) = found else { return self.place(vertex, &object_of(py, bytes)?) };
         Ok(Ok((Key::from_slice(&key), self.slot_of(&key))))
@@ -235,7 +211,7 @@ impl Flow {
     }
 
     /// An object enters a vertex that takes rows.
-    pub fn as_row(&self, payload: &Bound<'_, PyAny>) -> PyResult<Row> {
+    pub(super) fn as_row(&self, payload: &Bound<'_, PyAny>) -> PyResult<Row> {
         Ok(Row::copied(&reference::encoded(payload)?))
     }
 }

@@ -1,7 +1,7 @@
 //! Outlook: which vertices are worked on for all items at hand, and in which pass. From the graph alone,
 //! once.
 
-use crate::flow::describe::{Kind, Vertex};
+use crate::flow::vertex::{Kind, Vertex};
 
 /// What lies behind a vertex, and in which pass it is worked on.
 #[derive(Default)]
@@ -15,8 +15,8 @@ pub struct Outlook {
     pub elsewhere: bool,
 }
 
-/// Of each vertex. None if nothing is asked about batches in this graph.
-pub fn outlooks(vertices: &[Vertex]) -> Option<Vec<Outlook>> {
+/// Of each vertex, whose pass is written down beside. None if nothing is asked about batches in this graph.
+pub(super) fn outlooks(vertices: &mut [Vertex]) -> Option<Vec<Outlook>> {
     if !vertices.iter().any(|vertex| vertex.batch.is_some()) {
         return None;
     }
@@ -27,7 +27,9 @@ pub fn outlooks(vertices: &[Vertex]) -> Option<Vec<Outlook>> {
         look(vertices, &worked, vertex, &mut outlook);
         outlook
     };
-    Some((0..vertices.len()).map(outlook).collect())
+    let outlooks: Vec<Outlook> = (0..vertices.len()).map(outlook).collect();
+    passes(vertices, &outlooks).into_iter().zip(vertices).for_each(|(pass, vertex)| vertex.pass = pass);
+    Some(outlooks)
 }
 
 fn is_worked(vertices: &[Vertex], vertex: usize, known: &mut Vec<Option<bool>>) -> bool {
@@ -64,7 +66,7 @@ fn look(vertices: &[Vertex], worked: &[Option<bool>], vertex: usize, found: &mut
 /// In which pass each vertex is worked on: one more behind each way out of state, or through a door, into
 /// functions that are asked about batches. All in the first if there is a loop, whose rounds and items take
 /// turns.
-pub fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
+fn passes(vertices: &[Vertex], outlooks: &[Outlook]) -> Vec<u8> {
     let mut passes = vec![0u8; vertices.len()];
     let mut changed = !vertices.iter().any(|vertex| matches!(vertex.kind, Kind::Loop { .. }));
     while changed {

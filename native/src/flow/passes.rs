@@ -7,7 +7,8 @@
 //! each vertex, and each other worker, sees what it would have seen. State of a pass never depends on what a
 //! later one does, since there is no loop in such a graph.
 
-use crate::flow::{Flow, Payload, Work};
+use crate::flow::items::{Payload, Work};
+use crate::flow::Flow;
 use crate::meta::Meta;
 use crate::python::reference;
 use pyo3::prelude::*;
@@ -38,7 +39,7 @@ pub const ALL: u8 = u8::MAX;
 
 impl Flow {
     /// An item for a vertex of a later pass.
-    pub fn put_off(&mut self, vertex: usize, meta: Meta, payload: Payload, tombstone: bool) {
+    pub(super) fn put_off(&mut self, vertex: usize, meta: Meta, payload: Payload, tombstone: bool) {
         self.later.push(Step::Entrance(Work {
             meta,
             cause: self.cause,
@@ -50,7 +51,7 @@ impl Flow {
     }
 
     /// To another worker, behind whatever was put off.
-    pub fn send(
+    pub(super) fn send(
         &mut self,
         owner: u16,
         vertex: usize,
@@ -73,7 +74,14 @@ impl Flow {
         Ok(())
     }
 
-    pub fn send_encoded(&mut self, owner: u16, vertex: usize, meta: &Meta, payload: &[u8], tombstone: bool) {
+    pub(super) fn send_encoded(
+        &mut self,
+        owner: u16,
+        vertex: usize,
+        meta: &Meta,
+        payload: &[u8],
+        tombstone: bool,
+    ) {
         if self.pass >= self.last_pass {
             return self.outgoing.send_encoded(owner, self.cause, vertex, meta, payload, tombstone);
         }
@@ -88,7 +96,7 @@ impl Flow {
     }
 
     /// An error item that no sink takes.
-    pub fn told(&mut self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
+    pub(super) fn told(&mut self, meta: &Meta, error: Bound<'_, PyAny>, tombstone: bool) -> PyResult<()> {
         if self.pass >= self.last_pass {
             return self.on_error(meta, error, tombstone);
         }
@@ -97,7 +105,7 @@ impl Flow {
     }
 
     /// The passes behind the first.
-    pub fn next_passes(&mut self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn next_passes(&mut self, py: Python<'_>) -> PyResult<()> {
         while self.pass < self.last_pass {
             self.pass += 1;
             self.next_pass(py)?;

@@ -42,12 +42,13 @@ pub struct Rounds {
     around: BinaryHeap<Reverse<Round>>,
     count: u64,
     going: Going,
+    /// Numbers that are still in the heap, and are passed over there.
     annihilated: HashSet<u64>,
 }
 
 impl Flow {
     /// What goes round and comes before `meta`.
-    pub fn go_round_below(&mut self, py: Python<'_>, meta: &Meta) -> PyResult<()> {
+    pub(super) fn go_round_below(&mut self, py: Python<'_>, meta: &Meta) -> PyResult<()> {
         while self.rounds.around.peek().is_some_and(|Reverse(round)| round.meta < *meta) {
             self.go_round(py)?;
         }
@@ -55,7 +56,7 @@ impl Flow {
     }
 
     /// Everything that goes round.
-    pub fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
+    pub(super) fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
         if !self.rounds.around.is_empty() {
             while !self.rounds.around.is_empty() {
                 self.go_round(py)?;
@@ -65,7 +66,7 @@ impl Flow {
         Ok(())
     }
 
-    pub fn round(
+    pub(super) fn round(
         &mut self,
         vertex: usize,
         meta: Meta,

@@ -11,9 +11,11 @@
 //! worker stages of its own.
 
 use crate::flow::answers::{Answer, Fault, Items};
-use crate::flow::describe::Kind;
+use crate::flow::items::Payload;
+use crate::flow::outcomes::Outcome;
 use crate::flow::outlook::Outlook;
-use crate::flow::{Flow, Outcome, Payload};
+use crate::flow::vertex::Kind;
+use crate::flow::Flow;
 use crate::meta::{child, Meta};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -60,7 +62,7 @@ impl Flow {
 
     /// What is made of items before the first of them begins, by their numbers: of those whose vertex and
     /// payload are given.
-    pub fn ahead<'a>(
+    pub(super) fn ahead<'a>(
         &self,
         py: Python<'_>,
         items: impl Iterator<Item = Option<(usize, &'a Payload)>>,
@@ -99,7 +101,7 @@ impl Flow {
     }
 
     /// Is this vertex, or one that it leads to, asked about batches?
-    pub fn has_outlook(&self, vertex: usize) -> bool {
+    pub(super) fn has_outlook(&self, vertex: usize) -> bool {
         let outlook = self.outlook(vertex);
         outlook.worked || matches!(self.vertices[vertex].kind, Kind::Forward) && !outlook.next.is_empty()
     }
@@ -175,7 +177,7 @@ impl Flow {
     // --- going on ------------------------------------------------------------------------------------------
 
     /// Item `number` of a batch enters its vertex.
-    pub fn go_ahead(
+    pub(super) fn go_ahead(
         &mut self,
         py: Python<'_>,
         ahead: &Ahead,
@@ -193,7 +195,7 @@ impl Flow {
     }
 
     /// One item alone enters a vertex that is asked about batches.
-    pub fn asked_alone(
+    pub(super) fn asked_alone(
         &mut self,
         vertex: usize,
         meta: Meta,

@@ -38,6 +38,7 @@ impl Attribute {
 
     fn learn(&self, py: Python<'_>, class: *mut ffi::PyTypeObject) -> bool {
         let Some(plan) = plans::of_type(py, class) else { return false };
+        // both are interned, so equal names are one object
         let place = plan.fields.iter().position(|field| field.is(&self.name));
         let offset = place.and_then(|place| plan.offsets.as_ref().map(|offsets| offsets[place]));
         if let Some(offset) = offset {

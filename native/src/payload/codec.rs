@@ -63,7 +63,28 @@ pub fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> 
 /// The payloads of `encode_many`. Raises Corrupt.
 #[pyfunction]
 pub fn decode_many<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    PyList::new(py, crate::flow::decode_many(py, data)?).map(Bound::into_any)
+    PyList::new(py, decoded_many(py, data)?).map(Bound::into_any)
+}
+
+/// The payloads one by one, as the reference reads what this does not.
+pub fn decoded_many<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut reader = Reader::new(data);
+    let read = (|| {
+        let count = reader.array()?;
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(reader.value(py, MAX_DEPTH)?);
+        }
+        if reader.at_end() {
+            Ok(values)
+        } else {
+            Err(Unsupported)
+        }
+    })();
+    match read {
+        Ok(values) => Ok(values),
+        Err(_) => reference::decode_many(py, data)?.try_iter()?.collect(),
+    }
 }
 
 /// The items of `encode_items`. Raises Corrupt.

@@ -7,6 +7,7 @@ pub mod decoding;
 pub mod encoding;
 pub mod event_time;
 pub mod expression;
+pub mod field;
 pub mod plans;
 pub mod row;
 pub mod vector;

@@ -3,7 +3,8 @@
 use crate::meta::{Floor, Meta};
 use crate::payload::encoding;
 use crate::python::reference::{refused, unmatched};
-use crate::state::keyed::{Changed, Content, Table};
+use crate::state::buckets::{Changed, Content};
+use crate::state::keyed::Table;
 use crate::state::reduce::Changes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};

@@ -1,10 +1,9 @@
 //! Keyed state: buckets, what is grouped and folded in them, and ready-made functions over rows.
 
+pub mod buckets;
 pub mod folded;
 pub mod grouping;
 pub mod keyed;
 pub mod ready;
 pub mod reduce;
-pub mod shard_rows;
 pub mod shards;
-pub mod steps;

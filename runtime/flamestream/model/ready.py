@@ -20,7 +20,7 @@ is made, and no Python runs, for an item.
 >>> key(sale), emit(combine(combine.initial(), sale), sale)
 ('north', Turnover(shop='north', cents=250))
 
-Keeps: the kernel's results are these functions' own, byte for byte (native/src/state/ready.rs;
+Keeps: the kernel's results are these functions' own, byte for byte (native/src/state/ready/mod.rs;
 tests/unit/core/dataflow/test_native.py and tests/sim/test_native.py hold it to that).
 """
 

@@ -1,0 +1,282 @@
+//! Calls: what Python asks of a dataflow (`core/dataflow/native.py`, `spark/frames/native.py`).
+//!
+//! In one file, since a class has one block of methods. Does not: do more than read arguments.
+
+use crate::barrier::Barrier;
+use crate::flow::description::graph_of;
+use crate::flow::doors::{Given, Numbers, Rows, Taken};
+use crate::flow::flow_doors::Held;
+use crate::flow::items::entered;
+use crate::flow::outgoing::Outgoing;
+use crate::flow::outlook::outlooks;
+use crate::flow::passes::ALL;
+use crate::flow::rounds::Rounds;
+use crate::flow::snapshots::{floor_of, floors};
+use crate::flow::states::with_table;
+use crate::flow::Flow;
+use crate::meta::Meta;
+use crate::python::reference::Tools;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use std::collections::{HashMap, HashSet};
+
+#[pymethods]
+impl Flow {
+    /// `vertices`: dicts, as core/dataflow/native.py makes them.
+    #[new]
+    #[pyo3(signature = (vertices, *, slots, me, dead_letter, make_error, error_type, located, on_error, on_late=None))]
+    fn new(
+        vertices: &Bound<'_, PyList>,
+        slots: u64,
+        me: u16,
+        dead_letter: bool,
+        make_error: Py<PyAny>,
+        error_type: Py<PyAny>,
+        located: Py<PyAny>,
+        on_error: Py<PyAny>,
+        on_late: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let (mut vertices, states) = graph_of(vertices)?;
+        let outlooks = outlooks(&mut vertices);
+        Ok(Flow {
+            errors: vertices.len() - 1,
+            outlooks,
+            pass: ALL,
+            last_pass: vertices.iter().map(|vertex| vertex.pass).max().unwrap_or(0),
+            later: Vec::new(),
+            vertices,
+            states,
+            tools: Tools { make_error },
+            error_type,
+            located,
+            slots,
+            dead_letter,
+            on_error,
+            on_late,
+            me,
+            owners: vec![me; slots as usize],
+            doors: HashMap::new(),
+            barriers: HashMap::new(),
+            outgoing: Outgoing::default(),
+            cause: 0,
+            cuts: Vec::new(),
+            arrived: Vec::new(),
+            waiting: Vec::new(),
+            others_first: false,
+            rounds: Rounds::default(),
+            scratch: Vec::new(),
+            rows: None,
+            held: Held::default(),
+            chunk: None,
+        })
+    }
+
+    /// A new attempt: who owns each slot, everywhere or at some `doors`, and the barrier of each sink.
+    /// Whatever was on its way is forgotten.
+    fn reset(
+        &mut self,
+        owners: Vec<u16>,
+        barriers: HashMap<usize, Py<Barrier>>,
+        doors: HashMap<usize, Vec<u16>>,
+    ) {
+        (self.owners, self.doors) = (owners, doors);
+        self.barriers = barriers;
+        self.outgoing = Outgoing::default();
+        self.rounds = Rounds::default();
+        self.arrived.clear();
+        self.waiting.clear();
+        (self.pass, self.chunk) = (ALL, None);
+        self.later.clear();
+    }
+
+    /// Items of a peer's message join the next `run`.
+    fn receive(
+        &mut self,
+        py: Python<'_>,
+        cause: u64,
+        vertices: Vec<usize>,
+        metas: &Bound<'_, PyList>,
+        tombstones: Vec<bool>,
+        payloads: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
+        self.received(py, cause, vertices, metas, tombstones, payloads)
+    }
+
+    /// Is there anything for `run` but new runs?
+    #[getter]
+    fn has_work(&self) -> bool {
+        !self.arrived.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Did `share` put anything off?
+    #[getter]
+    fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Process new runs, each (meta, cause, vertex, payload), up to the doors of keyed vertices.
+    fn share(&mut self, py: Python<'_>, runs: &Bound<'_, PyList>, cuts: &Bound<'_, PyList>) -> PyResult<()> {
+        self.cuts = floors(cuts)?;
+        let work = entered(runs)?;
+        self.others_first = true;
+        let done = self.process(py, work);
+        self.others_first = false;
+        done
+    }
+
+    /// Process new runs, what arrived and what waits, and everything that follows, in the order of metas.
+    fn run(&mut self, py: Python<'_>, runs: &Bound<'_, PyList>, cuts: &Bound<'_, PyList>) -> PyResult<()> {
+        self.cuts = floors(cuts)?;
+        let mut work = entered(runs)?;
+        work.append(&mut self.waiting);
+        work.append(&mut self.arrived);
+        self.process(py, work)
+    }
+
+    /// A record that its source could not read enters as an error item.
+    fn bad_record(
+        &mut self,
+        py: Python<'_>,
+        cause: u64,
+        meta: &[u8],
+        error: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.cause = cause;
+        let _ = py;
+        self.error_item(Meta::from_slice(meta), error, false)
+    }
+
+    /// The messages gathered since the last call: (owner, cause, vertices, metas, tombstones, payloads).
+    fn take_messages<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+        self.outgoing.take(py)
+    }
+
+    // --- batches -------------------------------------------------------------------------------------------
+
+    /// From now on what stands at a door becomes a row.
+    fn collect_rows(&mut self) {
+        self.rows = Some(Rows::default());
+    }
+
+    /// The rows so far, as buffers of Arrow's columns.
+    fn take_rows<'py>(&mut self, py: Python<'py>) -> Taken<'py> {
+        self.rows.get_or_insert_default().take(py)
+    }
+
+    /// (meta, encoding) of the first error item, None if there was none.
+    fn least_error<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (meta, error) = self.rows.as_ref()?.least_error.as_ref()?;
+        Some((PyBytes::new(py, meta), PyBytes::new(py, error)))
+    }
+
+    /// Records of one run enter `vertex`, from number `at` of the list on, the first of which is child
+    /// `first` of `start`. Ends early when the rows are full: the number of the next record.
+    fn enter_records(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        start: &[u8],
+        first: usize,
+        records: &Bound<'_, PyList>,
+        at: usize,
+    ) -> PyResult<usize> {
+        self.entered(py, vertex, &Meta::from_slice(start), first, records, at)
+    }
+
+    /// A key's rows after the other, ascending within a key, from row `at` of `count` on: each an item at a
+    /// keyed vertex that no cycle comes back to. Ends early when the rows are full: the number of the next
+    /// row.
+    fn fold_rows<'py>(
+        &mut self,
+        py: Python<'py>,
+        to: &Bound<'py, PyAny>,
+        key: &Bound<'py, PyAny>,
+        meta: &Bound<'py, PyAny>,
+        payload: &Bound<'py, PyAny>,
+        at: usize,
+        count: usize,
+    ) -> PyResult<usize> {
+        let (to, key, meta, payload) =
+            (Numbers::new(to)?, Given::new(key)?, Given::new(meta)?, Given::new(payload)?);
+        self.fold_given(py, to, key, meta, payload, at..count)
+    }
+
+    // --- state ---------------------------------------------------------------------------------------------
+
+    /// What changed since the committed cut is what `rows` goes through.
+    fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => table.begin_rows());
+        Ok(())
+    }
+
+    /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it
+    /// full, state)` or None for each.
+    fn rows<'py>(
+        &mut self,
+        operation: usize,
+        count: usize,
+        epoch: u64,
+        committed: &[u8],
+        cut: &[u8],
+        row: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        self.changed_rows(operation, count, epoch, &floor_of(committed)?, &floor_of(cut)?, row)
+    }
+
+    fn begin_trimming(&mut self, operation: usize) -> PyResult<usize> {
+        Ok(with_table!(self.state_mut(operation)?, table => table.begin_trimming()))
+    }
+
+    /// Visit up to `count` buckets behind a commit. How many those were.
+    fn trim(
+        &mut self,
+        operation: usize,
+        count: usize,
+        cuts: &Bound<'_, PyList>,
+        limit: &[u8],
+    ) -> PyResult<usize> {
+        let (cuts, limit) = (floors(cuts)?, floor_of(limit)?);
+        Ok(
+            with_table!(self.state_mut(operation)?, table => (0..count).take_while(|_| table.trim_next(&cuts, &limit)).count()),
+        )
+    }
+
+    fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {
+        let limit = floor_of(cut)?;
+        with_table!(self.state_mut(operation)?, table => table.go_back(&limit));
+        Ok(())
+    }
+
+    fn keep(&mut self, operation: usize, slots: HashSet<u16>) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => table.keep(|slot| slots.contains(&slot)));
+        Ok(())
+    }
+
+    /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one,
+    /// if there is one.
+    fn load<'py>(
+        &mut self,
+        operation: usize,
+        chains: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.loaded(operation, chains)
+    }
+
+    /// (slot, key) of every bucket, for tests and tools.
+    fn keys<'py>(&mut self, py: Python<'py>, operation: usize) -> PyResult<Vec<(u16, Bound<'py, PyBytes>)>> {
+        Ok(
+            with_table!(self.state_mut(operation)?, table => table.all().map(|b| (b.slot, PyBytes::new(py, &b.key))).collect()),
+        )
+    }
+
+    /// The accumulator of a reduce, or the last items of a grouping, below a live cut; None if there is none.
+    fn state_at<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        key: &[u8],
+        cut: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.state_below(py, operation, key, cut)
+    }
+}

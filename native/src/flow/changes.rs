@@ -1,0 +1,77 @@
+//! Changes: what an item behind its door does to keyed state, and the results that change by it.
+
+use crate::flow::states::State;
+use crate::flow::Flow;
+use crate::meta::Meta;
+use crate::state::reduce::Changes;
+use pyo3::exceptions::PyAssertionError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+impl Flow {
+    /// An item or tombstone at a grouping or a reduce.
+    pub(super) fn keyed(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
+            State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
+            State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
+            State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
+            State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
+            State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
+            State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
+            State::Reduce(state) => {
+                match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
+                    Ok(result) => return self.changed(vertex, meta, result, false),
+                    Err(changes) => changes,
+                }
+            }
+        };
+        if self.vertices[vertex].sharded {
+            self.tell_late(vertex, &changes)?;
+        }
+        self.all_changed(vertex, changes)
+    }
+
+    /// How many results are items that came too late, of an item or mark and of its tombstone alike.
+    fn tell_late(&self, vertex: usize, changes: &Changes<'_>) -> PyResult<()> {
+        let (Some(told), Some(State::Shards(state))) = (&self.on_late, self.states.get(&vertex)) else {
+            return Ok(());
+        };
+        for (meta, value, gone) in changes {
+            let number = state.steps.late_among(value);
+            if number > 0 {
+                told.bind(value.py()).call1((PyBytes::new(value.py(), meta), number, gone))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn all_changed(&mut self, vertex: usize, changes: Changes<'_>) -> PyResult<()> {
+        for (meta, value, gone) in changes {
+            self.changed(vertex, meta, value, gone)?;
+        }
+        Ok(())
+    }
+
+    /// A result goes on; one that is an error value goes where errors go.
+    pub(super) fn changed(
+        &mut self,
+        vertex: usize,
+        meta: Meta,
+        value: Bound<'_, PyAny>,
+        gone: bool,
+    ) -> PyResult<()> {
+        if self.is_error(&value) {
+            self.failed(vertex, &meta, value, gone)
+        } else {
+            self.forward(vertex, meta, value, gone)
+        }
+    }
+}

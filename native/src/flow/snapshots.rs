@@ -1,0 +1,161 @@
+//! Snapshots: what changed of keyed state between two cuts, and state that is restored from what was stored.
+//!
+//! Does not: go through buckets for a commit or a recovery, which tables do themselves (state/keyed.rs).
+
+use crate::flow::states::{with_table, State};
+use crate::flow::Flow;
+use crate::meta::{Floor, Meta};
+use crate::payload::codec;
+use crate::python::reference;
+use crate::state::buckets::Changed;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+pub(super) fn floors(cuts: &Bound<'_, PyList>) -> PyResult<Vec<Floor>> {
+    cuts.iter().map(|cut| floor_of(cut.cast::<PyBytes>()?.as_bytes())).collect()
+}
+
+pub(super) fn floor_of(cut: &[u8]) -> PyResult<Floor> {
+    cut.try_into().map_err(|_| PyValueError::new_err("a floor has eight bytes"))
+}
+
+impl Flow {
+    pub(super) fn state_mut(&mut self, operation: usize) -> PyResult<&mut State> {
+        self.states
+            .get_mut(&operation)
+            .ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
+    }
+
+    /// What changed of the next `count` buckets, each given to `row` (calls.rs says as what).
+    pub(super) fn changed_rows<'py>(
+        &mut self,
+        operation: usize,
+        count: usize,
+        epoch: u64,
+        committed: &Floor,
+        cut: &Floor,
+        row: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let py = row.py();
+        let mut rows = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some(bucket) = with_table!(self.state_mut(operation)?, table => table.encoding.pop()) else {
+                break;
+            };
+            let made = match self.state_mut(operation)? {
+                State::Grouping(state) => state.row(py, bucket, committed, cut)?,
+                State::Reduce(state) => state.row(py, bucket, committed, cut)?,
+                State::Folded(state) => state.row(py, bucket, committed, cut)?,
+                State::Shards(state) => state.row(py, bucket, committed, cut)?,
+            };
+            rows.push(match made {
+                Some(Changed { slot, key, full, state }) => {
+                    Some(row.call1((operation, slot, key, epoch, full, state))?)
+                }
+                None => None,
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Restore buckets from their chains, up to the first chain that does not begin with a whole state.
+    pub(super) fn loaded<'py>(
+        &mut self,
+        operation: usize,
+        chains: &Bound<'py, PyList>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        with_table!(self.state_mut(operation)?, table => table.reserve(chains.len()));
+        for chain in chains.iter() {
+            let chain = chain.cast_into::<PyTuple>()?;
+            if !chain.get_item(4)?.is_truthy()? {
+                return Ok(Some(chain));
+            }
+            self.restore(operation, &chain)?;
+        }
+        Ok(None)
+    }
+
+    /// Restore one bucket from its chain.
+    fn restore(&mut self, operation: usize, chain: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = chain.py();
+        let slot: u16 = chain.get_item(1)?.extract()?;
+        let (key, states) =
+            (chain.get_item(2)?.cast_into::<PyBytes>()?, chain.get_item(5)?.cast_into::<PyTuple>()?);
+        let mut sizes = Vec::with_capacity(states.len());
+        for state in states.iter() {
+            sizes.push(state.cast::<PyBytes>()?.as_bytes().len());
+        }
+        let (key, full, behind) = (key.as_bytes(), sizes[0], sizes[1..].iter().sum());
+        match self.state_mut(operation)? {
+            State::Grouping(state) => {
+                let items =
+                    decode_items(py, states.get_item(states.len() - 1)?.cast::<PyBytes>()?.as_bytes())?;
+                state.table.restored(key, slot, full, behind).items = items;
+            }
+            State::Reduce(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+            State::Folded(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+            State::Shards(state) => {
+                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+        }
+        Ok(())
+    }
+
+    /// The accumulator of a reduce, or the last items of a grouping, below a live cut; None if there is none.
+    pub(super) fn state_below<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        key: &[u8],
+        cut: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.state_mut(operation)? {
+            State::Grouping(state) => {
+                let window = state.window;
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let items = &state.table.at(at).content.items;
+                let end = items.partition_point(|(meta, _)| meta[..] < *cut);
+                let last: Vec<_> = items[(end + 1).saturating_sub(window)..end]
+                    .iter()
+                    .map(|(_, payload)| payload.bind(py))
+                    .collect();
+                Ok(Some(PyTuple::new(py, last)?.into_any()))
+            }
+            State::Reduce(state) => {
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let end = state.table.at(at).content.0.partition_point(|entry| entry.meta[..] < *cut);
+                if end == 0 {
+                    Ok(None)
+                } else {
+                    state.accumulator(py, at, end - 1)
+                }
+            }
+            State::Folded(state) => {
+                let Some(at) = state.table.find(key) else { return Ok(None) };
+                let end = state.table.at(at).content.below(cut);
+                if end == 0 {
+                    Ok(None)
+                } else {
+                    state.object(py, at, end - 1)
+                }
+            }
+            State::Shards(state) => state.state_at(py, key, cut),
+        }
+    }
+}
+
+fn decode_items(py: Python<'_>, data: &[u8]) -> PyResult<Vec<(Meta, Py<PyAny>)>> {
+    let items: Vec<(Bound<'_, PyBytes>, Bound<'_, PyAny>)> = match codec::items(py, data) {
+        Ok(items) => items,
+        Err(_) => reference::decode_items(py, data)?.extract()?,
+    };
+    Ok(items
+        .into_iter()
+        .map(|(meta, payload)| (Meta::from_slice(meta.as_bytes()), payload.unbind()))
+        .collect())
+}

@@ -1,0 +1,139 @@
+//! Shard: the states of its places as they are now, and when they are due.
+
+use hashbrown::{HashMap, HashSet};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The canonical encoding of a place.
+pub type Place = Rc<[u8]>;
+
+/// What a program keeps in a place.
+pub enum State {
+    /// `(count,)`, of a window that counts.
+    Count(i64),
+    Object(Py<PyAny>),
+}
+
+impl State {
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            State::Count(count) => Ok(PyTuple::new(py, [count])?.into_any()),
+            State::Object(object) => Ok(object.bind(py).clone()),
+        }
+    }
+
+    pub fn is(&self, other: &State) -> bool {
+        match (self, other) {
+            (State::Count(one), State::Count(other)) => one == other,
+            (State::Object(one), State::Object(other)) => one.is(other),
+            _ => false,
+        }
+    }
+}
+
+/// A state, and when it is due.
+pub struct Held {
+    pub state: State,
+    step: i64,
+    time: i64,
+}
+
+/// No step, and no time: two plain numbers take half of what two options do, a key.
+const NONE: i64 = i64::MIN;
+
+impl Held {
+    /// `due`: the number of the step in which it is due; `time`: the time itself, where that is known.
+    pub fn new(state: State, due: Option<i64>, time: Option<i64>) -> Self {
+        Held { state, step: due.unwrap_or(NONE), time: time.unwrap_or(NONE) }
+    }
+
+    pub fn due(&self) -> Option<i64> {
+        (self.step != NONE).then_some(self.step)
+    }
+
+    pub fn time(&self) -> Option<i64> {
+        (self.time != NONE).then_some(self.time)
+    }
+
+    /// It was restored, and is due in this step.
+    pub fn becomes_due(&mut self, step: i64) {
+        self.step = step;
+    }
+}
+
+/// What is known of a shard beside its places.
+#[derive(Default)]
+pub struct Head {
+    /// Has any step succeeded?
+    pub begun: bool,
+    pub mark: Option<i64>,
+    /// A tuple, those of the last step that succeeded; None: there were none.
+    pub results: Option<Py<PyAny>>,
+}
+
+impl Head {
+    pub fn clone_ref(&self, py: Python<'_>) -> Head {
+        Head {
+            begun: self.begun,
+            mark: self.mark,
+            results: self.results.as_ref().map(|results| results.clone_ref(py)),
+        }
+    }
+}
+
+/// A shard as it is now.
+#[derive(Default)]
+pub struct Shard {
+    pub head: Head,
+    pub held: HashMap<Place, Held>,
+    pub due: BTreeMap<i64, HashSet<Place>>,
+}
+
+/// What places had before a step, in the order of its changes.
+pub type Changed = Vec<(Place, Option<Held>)>;
+
+impl Shard {
+    /// A place, and what it holds. One that is there already is the same allocation everywhere.
+    pub fn at(&self, encoded: Vec<u8>) -> (Place, Option<&Held>) {
+        match self.held.get_key_value(&encoded[..]) {
+            Some((place, held)) => (place.clone(), Some(held)),
+            None => (encoded.into(), None),
+        }
+    }
+
+    /// Put `after` in a place. What was there before goes to `changed`.
+    pub fn put(&mut self, changed: &mut Changed, place: Place, after: Option<Held>) {
+        let before = self.exchange(&place, after);
+        changed.push((place, before));
+    }
+
+    fn exchange(&mut self, place: &Place, after: Option<Held>) -> Option<Held> {
+        let new = after.as_ref().and_then(|held| held.due());
+        let before = match after {
+            Some(held) => self.held.insert(place.clone(), held),
+            None => self.held.remove(place),
+        };
+        let old = before.as_ref().and_then(|held| held.due());
+        if old != new {
+            if let Some(number) = old {
+                let places = self.due.get_mut(&number).expect("a state is due where it says");
+                places.remove(place);
+                if places.is_empty() {
+                    self.due.remove(&number);
+                }
+            }
+            if let Some(number) = new {
+                self.due.entry(number).or_default().insert(place.clone());
+            }
+        }
+        before
+    }
+
+    pub fn undo(&mut self, changed: Changed) {
+        for (place, before) in changed.into_iter().rev() {
+            self.exchange(&place, before);
+        }
+    }
+}

@@ -40,8 +40,9 @@ from flamestream.model.windows.marks import UNLIMITED
 from flamestream.model.windows.process import Steps
 
 CHAINED: Final = (Kind.MAP, Kind.FLAT_MAP, Kind.FILTER)
-SHARES: Final = 8
-"""In how many parts a chain behind `balance` is worked on, so the most workers that can share it."""
+SHARES: Final = 4
+"""In how many parts a chain behind `balance` is worked on, so the most workers that can share it. Each is a front,
+which has to promise in the journal how far it is, also when it has nothing to do: more would cost latency."""
 _SETTINGS: Final = CallSettings(tries=1, order="key", breaker=None)
 _OURS: Final = "flamestream.model."
 """How the modules begin whose functions are deterministic."""

@@ -9,7 +9,7 @@ import pytest
 from support.runs.cli_job import CliJob, explained
 from support.runs.kills import Killer, Role
 
-RECORDS = 8_000
+RECORDS = 5_000
 APPLICATION = """
 import random
 import flamestream as fs
@@ -26,6 +26,7 @@ def with_chance(pair) -> tuple[int, int, float]:
 
 graph = fs.Graph("tosses")
 numbers = graph.source("numbers", int)
+numbers.sink("plain", key=lambda number: number % 16)
 tosses = numbers.flat_map(tossed).filter(kept)
 tosses.sink("tosses", key=lambda toss: toss[0] % 16)
 sums = tosses.reduce(
@@ -38,7 +39,9 @@ behind.sink("copies", key=lambda count: count[1])
 """
 SPEC = {
     "sources": {"numbers": {"files": {"path": "numbers.jsonl", "format": "jsonl"}}},
-    "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("tosses", "counts", "copies")},
+    "sinks": {
+        name: {"files": {"path": name, "fsync": False}} for name in ("plain", "tosses", "counts", "copies")
+    },
     "checkpoint": {"interval": "200ms", "store": "store"},
     "journal": {"folder": "journal", "keep": True},
 }

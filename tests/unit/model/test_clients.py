@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.model.clients import ClientMisused
+from flamestream.model.clients import ClientMisused, Http
 from flamestream.model.errors import UserError
 from flamestream.testing import clients
 
@@ -123,3 +123,24 @@ def test_what_a_test_does_not_give_is_told(function: Any, said: str) -> None:
     with clients(redis={"cache": 1}), pytest.raises(UserError) as caught:
         asks(function).run(items=["counts"])
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said", "expected"),
+    [
+        (30.0, {}, (5.0, 30.0, 30.0, 30.0)),
+        (0.5, {}, (0.5, 0.5, 0.5, 0.5)),
+        (30.0, {"timeout": 2.0}, 2.0),
+    ],
+)
+def test_a_request_has_the_time_of_its_try(seconds: float, said: dict[str, Any], expected: Any) -> None:
+    """And not httpx2's own 5 s, which is less than many a model takes."""
+    given: dict[str, Any] = {}
+
+    class Noting:
+        async def request(self, method: str, url: str, **options: Any) -> None:
+            given.update(options)
+
+    client: Any = Noting()
+    asyncio.run(Http(client, "id", set(), seconds).get(URL, **said))
+    assert given["timeout"] == expected

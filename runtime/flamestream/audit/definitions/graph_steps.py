@@ -104,13 +104,12 @@ class GraphSteps:
     def _followed(self, end: End, state: "_Written") -> list[Result]:
         """What comes out for an item; `state` is written."""
         vertex = sink_of(self._graph, end)
-        if vertex is None or vertex.kind is Kind.SINK:
-            return [self._outlet(vertex, end.payload)]
-        self._walk.state = state
-        return [
-            self._outlet(sink_of(self._graph, each), each.payload)
-            for each in self._walk.follow(vertex, end.meta, end.depth, end.payload)
-        ]
+        ends = [end]
+        if vertex is not None and vertex.kind is not Kind.SINK:
+            self._walk.state = state
+            ends = self._walk.follow(vertex, end.meta, end.depth, end.payload)
+        results = (self._outlet(sink_of(self._graph, each), each.payload) for each in ends)
+        return [result for result in results if result is not None]
 
 
 class _Written(MutableMapping[Bucket, Any]):

@@ -154,7 +154,9 @@ def _emitted(evidence: Evidence, entered: int) -> Iterator[Emitted]:
 def _outlet(checked: CheckedJob) -> Outlet:
     on_error, slots = checked.job.spec.on_error, checked.job.spec.workers.slots
 
-    def outlet(sink: Vertex | None, payload: Any) -> Result:
+    def outlet(sink: Vertex | None, payload: Any) -> Result | None:
+        if sink is not None and sink.call is not None:
+            return None  # a request, which the audit pairs with its answer
         if sink is not None:
             return (sink.name, slot_at(sink, payload, slots)), _value(payload)
         if isinstance(on_error, DeadLetter):

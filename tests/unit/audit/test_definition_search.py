@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from flamestream.audit.definitions.history import Entered, Event, History, Left, OneKey, by_key
-from flamestream.audit.definitions.judge import FORMS, Form, judged, rules_of
+from flamestream.audit.definitions.judge import EXACTLY_STRICT, FORMS, Form, judged, rules_of
 from flamestream.audit.definitions.search import Rules, explained
 from support.seen import Joined, seen
 
@@ -112,6 +112,20 @@ def test_at_its_bound_a_search_is_undecided(form: Form) -> None:
     assert explained(one, Joined(), rules_of(form, 1), bound=20).outcome is None
     history = History([*items, *one.outputs], ended=True)
     assert judged(history, Joined(), bound=20)[form].outcome == "undecided"
+
+
+def out_of_order(key: int) -> list[Event]:
+    """Seven items that were taken backwards: eleven more than those have to be tried."""
+    items: list[Event] = [Entered(at, key, at, letter) for at, letter in enumerate("abdefgh")]
+    return [*items, *(Left(9, key, "out", "hgfedba"[:length]) for length in (1, 2, 3))]
+
+
+def test_all_keys_together_have_a_bound() -> None:
+    few = [event for key in range(5) for event in out_of_order(key)]
+    assert judged(History(few, ended=False), Joined(), bound=12)[EXACTLY_STRICT].outcome == "holds"
+    many = [event for key in range(30) for event in out_of_order(key)]
+    verdict = judged(History(many, ended=False), Joined(), bound=12)[EXACTLY_STRICT]
+    assert (verdict.outcome, verdict.keys, 0 < verdict.undecided < 25) == ("undecided", 0, True)
 
 
 def test_a_broken_key_outweighs_an_undecided_one() -> None:

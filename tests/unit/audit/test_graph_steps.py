@@ -100,6 +100,14 @@ def test_what_was_there_before_the_first_item_counts() -> None:
     assert judged(history, steps)[EXACTLY_STRICT].outcome == "holds"
 
 
+def test_what_nobody_sees_is_not_lost() -> None:
+    """The requests of a call, say."""
+    graph = joined()
+    steps = GraphSteps(graph, lambda sink, payload: None)
+    history = steps.history(records("a", "b"), [], ended=True)
+    assert judged(history, steps)[EXACTLY_STRICT].outcome == "holds"
+
+
 def test_a_key_that_depends_on_the_order_is_refused() -> None:
     graph = fs.Graph("last")
     graph.source("in").reduce(key=lambda _: 0, initial=str, combine=str.__add__).sink("out", key=str)

@@ -32,7 +32,7 @@ from flamestream.reference import End, State, Walk
 
 Bucket = tuple[int, bytes]
 """Vertex and canonical key: where state is."""
-Kept: TypeAlias = "immutables.Map[Bucket, Any]"
+Kept: TypeAlias = "immutables.Map[Bucket, _Cell]"
 _MISSING: Final = object()
 
 
@@ -62,12 +62,12 @@ class GraphSteps:
                 "key, so keys cannot be judged one by one: give the results without keys"
             )
         for bucket, after in written.new.items():
-            state = state.set(bucket, after)
+            state = state.set(bucket, _Cell(after))
         return state, results
 
     def mark(self, state: Kept) -> Hashable:
-        """The exact form of all state."""
-        return frozenset((bucket, exact(value)) for bucket, value in state.items())
+        """The state itself: its cells compare by exact forms."""
+        return state
 
     def history(
         self,
@@ -104,13 +104,32 @@ class GraphSteps:
     def _followed(self, end: End, state: "_Written") -> list[Result]:
         """What comes out for an item; `state` is written."""
         vertex = sink_of(self._graph, end)
-        if vertex is None or vertex.kind is Kind.SINK:
-            return [self._outlet(vertex, end.payload)]
-        self._walk.state = state
-        return [
-            self._outlet(sink_of(self._graph, each), each.payload)
-            for each in self._walk.follow(vertex, end.meta, end.depth, end.payload)
-        ]
+        ends = [end]
+        if vertex is not None and vertex.kind is not Kind.SINK:
+            self._walk.state = state
+            ends = self._walk.follow(vertex, end.meta, end.depth, end.payload)
+        results = (self._outlet(sink_of(self._graph, each), each.payload) for each in ends)
+        return [result for result in results if result is not None]
+
+
+class _Cell:
+    """A value as part of a mark. Its hash is made once, and only if somebody compares."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._hash = value, 0
+
+    def __hash__(self) -> int:
+        self._hash = self._hash or hash(exact(self.value))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Cell):
+            return NotImplemented
+        if self.value is other.value:
+            return True
+        return hash(self) == hash(other) and exact(self.value) == exact(other.value)
 
 
 class _Written(MutableMapping[Bucket, Any]):
@@ -118,16 +137,16 @@ class _Written(MutableMapping[Bucket, Any]):
 
     __slots__ = ("_before", "_below", "new", "touched")
 
-    def __init__(self, below: Mapping[Bucket, Any], before: Mapping[Bucket, Any]) -> None:
+    def __init__(self, below: Mapping[Bucket, _Cell], before: Mapping[Bucket, Any]) -> None:
         self._below, self._before = below, before
         self.new: dict[Bucket, Any] = {}
         self.touched: list[Bucket] = []
 
     def __getitem__(self, bucket: Bucket) -> Any:
-        for place in (self.new, self._below):
-            if (found := place.get(bucket, _MISSING)) is not _MISSING:
-                return found
-        return self._before[bucket]
+        if (found := self.new.get(bucket, _MISSING)) is not _MISSING:
+            return found
+        cell = self._below.get(bucket)
+        return self._before[bucket] if cell is None else cell.value
 
     def __setitem__(self, bucket: Bucket, value: Any) -> None:
         self.new[bucket] = value

@@ -41,6 +41,9 @@ class Form:
 EXACTLY, EXACTLY_STRICT = Form(6), Form(6, strict=True)
 AT_MOST, AT_MOST_STRICT = Form(7), Form(7, strict=True)
 AT_LEAST, AT_LEAST_STRICT = Form(8), Form(8, strict=True)
+ALL_KEYS: Final = 20
+"""How often the searches of all keys together may use a search's bound; behind that the witness alone is
+tried."""
 FORMS: Final = (EXACTLY, EXACTLY_STRICT, AT_MOST, AT_MOST_STRICT, AT_LEAST, AT_LEAST_STRICT)
 
 
@@ -65,10 +68,11 @@ def judged(history: History, steps: Steps, bound: int = BOUND) -> dict[Form, Jud
     """The verdict on each form of definitions 6 to 8. `bound`: items that each search may take beyond those
     that there are."""
     failed = crashes(history)
-    repeats = max(1, len(failed))
+    repeats, left = max(1, len(failed)), ALL_KEYS * bound
     found: dict[Form, _Tally] = {form: _Tally() for form in FORMS}
     for one in by_key(history):
-        decided = _decided(one, steps, repeats, bound)
+        decided = _decided(one, steps, repeats, min(bound, left))
+        left = max(0, left - sum(each.beyond for each in decided.values()))
         for form, each in decided.items():
             why = (
                 "" if each.stuck is None else reason(one, steps, rules_of(form, repeats), each.stuck, failed)

@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 from typing import Any, Final
 
 from flamestream.audit.definitions.records import Fronts, Record, doors_of, entered
+from flamestream.model.failure import shortened
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.exact import exact
 from flamestream.model.vertex import Vertex
@@ -24,6 +25,8 @@ SWAPPED: Final = 100_000
 """Records whose items are looked at for it."""
 TWICE: Final = 10_000
 """Records that are interpreted twice."""
+SHOWN: Final = 80
+"""Characters of an item in words."""
 Bucket = tuple[int, bytes]
 
 
@@ -59,8 +62,8 @@ def swapped(
                         tried.total(),
                         vertex.name,
                         vertex.kind.value,
-                        repr(behind[1].payload),
-                        repr(end.payload),
+                        shortened(behind[1].payload, SHOWN),
+                        shortened(end.payload, SHOWN),
                     )
             last[bucket] = (before, end)
         elif all(tried[door] >= PAIRS for door in doors):
@@ -79,7 +82,7 @@ def differs_twice(
         if first is None or second is None:
             return len(some), "more results, then fewer"
         if (first.vertex, exact(first.payload)) != (second.vertex, exact(second.payload)):
-            return len(some), f"{first.payload!r}, then {second.payload!r}"
+            return len(some), f"{shortened(first.payload, SHOWN)}, then {shortened(second.payload, SHOWN)}"
     return len(some), ""
 
 

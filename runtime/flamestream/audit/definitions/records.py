@@ -14,8 +14,9 @@ from flamestream.model.vertex import Kind, Vertex
 from flamestream.reference import End, Walk
 
 STATEFUL: Final = frozenset({Kind.GROUPING, Kind.REDUCE})
-Outlet = Callable[[Vertex | None, Any], Result]
-"""Where a sink's payload comes out, and as which value; None: the payload is an error item."""
+Outlet = Callable[[Vertex | None, Any], Result | None]
+"""Where a sink's payload comes out, and as which value; None: nobody sees it. For a vertex of None the
+payload is an error item."""
 Fronts = Mapping[FrontId, str]
 """The source that each front stamps for."""
 

@@ -32,7 +32,7 @@ import immutables
 from flamestream.audit.definitions.history import Entered, Left, OneKey
 from flamestream.audit.definitions.steps import Result, Steps
 
-BOUND: Final = 100_000
+BOUND: Final = 10_000
 """Items that may be taken beyond those that there are, a key and definition."""
 
 
@@ -66,6 +66,8 @@ class Found:
     """None: the bound was hit."""
     stuck: Stuck | None = None
     """If there is no run."""
+    beyond: int = 0
+    """Items that were taken beyond those that there are."""
 
 
 def explained(one: OneKey, steps: Steps, rules: Rules, bound: int = BOUND) -> Found:
@@ -102,6 +104,7 @@ class _Search:
             self._number.append(len(theirs))
             theirs.append(output)
         self._wanted = {(output.to, output.value) for output in one.outputs}
+        self._bound = bound
         self._tries = len(one.items) + bound
         self._stuck: Stuck | None = None
         self._seen: set[Hashable] = set()
@@ -115,12 +118,15 @@ class _Search:
                 if (point := next(stack[-1], None)) is None:
                     stack.pop()
                 elif (choices := self._followed(point)) is None:
-                    return Found(True)
+                    return Found(True, None, self._beyond())
                 else:
                     stack.append(choices)
         except _OutOfBounds:
-            return Found(None)
-        return Found(False, self._stuck)
+            return Found(None, None, self._beyond())
+        return Found(False, self._stuck, self._beyond())
+
+    def _beyond(self) -> int:
+        return max(0, self._bound - self._tries)
 
     def _followed(self, point: _Point | None) -> Iterator[_Point] | None:
         """From `point` as far as there is one way; then the ways. None: the run is found."""

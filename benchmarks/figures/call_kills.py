@@ -79,9 +79,10 @@ def sentence(row: dict[str, Any]) -> str:
     kills = ", ".join(f"{victim} {times}" for victim, times in sorted(row["kills"].items()))
     return (
         f"{sum(row['kills'].values())} kills ({kills}) in one run of {row['orders']:,} calls with ids, "
-        f"{row['requests']:,} requests, {row['seconds']:g} s: {row['lost']} lost, {row['doubled']} doubled, "
-        f"{row['effects_lost']} effects lost, {row['effects_doubled']} doubled, {row['wrong']} wrong, "
-        f"{row['changed']} asked for otherwise, audit {'clean' if row['audit_clean'] else 'NOT CLEAN'}"
+        f"{row['requests']:,} requests, {row['seconds']:.0f} s: "
+        f"results: {row['lost']} lost, {row['doubled']} doubled, {row['wrong']} wrong; "
+        f"effects: {row['effects_lost']} lost, {row['effects_doubled']} doubled, "
+        f"{row['changed']} ids of two things; audit {'clean' if row['audit_clean'] else 'NOT CLEAN'}"
     )
 
 

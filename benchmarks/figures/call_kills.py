@@ -92,7 +92,7 @@ def main() -> None:
     )
     parser.add_argument("--orders", type=int, default=50_000)
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--rate", type=float, default=150.0, help="calls a second of each of two workers")
+    parser.add_argument("--rate", type=float, default=200.0, help="calls a second of each of two workers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
     options = parser.parse_args()

@@ -13,8 +13,11 @@ from e2e.support.job import ROOT, config_map, restricted_pod
 from e2e.support.kube import Kube
 from e2e.test_guarantees import edited, judged, struck
 
+SERVICE = ROOT / "examples" / "after_lambda" / "service.py"
+FAULTS = "late=0.02,never=0.01,twice=0.01,short=0.01,error=0.02,broken=0.01,other=0.01"
 _PRICES = """
-import http.client, json, threading
+import http.client, threading
+import msgspec
 import flamestream as fs
 
 connections = threading.local()
@@ -25,12 +28,12 @@ def priced(order: int, call: fs.Call) -> tuple[int, int]:
     if connection is None:
         connection = connections.here = http.client.HTTPConnection("ADDRESS", 7003)
     try:
-        connection.request("GET", f"/priced/{order}", headers={"Idempotency-Key": call.id})
+        connection.request("GET", f"/price/{order}", headers={"Idempotency-Key": call.id})
         reply = connection.getresponse()
         body = reply.read()
-        if reply.status != 200:
-            raise OSError(f"status {reply.status}")
-        return order, json.loads(body)
+        if reply.status != 200 or reply.headers["Idempotency-Key"] != call.id:
+            raise OSError(f"status {reply.status}, for {reply.headers['Idempotency-Key']}")
+        return order, msgspec.json.decode(body, type=int)
     except BaseException:
         connection.close()
         raise
@@ -85,11 +88,13 @@ def test_each_call_is_made_once_through_kills_a_suspension_and_an_edit(
 def _serve(kube: Kube, name: str) -> None:
     """The service, by its name in the namespace."""
     kube.apply(
-        config_map(name, {"asked.py": (ROOT / "e2e" / "support" / "asked.py").read_text()}),
+        config_map(name, {SERVICE.name: SERVICE.read_text()}),
         restricted_pod(
             name,
             "python3",
-            "/e2e/asked.py",
+            f"/e2e/{SERVICE.name}",
+            "7003",
+            *("--host", "0.0.0.0", "--faults", FAULTS),
             labels={"app": name},
             mounts={"code": ({"configMap": {"name": name}}, "/e2e")},
         ),

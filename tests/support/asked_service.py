@@ -1,105 +1,126 @@
-"""A service over HTTP as they are: it answers late, with an error, with what is no answer, and not at all. It
-keeps what it did by the key of the request: who asks twice with one key gets one effect."""
+"""The service of the examples with calls (examples/after_lambda/service.py), a process of its own that can be
+killed, and what its log says that it was asked and did."""
 
 import json
-import random
-import threading
-import time
-from collections import Counter
+import subprocess
+import sys
+import urllib.request
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
-MOODS = {"late": 0.02, "error": 0.02, "garbage": 0.01, "never": 0.01}
-"""How often it does what, once it has done what was asked for."""
+SERVICE = Path(__file__).parents[2] / "examples" / "after_lambda" / "service.py"
+FAULTS = {
+    "late": 0.02, "never": 0.005, "twice": 0.01, "short": 0.01, "error": 0.02, "broken": 0.01, "other": 0.01,
+}  # fmt: skip
+"""How often it does what, of a service that keeps to the keys."""
+
+
+class Effect(NamedTuple):
+    """Something that it did: for which item, and what it gave."""
+
+    item: str
+    gave: Any
+
+
+@dataclass
+class Log:
+    """All that it was asked."""
+
+    effects: defaultdict[str, list[Effect]] = field(default_factory=lambda: defaultdict(list))
+    """What it did, by key."""
+    asked: Counter[str] = field(default_factory=Counter)
+    """How often, by key."""
+    items: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """For which items, by key."""
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """The next line of its file."""
+        if "forgets" in line:
+            return
+        self.asked[line["key"]] += 1
+        self.items[line["key"]].add(line["item"])
+        self.faults[line["fault"]] += 1
+        if line["did"]:
+            self.effects[line["key"]].append(Effect(line["item"], line["gave"]))
+
+    @property
+    def once(self) -> dict[str, Any]:
+        """What it gave for each item, if it did each thing once, under one key."""
+        done = [effect for effects in self.effects.values() for effect in effects]
+        twice = [item for item, times in Counter(effect.item for effect in done).items() if times > 1]
+        assert not twice, f"it did more than once: {twice[:5]}"
+        return dict(done)
 
 
 class AskedService:
-    """`GET /VALUE` with an Idempotency-Key. It can be stopped, and started again with what it knew."""
+    """It keeps its port and its log through its deaths."""
 
-    def __init__(self, moods: Mapping[str, float]) -> None:
-        self.moods = moods
-        self.shown: Counter[str] = Counter()
-        """How often it was in which mood."""
-        self.asked: Counter[str] = Counter()
-        """How often, by key."""
-        self.effects: dict[str, tuple[str, float]] = {}
-        """What it did once for a key: for which value, and the number that it drew."""
-        self._lock = threading.Lock()
-        self._server: ThreadingHTTPServer | None = None
+    def __init__(self, folder: Path, faults: Mapping[str, float] = FAULTS, seed: int = 1) -> None:
+        self.faults = faults
         self.port = 0
+        self._seed, self._file = seed, folder / "service.jsonl"
+        self._process: subprocess.Popen[str] | None = None
+        self._looked_at = self._requests = 0
         self.start()
 
     def start(self) -> None:
-        """On the port that it had, if it had one."""
-        self._server = _Server(("127.0.0.1", self.port), self._handler())
-        self.port = self._server.server_port
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        """Back when it listens."""
+        rates = ",".join(f"{name}={rate}" for name, rate in self.faults.items())
+        command = [
+            sys.executable, str(SERVICE), str(self.port),
+            "--log", str(self._file), "--faults", rates, "--seed", str(self._seed),
+        ]  # fmt: skip
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        address = self._process.stdout.readline()
+        assert address, "the service does not start"
+        self.port = int(address.rpartition(":")[2])
 
-    def stop(self) -> None:
-        """Nobody is there any more."""
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
+    def kill(self) -> None:
+        """Back when it is dead."""
+        assert self._process is not None
+        with self._process:
+            self._process.kill()
 
     def restart(self) -> None:
-        """Gone and back."""
-        self.stop()
+        """Killed, and there again with all that it did."""
+        self.kill()
         self.start()
 
-    def done(self, key: str, value: str) -> tuple[str, float]:
-        """The effect of a request, which happens once."""
-        with self._lock:
-            self.asked[key] += 1
-            return self.effects.setdefault(key, (value, random.random()))
+    def forget(self) -> None:
+        """It loses the keys that it knows."""
+        address = f"http://127.0.0.1:{self.port}/forget"
+        with urllib.request.urlopen(address, data=b"", timeout=30) as reply:
+            assert reply.status == 200
 
-    def mood(self) -> str:
-        """How it takes the next request; "" as it should."""
-        with self._lock:
-            (found,) = random.choices(["", *self.moods], [1 - sum(self.moods.values()), *self.moods.values()])
-            self.shown[found] += 1
+    def requests(self) -> int:
+        """How many it has had so far."""
+        if self._file.exists():
+            with self._file.open("rb") as file:
+                file.seek(self._looked_at)
+                new = file.read()
+            self._looked_at += len(new)
+            self._requests += new.count(b"\n")
+        return self._requests
+
+    def log(self) -> Log:
+        """What it was asked and did so far."""
+        found = Log()
+        for line in self._file.read_text().splitlines():
+            found.take(json.loads(line))
         return found
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        service = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                _, drawn = service.done(self.headers["Idempotency-Key"], self.path[1:])
-                mood = service.mood()
-                if mood == "never":
-                    self.close_connection = True
-                    return
-                if mood == "late":
-                    time.sleep(0.1)
-                body = b"{" if mood == "garbage" else json.dumps(drawn).encode()
-                self.send_response(503 if mood == "error" else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *arguments: object) -> None:
-                """A test's output is the test's."""
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed."""
 
 
 @contextmanager
-def asked_service(moods: Mapping[str, float] = MOODS) -> Iterator[AskedService]:
+def asked_service(folder: Path, faults: Mapping[str, float] = FAULTS) -> Iterator[AskedService]:
     """One that ends with the test."""
-    service = AskedService(moods)
+    service = AskedService(folder, faults)
     try:
         yield service
     finally:
-        service.stop()
+        service.kill()

@@ -59,6 +59,10 @@ class Asking:
             )
         )  # fmt: skip
 
+    def asks_another(self, process: object) -> bool:
+        """Whether the process that makes its calls is another one than this."""
+        return self.caller._process is not process
+
     def answers(self, count: int = 1) -> list[CallReturned]:
         """The next ones."""
         loops.turn_until(self.loop, lambda: len(self.events) >= count, f"{count} answers")

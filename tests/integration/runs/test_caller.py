@@ -4,6 +4,7 @@ block the loop, give too much, or take the process with them."""
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -222,6 +223,29 @@ def test_it_takes_no_other_request_with_it(asking: Asking) -> None:
         asking.make("waits", number, number=number)
     failed = [answer.call for answer in asking.answers(11) if answer.error is not None]
     assert failed == ["deadly()"]
+
+
+def end_two_processes_of(asking: Asking, call: str) -> None:
+    """What kills its process comes twice while this call is asked."""
+    asking.make(call, "innocent", number=9)
+    for number in range(2):
+        before = asking.caller._process
+        asking.make("deadly", 1, number)
+        loops.turn_until(asking.loop, partial(asking.asks_another, before), "another process")
+
+
+def test_one_during_which_two_processes_ended_is_asked_alone(asking: Asking) -> None:
+    end_two_processes_of(asking, "waits")
+    asking.make("deadly", 1, number=2)
+    failed = [answer.call for answer in asking.answers(4) if answer.error is not None]
+    assert failed == ["deadly()"] * 3
+
+
+def test_others_wait_for_it_for_a_while_only(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller, "ALONE", 0.01)
+    end_two_processes_of(asking, "waits")
+    asking.make("doubled", 1)
+    assert asking.answers()[0].call == "doubled()"
 
 
 @pytest.mark.parametrize("call", ["leaves", "leaves_a_thread", "cancels"])

@@ -1,4 +1,4 @@
-"""Calls of a real service over HTTP, moods and all, while everything that makes them is killed: each order has
+"""Calls of a real service over HTTP, faults and all, while everything that makes them is killed: each order has
 one price, the one that the service gave, and the service did what it was asked for once."""
 
 import re
@@ -14,23 +14,24 @@ from support.runs.kills import Killer, Role
 
 ORDERS = 4_000
 APPLICATION = """
-import http.client, json, threading
+import http.client, threading
+import msgspec
 import flamestream as fs
 
 connections = threading.local()
 
 @fs.call(timeout="5s", concurrency=16, fronts=2, {settings})
-def priced(order: int, call: fs.Call) -> tuple[int, float]:
+def priced(order: int, call: fs.Call) -> tuple[int, int]:
     connection = getattr(connections, "here", None)
     if connection is None:
         connection = connections.here = http.client.HTTPConnection("127.0.0.1", {port})
     try:
-        connection.request("GET", f"/{{order}}", headers={{"Idempotency-Key": call.id}})
+        connection.request("GET", f"/price/{{order}}", headers={{"Idempotency-Key": call.id}})
         reply = connection.getresponse()
         body = reply.read()
-        if reply.status != 200:
-            raise OSError(f"status {{reply.status}}")
-        return order, json.loads(body)
+        if reply.status != 200 or reply.headers["Idempotency-Key"] != call.id:
+            raise OSError(f"status {{reply.status}}, for {{reply.headers['Idempotency-Key']}}")
+        return order, msgspec.json.decode(body, type=int)
     except BaseException:
         connection.close()
         raise
@@ -55,8 +56,8 @@ SPEC = {
 
 
 @pytest.fixture
-def service() -> Iterator[AskedService]:
-    with asked_service() as made:
+def service(tmp_path: Path) -> Iterator[AskedService]:
+    with asked_service(tmp_path) as made:
         yield made
 
 
@@ -67,7 +68,7 @@ def made(folder: Path, service: AskedService, settings: str) -> CliJob:
     return CliJob(folder, application, SPEC, spark=False)
 
 
-def priced(job: CliJob) -> dict[int, float]:
+def priced(job: CliJob) -> dict[int, int]:
     """The price of each order, each of which has one."""
     pairs = [tuple(pair) for pair in job.delivered("priced")]
     assert not [order for order, times in Counter(order for order, _ in pairs).items() if times > 1]
@@ -88,11 +89,12 @@ def test_every_order_gets_the_price_that_the_service_gave_it_once(
         killer.run_with(plan, service.restart)
         assert job.end()[1]["outcome"] == "completed"
         assert not job.delivered("dead")
-        assert priced(job) == {int(value): drawn for value, drawn in service.effects.values()}
+        asked = service.log()
+        assert priced(job) == {int(item): price for item, price in asked.once.items()}
         assert sum(job.delivered("counts")) == ORDERS, "windows of event time behind a call count each answer"
-        assert len(service.effects) == ORDERS == len(job.delivered("plain"))
+        assert len(asked.effects) == ORDERS == len(job.delivered("plain"))
         assert job.audit()["clean"]
-    assert not {*service.moods} - {*service.shown}, "it was too well"
+    assert not {*service.faults} - {*asked.faults}, "it was too well"
 
 
 def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
@@ -108,11 +110,12 @@ def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
         )
         assert job.end()[1]["outcome"] == "completed"
         found, dead = priced(job), job.delivered("dead")
-        assert max(service.asked.values()) == 1
+        asked = service.log()
+        assert max(asked.asked.values()) == 1
         assert {error.error for error in dead} >= {"InDoubt"}
         assert len(found) + len(dead) == ORDERS
         assert sum(job.delivered("counts")) == len(found)
         doubted = {int(re.sub(r"\D", "", error.payload)) for error in dead}
         assert found.keys() == set(range(ORDERS)) - doubted
     # what took effect without an answer is among those in doubt, and nowhere else
-    assert {int(value) for value, _ in service.effects.values()} - found.keys() <= doubted
+    assert {int(item) for item in asked.once} - found.keys() <= doubted

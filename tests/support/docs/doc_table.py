@@ -53,6 +53,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "changing-code.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),
     "cli.md: 4,000 records, 3,871 results, 0 lost, 0 doubled, 0 reordered": (SHOWN, "what an audit says"),
     "cli.md: sink 'index': table postings of PostgreSQL me@localhost:5432": (SHOWN, "what an audit says"),
+    "effective-determinism.md: python examples/after_lambda/service.py 8008 --faults late=0": (LINES, "beside a service: test_after_lambda.py"),
     "connectors.md: sources: {orders: {connector: {class: sqlite_source:SqliteSo": (PART, ""),
     "connectors.md: class SqliteSink: fences = True # it keeps the last bundle o": (STUB, "examples/connectors/sqlite_sink.py"),
     "connectors.md: class SqliteSource: timed, bounded = False, False # order is": (STUB, "examples/connectors/sqlite_source.py"),

@@ -36,7 +36,10 @@ log = logging.getLogger(__name__)
 AGAIN: Final = Backoff(0.1, 5.0)
 """Seconds between two processes."""
 MOST_DEATHS: Final = 3
-"""Processes that end during one request: the first may be another's fault, behind that it is asked alone."""
+"""Processes that end during one request: the first may be another's fault, and the second that of one that
+came meanwhile; so the last one is asked for nothing else,"""
+ALONE: Final = 10.0
+"""for so many seconds from its start."""
 MAX_FRAME: Final = 64 << 20
 MOST_OUT: Final = 64 << 20
 """Bytes of requests that are sent to the process and not answered; one more may go above it."""
@@ -68,6 +71,10 @@ class Caller:
         """Bytes of what is sent and not answered."""
         self._suspects: deque[str] = deque()
         """Ids of requests that are asked one after the other, the first of which is asked now."""
+        self._alone = ""
+        """The one of these that is asked while nothing else is sent; empty if there is none."""
+        self._others: Timer | None = None
+        """When others are sent all the same: it may take long."""
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: FrameConnection | None = None
         self._again: Timer | None = None
@@ -97,8 +104,8 @@ class Caller:
 
     def close(self) -> None:
         """Ask nothing more, and hear nothing."""
-        if self._again is not None:
-            self._again.cancel()
+        for timer in filter(None, (self._again, self._others)):
+            timer.cancel()
         if self._connection is not None:
             self._connection.close()
         if self._process is not None:
@@ -115,33 +122,54 @@ class Caller:
             msgspec.msgpack.encode(msgspec.structs.replace(self._config, parent=os.getpid()))
         )
         # (!) Those during which a process ended are asked one by one: else one that ends it takes all others
-        # with it again.
-        self._suspects = deque(request for request, each in self._under_way.items() if each.deaths)
+        # with it again. The most suspicious come first, while nothing else is asked.
+        suspects = (request for request, each in self._under_way.items() if each.deaths)
+        self._suspects = deque(sorted(suspects, key=lambda each: -self._under_way[each].deaths))
+        self._next_suspect()
         for under_way in self._under_way.values():
             if not under_way.deaths:
                 self._ask(under_way.action)
-        self._next_suspect()
 
     def _next_suspect(self) -> None:
         while self._suspects and self._suspects[0] not in self._under_way:
             self._suspects.popleft()
-        if self._suspects:
-            self._ask(self._under_way[self._suspects[0]].action)
+        if not self._suspects:
+            self._set_alone("")
+            return
+        suspect = self._under_way[self._suspects[0]]
+        # (!) Its next process would be its last: that must be its own fault.
+        self._set_alone(suspect.action.id if suspect.deaths == MOST_DEATHS - 1 else "")
+        self._ask(suspect.action, first=True)
 
-    def _ask(self, action: MakeCall) -> None:
+    def _set_alone(self, request: str) -> None:
+        """Send nothing beside this one for a while; "": anything."""
+        if self._others is not None:
+            self._others.cancel()
+        self._alone = request
+        self._others = self._reactor.later(ALONE, self._release) if request else None
+
+    def _release(self) -> None:
+        """It has been alone for long enough."""
+        self._set_alone("")
+        self._flush()
+
+    def _ask(self, action: MakeCall, *, first: bool = False) -> None:
         if self._connection is None:
             return  # the next process is asked for all that is under way
         if not self._asking:  # all of a pass are one frame, if they are not many bytes
             self._reactor.soon(self._flush)
-        self._asking.append(Asked(action.id, action.call, action.payload))
+        asked = Asked(action.id, action.call, action.payload)
+        (self._asking.appendleft if first else self._asking.append)(asked)
 
     def _flush(self) -> None:
         """(!) No more than the process can be expected to take, whatever it is doing."""
         while self._connection is not None and self._asking and self._out < MOST_OUT:
             frame, size = list[Asked](), 0
-            while self._asking and size < MOST_SAID:
+            while self._asking and size < MOST_SAID and self._alone in ("", self._asking[0].id):
                 frame.append(asked := self._asking.popleft())
                 size += len(asked.payload)
+            if not frame:
+                return  # they wait for the one that is asked alone
             self._out += size
             self._connection.send(msgspec.msgpack.encode(frame))
 
@@ -173,14 +201,15 @@ class Caller:
         assert self._process is not None, "it had a connection"
         self._process.kill()
         code, self._connection, self._out = self._process.wait(), None, 0
+        # what was not asked had no part in it
+        not_asked = {asked.id for asked in self._asking} | set(list(self._suspects)[1:])
         self._asking.clear()
         self._failures += 1
         self._ends = f"the process that makes calls ended ({_how(code)}), {self._failures} times in a row"
         self._down.clear()  # the next one finds out anew
         log.warning("caller ended", extra={"code": code, "reason": reason, "calls": len(self._under_way)})
-        waiting = set(list(self._suspects)[1:])  # not asked, so it is none of theirs
         for request, under_way in list(self._under_way.items()):
-            if request not in waiting:
+            if request not in not_asked:
                 self._survived(request, under_way, code)
         self._again = self._reactor.later(AGAIN.after(self._failures), self._start)
 

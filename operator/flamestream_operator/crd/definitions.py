@@ -134,10 +134,10 @@ def _job_rules() -> list[Schema]:
     )
     return [
         _rule(
-            "!(self.guarantee in ['exactly-once', "
-            f"'exactly-once-2pc']) || !self.sinks.exists(name, {unfenced})",
-            f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or "
-            "guarantee at-least-once",
+            "!(self.guarantee in ['exactly-once', 'exactly-once-2pc', 'at-most-once']) || "
+            f"!self.sinks.exists(name, {unfenced})",
+            f"exactly-once and at-most-once need sinks that can fence; {' and '.join(kinds)} cannot: choose another "
+            "sink, or guarantee at-least-once",
             ".sinks",
         ),
         _rule(

@@ -27,10 +27,19 @@ from flamestream.model.errors import ManifestError
 from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 
 API_VERSION: Final = "flamestream.dev/v1alpha1"
-GUARANTEES: Final = ("exactly-once", "exactly-once-2pc", "at-least-once", "micro-batch", "none")
-EXACT: Final = ("exactly-once", "exactly-once-2pc", "micro-batch")
+GUARANTEES: Final = (
+    "exactly-once",
+    "exactly-once-2pc",
+    "at-most-once",
+    "at-least-once",
+    "micro-batch",
+    "none",
+)
+EXACT: Final = ("exactly-once", "exactly-once-2pc", "at-most-once", "micro-batch")
 """Those that need sinks which can fence."""
-LATER: Final = ("strong-productions", "at-most-once")
+HELD: Final = ("exactly-once-2pc", "at-most-once")
+"""Those whose output waits for the commit of its epoch."""
+LATER: Final = ("strong-productions",)
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -191,8 +200,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     checkpoint: Checkpoint
     """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
-    """exactly-once, exactly-once-2pc (output waits for its epoch), at-least-once or none; on one machine also
-    micro-batch."""
+    """exactly-once, exactly-once-2pc (output waits for its epoch), at-most-once (so too; a failure skips what had
+    entered since the last epoch), at-least-once or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
     """The place where the order of journalled sources is kept; needed for sources that can be read in one
     order only."""

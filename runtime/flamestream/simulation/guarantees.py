@@ -26,7 +26,7 @@ from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.time import START, FrontId, Time
+from flamestream.model.time import END, START, FrontId, Time
 from flamestream.simulation.invariants import Invariants
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.stores import Store
@@ -109,6 +109,8 @@ class AtMostOnce(TwoPhases):
 
     def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         super().__init__(world, oracle.anew(all_told=True), store)
+        self._before = self._oracle
+        """The truth of the attempt before."""
         self._fence = NO_FENCE
         self._runs: list[tuple[FrontId, Entry]] = []
         """Those that count: below the committed cut, and of the newest attempt."""
@@ -123,7 +125,8 @@ class AtMostOnce(TwoPhases):
         for front, entry in self._runs:
             if entry.time >= new.cut:
                 self._lost.setdefault(front, set()).update(_records_of(entry))
-        self._fence, self._oracle = new.fence, self._oracle.anew(all_told=True)
+        self._fence, self._before = new.fence, self._oracle
+        self._oracle = self._oracle.anew(all_told=True)
         self._runs = [(front, entry) for front, entry in self._runs if entry.time < new.cut]
         for front, entry in self._runs:
             self._tell(front, entry)
@@ -135,6 +138,14 @@ class AtMostOnce(TwoPhases):
         if fence == self._fence:
             self._runs.append((front, entry))
             self._tell(front, entry)
+
+    def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
+        """The job says that it has failed on an error item: of this attempt, or of the one before, whose word may
+        have come when the next was in the record already."""
+        self._oracle.advance(END)
+        if self._oracle.error_at is None:
+            self._oracle = self._before
+        super().failed_on_an_error(detail, all_below=all_below)
 
     def _tell(self, front: FrontId, entry: Entry) -> None:
         self._skip(front, entry.partition, entry.first)

@@ -171,6 +171,7 @@ async def _started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
         "problems": [],
         "event_times": {},
         "late": {},
+        "skipped": {},
         "epoch.number": between(1, told.epoch + 5),
         "epoch.cut": lambda cut: int(cut) > 0,
         "epoch.time": is_time,
@@ -468,9 +469,10 @@ OPERATORS = {
 
 ELSEWHERE = {
     "flamestream_job_event_time_lag_seconds", "flamestream_job_late_items", "flamestream_job_waiting_requests",
+    "flamestream_job_skipped_records",
 }  # fmt: skip
-"""Of sources with event time and of calls, which these lives do not have: tests/unit/operator/test_metrics.py looks at
-them."""
+"""Of sources with event time, of calls and of at-most-once, which these lives do not have:
+tests/unit/operator/test_metrics.py looks at them."""
 
 
 def test_nothing_was_forgotten() -> None:

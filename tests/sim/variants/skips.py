@@ -10,6 +10,7 @@ from flamestream.core.dataflow.outputs import Outputs
 from flamestream.core.protocol.actions import Saved
 from flamestream.core.worker import fronts, worker
 from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.skipping import gone_on
 from flamestream.model.time import END
 from flamestream.simulation.faults import Fault
 from sim.variants.deliveries import _at_the_cut
@@ -31,7 +32,7 @@ UNHEARD = directed(
 )  # fmt: skip
 """Coordinators die with what they had heard."""
 
-_gone_on, _init, _committed = fronts.gone_on, Fronts.__init__, Fronts.committed
+_gone_on, _init, _committed = gone_on, Fronts.__init__, Fronts.committed
 
 
 def _one_too_far(at_cut: Any, reached: Any) -> Any:

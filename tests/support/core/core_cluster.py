@@ -22,7 +22,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.settings import ERRORS, FrontSettings, WorkerSettings
-from flamestream.core.protocol.snapshot import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
@@ -76,6 +76,8 @@ class CoreCluster(Outcome):
         }
         self.segments: dict[str, Sequence[Row]] = {}
         self.manifest: Manifest | None = None
+        self.reached: list[FrontPosition] = []
+        """What the coordinator has heard of how far fronts have come."""
         self.epoch = Epoch(0)
         self.now = Timestamp(1_000)
         self.workers: dict[WorkerId, Worker] = {}
@@ -136,7 +138,9 @@ class CoreCluster(Outcome):
         cut, epoch = (START, Epoch(0)) if self.manifest is None else (self.manifest.cut, self.manifest.epoch)
         addresses = {name: str(name) for name in self.workers}
         self.say(
-            msg.Recover(Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest)
+            msg.Recover(
+                Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest, self.reached
+            )
         )
         self.run()
 
@@ -313,7 +317,7 @@ class CoreCluster(Outcome):
                 self.sources[action.front].grant = action.records
             case act.Wake():
                 self._answers[name].append(ev.Woken())
-            case act.LinkPeers() | act.TrimJournal() | act.Exit():
+            case act.LinkPeers() | act.TrimJournal() | act.Saved() | act.Exit():
                 pass
             case _:
                 self._waiting.append((name, action))

@@ -68,8 +68,8 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
         ),
         (
             "exactly-once",
-            "at-most-once",
-            "job.yaml:8: spec.guarantee: 'at-most-once' is not yet in this version: choose one of",
+            "strong-productions",
+            "job.yaml:8: spec.guarantee: 'strong-productions' is not yet in this version: choose one of",
         ),
         (
             "inverted-index",

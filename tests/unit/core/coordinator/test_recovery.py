@@ -12,19 +12,21 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.snapshot import SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput
 from flamestream.model.ids import (
     Attempt,
     Epoch,
     Fence,
     LayoutVersion,
+    Offset,
+    Partition,
     SequenceNumber,
     SinkName,
     Slot,
     WorkerId,
 )
 from flamestream.model.meta import meta_of
-from flamestream.model.time import Time
+from flamestream.model.time import FrontId, Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
 STATE = SegmentRef("state", 10, "00", 1, (Slot(0),))
@@ -501,3 +503,18 @@ def test_a_stream_that_gets_stuck_again_and_again_is_a_bug() -> None:
         if bench.finish is None:
             bench.recover()
     assert bench.end.category == "bug"
+
+
+def test_the_next_attempt_hears_how_far_fronts_had_come_unless_nothing_has_failed() -> None:
+    """Under `at-most-once`: what had entered is skipped behind a failure, and not when a worker joins."""
+    bench = running("a", "b", rebalance_pause_us=0)
+    old, new = (
+        FrontPosition(FrontId(0), Time(time), {Partition("p"): Offset(time)}, records=time) for time in (3, 5)
+    )
+    other = FrontPosition(FrontId(1), Time(4), {Partition("q"): Offset(4)}, records=4)
+    bench.progress("a", reached=[old]).progress("b", reached=[other]).progress("a", reached=[new])
+    bench.lose("b").sleep(SECOND)
+    assert bench.last(msg.Recover).reached == [new, other]
+    bench.recover().clear().connect("c").run_for(SECOND)
+    assert bench.status.kind == "joined"
+    assert bench.last(msg.Recover).reached == []

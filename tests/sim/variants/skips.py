@@ -1,6 +1,7 @@
 """Variants of what `at-most-once` adds to held output: where a front goes on, and what is counted."""
 
 import dataclasses
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,9 +11,13 @@ from flamestream.core.dataflow.outputs import Outputs
 from flamestream.core.protocol.actions import Saved
 from flamestream.core.worker import fronts, worker
 from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.skipping import gone_on
+from flamestream.model.ids import Partition
 from flamestream.model.time import END
-from flamestream.simulation.faults import Fault
+from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.outside.producers import SourceSite
+from flamestream.simulation.settings import Plan
 from sim.variants.deliveries import _at_the_cut
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
@@ -25,6 +30,29 @@ FAILURES = directed(
     plan={"standbys": 1},
 )
 """Workers die between two epochs, while records come all the time."""
+
+STANDSTILLS = directed(
+    Fault.WORKER_PAUSE, Fault.CONTROL_SILENCE, Fault.FRAME_DELAY, rate=0.3, times=6, spacing=1_500, clump=2,
+    worker={"heartbeat": 5_000},
+    coordinator={"interval_us": 5_000, "heartbeat_us": 15_000, "grace_us": 1_000, "workers": 2},
+    plan={"workers": 2, "standbys": 1},
+)  # fmt: skip
+
+
+def same_times(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """Workers stand still behind a cut, and come back when another attempt has stamped the same times."""
+    plan, faults = STANDSTILLS(rng, drawn, chosen)
+    fronts = tuple(dataclasses.replace(front, timed=True, run_length=2) for front in plan.worker.fronts)
+    worker = dataclasses.replace(plan.worker, fronts=fronts)
+    return dataclasses.replace(plan, sites=[_timed(site) for site in plan.sites], worker=worker), faults
+
+
+def _timed(site: SourceSite) -> SourceSite:
+    every = sorted((r for part in site.partitions.values() for r in part), key=lambda r: r.available)
+    return dataclasses.replace(
+        site, timed=True, replayable=True, open=False, run_length=2, partitions={Partition(""): every}
+    )
+
 
 UNHEARD = directed(
     Fault.WORKER_CRASH, Fault.COORDINATOR_CRASH, spacing=1_000, times=8, coordinator={"interval_us": 5_000},
@@ -97,6 +125,12 @@ VARIANTS = [
         "at most once: what earlier recoveries have skipped is not counted",
         patch(fronts, gone_on=_uncounted),
         FAILURES,
+        guarantee=AT_MOST_ONCE,
+    ),
+    BrokenVariant(
+        "at most once: a survivor keeps its state at the cut of another attempt",
+        patch(Rejoin, _holds=lambda self, cut: self._cuts.holds(cut)),
+        same_times,
         guarantee=AT_MOST_ONCE,
     ),
     BrokenVariant(

@@ -130,6 +130,8 @@ class AtMostOnce(TwoPhases):
         self._runs = [(front, entry) for front, entry in self._runs if entry.time < new.cut]
         for front, entry in self._runs:
             self._tell(front, entry)
+        if self._committed is not None:
+            self._stand(self._committed)
         self._oracle.advance(new.cut)
 
     def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
@@ -151,6 +153,12 @@ class AtMostOnce(TwoPhases):
         self._skip(front, entry.partition, entry.first)
         self._oracle.durable(front, entry)
 
+    def _stand(self, manifest: Manifest) -> None:
+        """Fronts stand where a snapshot says, also where no run has come since."""
+        for position in manifest.fronts:
+            for partition, upto in position.offsets.items():
+                self._skip(position.front, partition, upto)
+
     def _skip(self, front: FrontId, partition: Partition, upto: Offset) -> None:
         """A front has come to `upto`: what did not enter was skipped."""
         news = {(partition, number) for number in self._oracle.skipped(front, partition, upto)}
@@ -161,9 +169,8 @@ class AtMostOnce(TwoPhases):
 
     def _positions(self, manifest: Manifest) -> None:
         """Each front stands behind what has entered and what was skipped, and has counted both."""
+        self._stand(manifest)
         for position in manifest.fronts:
-            for partition, upto in position.offsets.items():
-                self._skip(position.front, partition, upto)
             runs = [run for front, run in self._runs if front == position.front and run.time < manifest.cut]
             entered = {record for run in runs for record in _records_of(run)}
             read = {(name, number) for name, upto in position.offsets.items() for number in range(upto)}

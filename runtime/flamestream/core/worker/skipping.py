@@ -38,10 +38,10 @@ def gone_on(at_cut: FrontPosition, reached: FrontPosition | None) -> FrontPositi
 
 
 def delivered_above(count: int, first: Time) -> str:
-    """The reason why a job cannot go on whose consumers have results of `count` runs above its cut."""
+    """The reason why a job cannot go on whose consumers have results of `count` runs or more above its cut."""
     # (!) Their records would enter once more, in another order: what they led to would be there twice.
     return (
-        f"consumers have results of {count} runs above the committed cut (the first at time {first}), which "
+        f"consumers have results of at least {count} runs above the committed cut (the first at time {first}), which "
         "at-most-once never gives before their commit: the job began under another guarantee. Start it with "
         "that once more, stop it with a drain (which commits everything), and change the guarantee then; or "
         "begin anew (`flamestream reset`) with empty sinks"

@@ -54,6 +54,45 @@ def test_a_life_under_a_guarantee(
     kube.delete("FlameStreamSnapshot", saved)
 
 
+_NUMBERS = """
+import flamestream as fs
+
+graph = fs.Graph("numbers")
+graph.source("docs").map(lambda document: int(document.text)).sink("index", key=lambda number: number % 7)
+"""
+
+
+def test_at_most_once_loses_what_it_counts_and_doubles_nothing(
+    installation: Installation, kube: Kube, report: Report
+) -> None:
+    """No journal says which documents have entered, so the output itself is looked at: they are numbered."""
+    job = FolderJob(kube, installation, fresh(), form="{number}")
+    job.extra = {
+        "application": {"file": "numbers.py", "graph": "graph", "configMap": f"{job.name}-numbers"},
+        "guarantee": "at-most-once",
+        "journal": None,
+    }
+    kube.apply(config_map(f"{job.name}-numbers", {"numbers.py": _NUMBERS}))
+    job.start(per_second=20)
+    for target in ("worker", "executor"):
+        found = job.drill(target, audit=False)
+        assert (found["done"], found["reason"]) == (1, "NotAudited"), found
+        assert "output went on" in found["message"], found
+    job.typed("suspend", job.name)
+    job.typed("resume", job.name, "--wait")
+    saved = f"kept-{job.name}"
+    assert f"{saved}: Completed, epoch" in job.typed("savepoint", job.name, "--name", saved)
+    edited(job, workers={"replicas": 3, "standby": 0})
+    job.typed("suspend", job.name)  # drained: all that has entered and was not skipped is out
+    numbers = sorted(json.loads(line) for line in job.typed("cat", "index", job.name).splitlines())
+    assert len(set(numbers)) == len(numbers) > 100
+    skipped = int(job.status()["skipped"]["docs"])
+    assert len(numbers) + skipped == numbers[-1] + 1
+    report("at-most-once: a life", delivered=len(numbers), skipped=skipped)
+    job.delete()
+    kube.delete("FlameStreamSnapshot", saved)
+
+
 def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) -> None:
     job = FolderJob(kube, installation, fresh(), extra={"guarantee": "none", "journal": None})
     job.start()

@@ -75,6 +75,11 @@ late = Counter(
     "Items that came too late for a window, a join or what else knows event time, once for each.",
     ["job", "source"],
 )
+skipped = Gauge(
+    "flamestream_job_skipped_records",
+    "Records that recoveries have skipped, since the job began: under at-most-once.",
+    ["job", "source"],
+)
 memory_bytes = Gauge(
     "flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"]
 )
@@ -121,6 +126,8 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     in_flight.labels(job).set(sum(worker.in_flight for worker in status.workers))
     for call, requests in status.waiting.items():
         waiting.labels(job, call).set(requests)
+    for source, records in status.skipped.items():
+        skipped.labels(job, source).set(records)
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)

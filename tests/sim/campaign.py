@@ -42,7 +42,7 @@ SIMULATED = (
 )
 CHUNK = 50
 """Seeds that a process takes at once."""
-TURNS = ("exactly-once",) * 6 + ("exactly-once-2pc",) * 2 + ("at-least-once", "none")
+TURNS = ("exactly-once",) * 5 + ("exactly-once-2pc",) * 2 + ("at-most-once", "at-least-once", "none")
 """The guarantee of each chunk, in turn."""
 NATIVE_EVERY = 20
 SEEDS, FIRST = 100_000, 10_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "runtime" / "flamestream" / "core"
-SHARES = {"exactly-once": 110, "exactly-once-2pc": 40, "at-least-once": 30, "none": 20}
+SHARES = {"exactly-once": 90, "exactly-once-2pc": 40, "at-most-once": 20, "at-least-once": 30, "none": 20}
 """How many seeds of each guarantee."""
 
 

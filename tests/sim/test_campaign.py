@@ -43,6 +43,7 @@ def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
     assert {chunk.guarantee for chunk in all_of_it} == {
         "exactly-once",
         "exactly-once-2pc",
+        "at-most-once",
         "at-least-once",
         "none",
     }

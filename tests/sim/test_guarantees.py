@@ -13,6 +13,7 @@ SEEDS = range(120)
     ("guarantee", "special"),
     [
         ("exactly-once-2pc", "snapshot.holds output"),
+        ("at-most-once", "front.skipped records"),
         ("at-least-once", "consumer.repeated item"),
         ("none", "job.began anew"),
     ],

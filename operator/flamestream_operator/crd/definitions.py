@@ -14,7 +14,7 @@ from typing import Final
 
 import yaml
 
-from flamestream.job.manifest import GUARANTEES, LATER, Spec
+from flamestream.job.manifest import EXACT, GUARANTEES, Spec
 from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillSpec, DrillStatus
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.api.snapshot import SnapshotSpec, SnapshotStatus
@@ -36,8 +36,7 @@ def job() -> Schema:
     properties["sources"] |= sources_schema()
     properties["sinks"] |= sinks_schema()
     properties["clients"] |= clients_schema()
-    later = f"{properties['guarantee']['description']} Later: {', '.join(LATER)}."
-    properties["guarantee"] |= {"enum": [*GUARANTEES], "description": later}
+    properties["guarantee"]["enum"] = [*GUARANTEES]
     spec["x-kubernetes-validations"] = _job_rules()
     for path, rules in _PART_RULES.items():
         part = spec
@@ -135,10 +134,9 @@ def _job_rules() -> list[Schema]:
     )
     return [
         _rule(
-            "!(self.guarantee in ['exactly-once', 'exactly-once-2pc', "
-            f"'strong-productions']) || !self.sinks.exists(name, {unfenced})",
-            f"exactly-once needs sinks that can fence; {' and '.join(kinds)} cannot: choose another sink, or "
-            "guarantee at-least-once",
+            f"!(self.guarantee in {list(EXACT)}) || !self.sinks.exists(name, {unfenced})",
+            f"exactly-once and at-most-once need sinks that can fence; {' and '.join(kinds)} cannot: choose another "
+            "sink, or guarantee at-least-once",
             ".sinks",
         ),
         _rule(

@@ -8,6 +8,7 @@ from typing import Final
 
 from flamestream.connectors import sinks
 from flamestream.job.drill_observed import DrillPlan
+from flamestream.job.manifest_rules import why_not_audited
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.site import Allowed
@@ -55,6 +56,8 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
 def cannot_audit(spec: Object) -> str:
     """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may
     be."""
+    if why := why_not_audited(str(spec.get("guarantee", ""))):
+        return why
     for name, sink in spec["sinks"].items():
         known = sinks.kind_of(sink)
         if known is not None and not known.reads_back:

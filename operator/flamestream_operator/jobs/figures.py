@@ -40,6 +40,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
         latency=_latency(status, reported), problems=problems,
         event_times=_event_times(reported) or status.event_times,
         late=dict(sorted(reported.late.items())[: api.MOST_SOURCES]) or status.late,
+        skipped=dict(sorted(reported.skipped.items())[: api.MOST_SOURCES]) or status.skipped,
     )  # fmt: skip
 
 

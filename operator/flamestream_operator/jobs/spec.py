@@ -21,7 +21,7 @@ from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
-from flamestream.job.manifest_rules import ZOOKEEPER
+from flamestream.job.manifest_rules import UNJOURNALLED, ZOOKEEPER
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit
@@ -191,7 +191,7 @@ def _runs_here(spec: Spec, site: Site) -> None:
 
 def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
     """A lost node must not take what the guarantee rests on."""
-    if spec.guarantee == "none":
+    if spec.guarantee in UNJOURNALLED:
         return
     # Whether a graph has clocks or calls, which need one too, is for the driver to say: it has the application.
     if spec.journal is not None:

@@ -24,9 +24,11 @@ from flamestream.audit.report import Report, report_of
 from flamestream.connectors import sinks
 from flamestream.connectors.kit.standing import Look, Span
 from flamestream.job.manifest import DeadLetter
+from flamestream.job.manifest_rules import why_not_audited
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model import payload as payloads
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
@@ -70,8 +72,8 @@ def audited(
     checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
     began: Begun | None = None, *, changed: bool = False,
 ) -> Report:  # fmt: skip
-    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, Corrupt for
-    input that cannot be read again.
+    """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, or a guarantee
+    that cannot be judged so; Corrupt for input that cannot be read again.
 
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a
     cluster. `began`: the history before it, whose results were not delivered. `changed`: the application as
@@ -85,6 +87,7 @@ def witnessed(
     began: Begun | None = None, *, changed: bool = False,
 ) -> Evidence:  # fmt: skip
     """The same, with what it compared."""
+    check_guarantee(checked)
     spans = (
         ()
         if last.manifest is None
@@ -123,6 +126,12 @@ def witnessed(
     verdict = with_places(audit({sink: expected[sink] for sink in known}, delivered), places)
     report = report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
     return Evidence(report, last, runs, state, delivered, began is not None)
+
+
+def check_guarantee(checked: CheckedJob) -> None:
+    """Raises UserError if nothing says what a job with its guarantee had to deliver."""
+    if why := why_not_audited(checked.job.spec.guarantee):
+        raise UserError(f"job {checked.job.name!r} cannot be audited: {why}")
 
 
 def _between(

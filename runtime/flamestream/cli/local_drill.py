@@ -29,6 +29,7 @@ from flamestream.connectors import sinks
 from flamestream.job.drill import step
 from flamestream.job.drill_observed import DrillObserved, DrillPlan
 from flamestream.job.drill_status import OVER, AuditResult, DrillStatus, FaultResult
+from flamestream.job.manifest_rules import why_not_audited
 from flamestream.job.settings import fronts_of
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
@@ -206,6 +207,8 @@ def sink_folders(checked: CheckedJob) -> list[Path]:
 def cannot_audit(checked: CheckedJob) -> str:
     """Why this job's output can never be audited, as far as its settings say; "": it may be."""
     journal = checked.job.spec.journal
+    if why := why_not_audited(checked.job.spec.guarantee):
+        return why
     for name in checked.sinks:
         try:
             # nothing is read before somebody asks for the first

@@ -19,7 +19,7 @@ def command(
     ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
     guarantee: Annotated[
-        str, typer.Option(help="exactly-once, exactly-once-2pc, at-least-once or none.")
+        str, typer.Option(help="exactly-once, exactly-once-2pc, at-most-once, at-least-once or none.")
     ] = "exactly-once",
     json: Json = False,
 ) -> None:

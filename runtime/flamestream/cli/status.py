@@ -44,6 +44,8 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
                 say(_event_time(source, time_of_events, status.updated, status.late.get(source, 0)))
             for call, waiting in status.waiting.items():
                 say(f"call {call}: {waiting:,} requests wait for their answer")
+            for source, skipped in status.skipped.items():
+                say(f"source {source}: {skipped:,} records skipped by recoveries")
             console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
 

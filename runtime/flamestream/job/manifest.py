@@ -29,10 +29,13 @@ from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 API_VERSION: Final = "flamestream.dev/v1alpha1"
 STRONG: Final = "strong-productions"
 """The one whose functions need not be deterministic."""
-GUARANTEES: Final = ("exactly-once", "exactly-once-2pc", STRONG, "at-least-once", "micro-batch", "none")
-EXACT: Final = ("exactly-once", "exactly-once-2pc", STRONG, "micro-batch")
+GUARANTEES: Final = (
+    "exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "at-least-once", "micro-batch", "none"
+)  # fmt: skip
+EXACT: Final = ("exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "micro-batch")
 """Those that need sinks which can fence."""
-LATER: Final = ("at-most-once",)
+HELD: Final = ("exactly-once-2pc", "at-most-once")
+"""Those whose output waits for the commit of its epoch."""
 ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -194,7 +197,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
     """exactly-once, exactly-once-2pc (output waits for its epoch), strong-productions (what functions give is
-    journalled), at-least-once or none; on one machine also micro-batch."""
+    journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since), at-least-once
+    or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
     """The place where the order of journalled sources is kept; needed for sources that can be read in one
     order only."""
@@ -348,11 +352,6 @@ def _check(job: Job, parsed: _File) -> None:
 
 
 def _check_guarantee(job: Job, guarantee: str) -> None:
-    if guarantee in LATER:
-        raise job.error(
-            ("spec", "guarantee"),
-            f"{guarantee!r} is not yet in this version: choose one of {', '.join(GUARANTEES)}",
-        )
     if guarantee not in GUARANTEES:
         unknown = f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}"
         raise job.error(("spec", "guarantee"), f"{unknown}: choose one of {', '.join(GUARANTEES)}")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from flamestream.job.manifest import JournalSettings, Limits, Spec
 
 ZOOKEEPER: Final = "zookeeper://"
+UNJOURNALLED: Final = ("at-most-once", "none")
+"""Guarantees without a journal."""
 _JOURNAL: Final = ("spec", "journal")
 
 
@@ -41,8 +43,8 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
 
 
 def _of_journal(journal: "JournalSettings", guarantee: str) -> Iterator[tuple[Path, str]]:
-    if guarantee == "none":
-        yield _JOURNAL, "under none there is no journal: remove it"
+    if guarantee in UNJOURNALLED:
+        yield _JOURNAL, f"under {guarantee} there is no journal: remove it"
     elsewhere = "the brokers' own settings decide when they write" if journal.kafka is not None else ""
     if journal.folder == ZOOKEEPER:
         elsewhere = "ZooKeeper's own settings decide when it writes"
@@ -50,3 +52,13 @@ def _of_journal(journal: "JournalSettings", guarantee: str) -> Iterator[tuple[Pa
         yield (*_JOURNAL, "fsync"), f"fsync is of a folder: {elsewhere}. Remove the line"
     if elsewhere and journal.shared:
         yield (*_JOURNAL, "shared"), "shared is of a folder: remove the line"
+
+
+def why_not_audited(guarantee: str) -> str:
+    """Why the output of a job with this guarantee cannot be audited; "": it may be."""
+    if guarantee != "at-most-once":
+        return ""
+    return (
+        "under at-most-once no journal says which records have entered, and in which order, so nobody can say what "
+        "has to be there; `flamestream status` counts what was skipped"
+    )

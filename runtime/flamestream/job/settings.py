@@ -13,7 +13,7 @@ from typing import Final
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.job.manifest import EXACT, DeadLetter, Spec, changes_of_calls
+from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import FrontId
@@ -50,8 +50,9 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
     interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(
         job=checked.job.name, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
-        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
-        durable=spec.guarantee != "none", remembered=all(sink.fences for sink in checked.sinks.values()),
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
+        skips=spec.guarantee == "at-most-once", durable=spec.guarantee != "none",
+        remembered=all(sink.fences for sink in checked.sinks.values()),
         dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
         calls=changes_of_calls(spec), egress=None if spec.egress is None else tuple(spec.egress),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
@@ -78,5 +79,5 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
         job=job, graph="", python="", workers=spec.workers.replicas,
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
-        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee == "exactly-once-2pc",
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
     )  # fmt: skip

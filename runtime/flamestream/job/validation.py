@@ -26,6 +26,7 @@ from flamestream.job.egress import Allowed
 from flamestream.job.field_types import check_fields
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import EXACT, STRONG, DeadLetter, Job, changes_of_calls, read
+from flamestream.job.manifest_rules import UNJOURNALLED
 from flamestream.job.py_files import PyFile
 from flamestream.model.call import calls_of, change_calls
 from flamestream.model.errors import ManifestError
@@ -244,6 +245,12 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                 )
     _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
+        if job.spec.guarantee == "at-most-once":
+            raise job.error(
+                ("spec", "guarantee"),
+                f"call {name} needs a journal for its answers, and under at-most-once there is none: choose another "
+                "guarantee",
+            )
         if job.spec.guarantee != "none" and job.spec.journal is None:
             raise job.error(
                 ("spec",),
@@ -271,10 +278,13 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
                 ("spec", "sinks", name), sink.refusal.partition(": ")[2] or "this sink cannot fence"
             )
     for name, source in of_sources.items():
-        if guarantee == "none" and source.answers:
-            what = "this source answers when a record is in the journal, and under none there is no journal"
-            raise job.error(("spec", "sources", name), f"{what}: choose at-least-once or exactly-once")
-        if guarantee != "none" and not source.timed and job.spec.journal is None:
+        if guarantee in UNJOURNALLED and source.answers:
+            raise job.error(
+                ("spec", "sources", name),
+                f"this source answers when a record is in the journal, and under {guarantee} there is no journal: "
+                "choose at-least-once or exactly-once",
+            )
+        if guarantee not in UNJOURNALLED and not source.timed and job.spec.journal is None:
             raise job.error(
                 ("spec", "sources", name),
                 f"this source needs a journal under {guarantee}: the order in which its records enter is "

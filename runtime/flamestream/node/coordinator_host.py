@@ -77,6 +77,7 @@ class CoordinatorHost:
         self._past = (0, 0)
         """Items in and out of workers that are forgotten."""
         self._past_late = Counter[SourceName]()
+        self._skipped: dict[SourceName, int] = {}
         self._recent: dict[WorkerId, tuple[Recent, Recent]] = {}
         """Each worker's latencies of the last minute: to acknowledgments, to releases."""
         self._gaps = OutputGaps()
@@ -154,6 +155,8 @@ class CoordinatorHost:
             self._figures[worker] = message
             self._left.pop(worker, None)
             self._note_unsaved()
+            if message.skipped:
+                self._skipped = self._skipped_here()
             if message.latency:
                 delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
                 delivered.take(self._reactor.instant(), message.latency)
@@ -318,7 +321,7 @@ class CoordinatorHost:
                 told for worker in status.workers if (said := self._figures.get(worker)) is not None
                     for told in said.event_times.items()
             ),
-            late=self._late(),
+            late=self._late(), skipped=self._skipped,
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.drops.count,
             outcome=finish.outcome if self.finish else "", category=finish.category, message=finish.message,
@@ -335,6 +338,14 @@ class CoordinatorHost:
         below = [told.late for told in (*here, *self._left.values())]
         since = [told.late_since for told in here]
         return dict(sum(map(Counter, (*below, *since)), past))
+
+    def _skipped_here(self) -> dict[SourceName, int]:
+        """By workers of the layout: the next owner of a front tells what the one before has told."""
+        found = Counter[SourceName]()
+        for worker in self._status.workers:
+            if (said := self._figures.get(worker)) is not None:
+                found.update(said.skipped)
+        return dict(found)
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:
         """The latencies of all workers together: to acknowledgments, to releases."""
@@ -354,7 +365,7 @@ class CoordinatorHost:
             worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight,
-            waiting=said.waiting, memory=said.memory,
+            skipped=said.skipped, waiting=said.waiting, memory=said.memory,
             replayed=said.replayed, invalidated=said.invalidated,
             late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,

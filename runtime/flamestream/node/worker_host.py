@@ -114,6 +114,7 @@ class WorkerHost:
             actions.SealJournal: lambda action: ports.journals[action.front].seal(action),
             actions.Append: self._append,
             actions.TrimJournal: lambda action: ports.journals[action.front].trim(action),
+            actions.Saved: self._saved,
             actions.ReadRun: lambda action: ports.producers[action.front].read(action),
             actions.Follow: lambda action: ports.producers[action.front].follow(action),
             actions.Pull: lambda action: ports.producers[action.front].pull(action),
@@ -177,7 +178,7 @@ class WorkerHost:
     def _woken(self) -> None:
         self._inbox.append(events.Woken())
 
-    # --- what a journal has made durable, for clients that wait for it --------------------------------------
+    # --- what a journal or a snapshot has made durable, for clients that wait for it ------------------------
 
     def _append(self, action: actions.Append) -> None:
         self._durable[action.front].appended(action)
@@ -188,6 +189,10 @@ class WorkerHost:
         for event in batch:
             if isinstance(event, events.JournalAppended):
                 self._durable[event.front].durable(event)
+
+    def _saved(self, action: actions.Saved) -> None:
+        for partition, upto in action.offsets.items():
+            self._outside.producers[action.front].durable(action.cut, partition, upto)
 
     def _notice(self, batch: list[Event]) -> None:
         """Do what the shell itself has to do with some events."""

@@ -2,6 +2,8 @@
 
     exactly-once-2pc  nothing leaves before the epoch that it belongs to is committed, and a committed
                       snapshot holds, byte for byte, what consumers may still lack below its cut
+    at-most-once      so too; and a run above the cut counts for nothing once another attempt has begun. What is
+                      skipped had entered in one that is over, and is counted, record for record
     at-least-once     definition 6 once repeats of equal (meta, bytes) are removed: what a slot gets is a
                       prefix of the reference's, each item for the first time in order, and whoever delivers
                       begins at or below what is there already
@@ -13,7 +15,7 @@ Does not: change any other invariant (invariants.py).
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.protocol.actions import Bundle
@@ -22,9 +24,9 @@ from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import Manifest
 from flamestream.model import payload as codec
-from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot
+from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.time import START, FrontId, Time
+from flamestream.model.time import END, START, FrontId, Time
 from flamestream.simulation.invariants import Invariants
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.stores import Store
@@ -100,6 +102,90 @@ class TwoPhases(Invariants):
         if found:
             self._world.trace.cover("snapshot.holds output")
         return found
+
+
+class AtMostOnce(TwoPhases):
+    """A failure loses what had entered above the cut, and counts it."""
+
+    def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
+        super().__init__(world, oracle.anew(all_told=True), store)
+        self._before = self._oracle
+        """The truth of the attempt before."""
+        self._fence = NO_FENCE
+        self._runs: list[tuple[FrontId, Entry]] = []
+        """Those that count: below the committed cut, and of the newest attempt."""
+        self._lost: dict[FrontId, set[tuple[Partition, int]]] = {}
+        """Records of runs that had entered in an attempt that is over."""
+
+    def record_written(self, old: JobRecord | None, new: JobRecord) -> None:
+        """A commit, which is judged by the attempt that it is of; or a new attempt."""
+        super().record_written(old, new)
+        if new.fence == self._fence:
+            return
+        for front, entry in self._runs:
+            if entry.time >= new.cut:
+                self._lost.setdefault(front, set()).update(_records_of(entry))
+        self._fence, self._before = new.fence, self._oracle
+        self._oracle = self._oracle.anew(all_told=True)
+        self._runs = [(front, entry) for front, entry in self._runs if entry.time < new.cut]
+        for front, entry in self._runs:
+            self._tell(front, entry)
+        if self._committed is not None:
+            self._stand(self._committed)
+        self._oracle.advance(new.cut)
+
+    def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
+        """A front stamps a run. One of an attempt that is over is known to nobody."""
+        super().entered(fence, front, entry)
+        if fence == self._fence:
+            self._runs.append((front, entry))
+            self._tell(front, entry)
+
+    def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
+        """The job says that it has failed on an error item: of this attempt, or of the one before, whose word may
+        have come when the next was in the record already."""
+        self._oracle.advance(END)
+        if self._oracle.error_at is None:
+            self._oracle = self._before
+        super().failed_on_an_error(detail, all_below=all_below)
+
+    def _tell(self, front: FrontId, entry: Entry) -> None:
+        self._skip(front, entry.partition, entry.first)
+        self._oracle.durable(front, entry)
+
+    def _stand(self, manifest: Manifest) -> None:
+        """Fronts stand where a snapshot says, also where no run has come since."""
+        for position in manifest.fronts:
+            for partition, upto in position.offsets.items():
+                self._skip(position.front, partition, upto)
+
+    def _skip(self, front: FrontId, partition: Partition, upto: Offset) -> None:
+        """A front has come to `upto`: what did not enter was skipped."""
+        news = {(partition, number) for number in self._oracle.skipped(front, partition, upto)}
+        unread = sorted(news - self._lost.get(front, set()))
+        self._world.require(not unread, "3 input", f"front {front} skips {unread}, which had not entered")
+        if news:
+            self._world.trace.cover("front.skipped records")
+
+    def _positions(self, manifest: Manifest) -> None:
+        """Each front stands behind what has entered and what was skipped, and has counted both."""
+        self._stand(manifest)
+        for position in manifest.fronts:
+            runs = [run for front, run in self._runs if front == position.front and run.time < manifest.cut]
+            entered = {record for run in runs for record in _records_of(run)}
+            read = {(name, number) for name, upto in position.offsets.items() for number in range(upto)}
+            last = max((run.time for run in runs), default=START)
+            wrong = (
+                f"epoch {manifest.epoch} says {position}, {sorted(entered)} have entered, the last at {last}"
+            )
+            self._world.require(entered <= read, "4 snapshot", wrong)
+            counted = (last, len(read), len(read - entered))
+            same = (position.last, position.records, position.skipped) == counted
+            self._world.require(same, "4 snapshot", wrong)
+
+
+def _records_of(run: Entry) -> Iterator[tuple[Partition, int]]:
+    return ((run.partition, number) for number in range(run.first, run.next))
 
 
 class AtLeastOnce(Invariants):
@@ -180,6 +266,7 @@ class NoGuarantee(Invariants):
 
 OF_GUARANTEE: Mapping[str, type[Invariants]] = {
     "exactly-once-2pc": TwoPhases,
+    "at-most-once": AtMostOnce,
     "at-least-once": AtLeastOnce,
     "none": NoGuarantee,
 }

@@ -52,7 +52,10 @@ class Oracle:
         sources: dict[FrontId, str],
         slots: int,
         dead_letter: SinkName | None,
+        *,
+        all_told: bool = False,
     ) -> None:
+        """`all_told`: runs of timed fronts are told as well, since some of their input may be skipped."""
         self.reached = START
         """Runs below have been interpreted."""
         self.error_at: Time | None = None
@@ -85,8 +88,10 @@ class Oracle:
         """Of runs without records."""
         self._ended: set[FrontId] = set()
         """Journalled fronts that have told their end."""
+        self._foreseen = {site.front for site in self._sites.values() if site.timed and not all_told}
+        """Fronts whose runs follow from their input alone."""
         for site in self._sites.values():
-            if site.timed:
+            if site.front in self._foreseen:
                 last = START
                 for run in timed_runs(site):
                     heappush(self._waiting, run)
@@ -94,9 +99,9 @@ class Oracle:
                 if self._sources[site.front].timing is not None and not site.open:
                     self._add_end(site, next_time(last, site.front))
 
-    def anew(self) -> "Oracle":
+    def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
-        return Oracle(*self._again)
+        return Oracle(*self._again, all_told=all_told)
 
     def _add_end(self, site: SourceSite, time: Time) -> None:
         """The run by which a timed front tells that its input has ended."""
@@ -149,6 +154,14 @@ class Oracle:
                 self._ended.add(front)
         heappush(self._waiting, (entry.time, front, entry.partition, entry.first, entry.count))
 
+    def skipped(self, front: FrontId, partition: Partition, upto: Offset) -> range:
+        """Records below `upto` that have not entered, and will not any more; those it is news of."""
+        key = (front, partition)
+        found = range(self._offsets.get(key, 0), upto)
+        if found:
+            self._offsets[key] = upto
+        return found
+
     def _answers(self, name: str, front: FrontId, entry: Entry) -> None:
         """Answers of the outside are input from now on: one a request."""
         records = self._sites[front].partitions[entry.partition]
@@ -178,7 +191,7 @@ class Oracle:
 
     def missing_input(self) -> list[str]:
         """Records of journalled fronts that have not entered, and ends that are still to be told."""
-        journalled = [(front, site) for front, site in self._sites.items() if not site.timed]
+        journalled = [(front, site) for front, site in self._sites.items() if front not in self._foreseen]
         return [
             f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
             for front, site in journalled

@@ -103,7 +103,7 @@ def edited_coordinator(rng: Random, settings: Settings) -> Settings:
     )  # fmt: skip
 
 
-GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-least-once", "none")
+GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-most-once", "at-least-once", "none")
 
 
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
@@ -112,18 +112,21 @@ Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
 
 def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
     """Runs whose job asks for `guarantee`, directed further by `direct`."""
-    exactly_once, two_phase, durable = (
-        guarantee.startswith("exactly"),
-        guarantee == "exactly-once-2pc",
-        guarantee != "none",
+    skips, durable = guarantee == "at-most-once", guarantee != "none"
+    exactly_once, two_phase = (
+        skips or guarantee.startswith("exactly"),
+        skips or guarantee == "exactly-once-2pc",
     )
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        while skips and drawn.job.graph.calls:  # refused: their answers need a journal
+            drawn = drawn_plan(rng)
         plan, faults = (drawn, chosen) if direct is None else direct(rng, drawn, chosen)
         worker = replace(
             plan.worker,
             exactly_once=exactly_once,
             two_phase=two_phase,
+            skips=skips,
             durable=durable,
             remembered=exactly_once,
         )

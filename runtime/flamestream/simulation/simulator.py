@@ -20,7 +20,9 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.worker.front import JournalledFront
+from flamestream.model.event_time import ENDED
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
+from flamestream.model.payloads.codec import encode_many
 from flamestream.model.productions import productions_of
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.cluster import Cluster
@@ -46,6 +48,7 @@ from flamestream.simulation.world import EPOCH_START, SimulationFailure, World
 Variant = Callable[[], AbstractContextManager[None]]
 """Breaks something while it is entered: what the broken variants in tests/sim are."""
 MAX_STEPS = 400_000
+_END = encode_many([ENDED])
 DAMAGE_LIMIT = 3_000 * MS
 """Virtual time after healing: a job that has not ended by then may be stopped by a damaged object."""
 __all__ = ["Charge", "Result", "SimulationFailure", "Timing", "Variant", "simulate"]
@@ -256,23 +259,26 @@ class _WatchedWorker(WorkerNode):
         parts: Parts, invariants: Invariants,
     ) -> None:  # fmt: skip
         self._invariants = invariants
-        self._durable = plan.worker.durable
+        self._journals, self._skips = plan.worker.durable and not plan.worker.skips, plan.worker.skips
         self._entered: tuple[Fence, dict[FrontId, Time]] = NO_FENCE, {}
         super().__init__(world, me, plan.job.graph, plan.worker, outside, ended, parts)
 
     def _unjournalled(self) -> Iterator[tuple[FrontId, Entry]]:
-        """Runs that have entered since this was asked last, where no journal tells of them (guarantee
-        `none`)."""
-        if self._durable:
+        """Runs that have entered since this was asked last, where no journal tells of them (`none`,
+        `at-most-once`)."""
+        if self._journals:
             return
         if self._entered[0] != self.core.fence:
             self._entered = self.core.fence, {}
         last = self._entered[1]
         for number, front in self.core._fronts._fronts.items():
-            for run in front.positions._runs if isinstance(front, JournalledFront) else ():
+            # those of timed fronts follow from their input, unless some of it is skipped
+            told = self._skips or isinstance(front, JournalledFront)
+            for run in front.positions._runs if told else ():
                 if run.time > last.get(number, START):
                     last[number] = run.time
-                    yield number, run
+                    # as a journal would have it: nothing but an end is an entry of nothing here
+                    yield number, replace(run, payloads=_END) if run.is_pledge else run
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """Take a pass of the core, and show it to the invariants."""

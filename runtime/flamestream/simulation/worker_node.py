@@ -103,20 +103,23 @@ class WorkerNode(Process):
                     self.world.trace.cover("front.out of credit")
                 self._producers[action.front].pull(action)
             case a.Append():
-                entry = action.entry
-                # A producer may forget what its entry holds only when that is durable (!): which offset goes
-                # with which time is the shell's to know.
-                if entry.moves:
-                    self._appended.setdefault(action.front, []).append(
-                        (entry.time, entry.partition, entry.next)
-                    )
-                self._journal.append(action)
+                self._append(action)
+            case a.Saved():
+                self._producers[action.front].saved(action)
             case a.Wake():
                 self.post_later(1, Woken())
             case a.WakeAt():
                 self.post_later(max(1, action.time - self.clock), Woken())
             case _:
                 self._carry_out_rarely(action)
+
+    def _append(self, action: a.Append) -> None:
+        entry = action.entry
+        # A producer may forget what its entry holds only when that is durable (!): which offset goes with which
+        # time is the shell's to know.
+        if entry.moves:
+            self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
+        self._journal.append(action)
 
     def _carry_out_rarely(self, action: a.Action) -> None:
         self.world.trace.cover(f"worker.{type(action).__name__}")

@@ -340,6 +340,15 @@ def test_an_older_attempts_connection_is_closed_when_a_newer_follows(talk: Talk)
     assert old.stream.read() == b""
 
 
+def test_a_producer_may_not_forget_what_a_recovery_has_skipped_before_a_snapshot_has_it(talk: Talk) -> None:
+    offset = {Partition(""): Offset(5)}
+    talk.front.producer.follow(Follow(Front.fence(1), FRONT, offset, saved={Partition(""): Offset(3)}))
+    peer = talk.accept()
+    assert (peer.hello["next"], peer.read()) == ({"": 5}, {"durable": {"": 3}})
+    talk.front.producer.durable(Time(9), "", 7)
+    assert peer.read() == {"durable": {"": 7}}
+
+
 def test_the_end_comes_after_all_records_and_only_with_credit_for_them(talk: Talk) -> None:
     talk.front.follow(0)
     talk.front.pull(1)

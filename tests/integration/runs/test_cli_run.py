@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.connectors import sinks
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.settings import FrontSettings
@@ -120,6 +121,42 @@ def test_a_drill_finds_that_the_guarantee_is_kept(site: Site, guarantee: str) ->
     assert guarantee == "at-least-once" or not found["doubled"]
     run.send_signal(signal.SIGTERM)
     assert ended(run)[0] == ExitCode.OK
+
+
+SUMS = """\
+import flamestream as fs
+
+graph = fs.Graph("sums")
+graph.source("numbers").reduce(
+    key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n, emit=lambda total, n: (n, total)
+).sink("totals", key=lambda result: result[0] % 7)
+"""
+
+
+def test_under_at_most_once_kills_lose_what_is_counted_and_double_nothing(site: Site) -> None:
+    site.write("{rate: 1000}", guarantee="at-most-once")
+    (site.path / "sums.py").write_text(SUMS)
+    manifest = site.path / "job.yaml"
+    manifest.write_text(manifest.read_text().replace("100ms", "500ms").replace("runs: 16", "runs: 1024"))
+    run = site.start("--drain")
+    for attempt in (1, 2):
+        worker = site.running(attempt=attempt)["workers"][0]["worker"]
+        kill(site.status()["pids"][worker])
+    site.running(attempt=3)
+    run.send_signal(signal.SIGTERM)
+    assert ended(run)[1]["outcome"] == "drained"
+    given = sinks.read({"files": {"path": str(site.path / "out")}}, "spec.sinks.totals", "sums")
+    totals, numbers = dict.fromkeys(range(7), 0), []
+    for number, total in sorted(payload for *_, payload in given):
+        totals[number % 7] += number
+        assert total == totals[number % 7], "the sum of what has come out, and of nothing else"
+        numbers.append(number)
+    assert len(set(numbers)) == len(numbers)
+    assert len(numbers) + site.status()["status"]["skipped"]["numbers"] == numbers[-1] + 1
+    refused = site.audit()["error"]["message"]
+    assert refused.startswith(
+        "job 'sums' cannot be audited: under at-most-once no journal says which records"
+    )
 
 
 def test_a_source_that_waits_beside_a_timed_one_pledges_where_a_sink_forgets(site: Site) -> None:

@@ -1,12 +1,13 @@
 """Every broken variant: the engine without one of its rules, each caught by the simulator (table:
 docs/explanation/reliability.md)."""
 
-from sim.variants import calls, decisions, deliveries, event_times, states, times
+from sim.variants import calls, decisions, deliveries, event_times, skips, states, times
 
 VARIANTS = [
     *times.VARIANTS,
     *states.VARIANTS,
     *deliveries.VARIANTS,
+    *skips.VARIANTS,
     *decisions.VARIANTS,
     *event_times.VARIANTS,
     *calls.VARIANTS,

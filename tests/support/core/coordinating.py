@@ -246,11 +246,21 @@ class Bench:
     def progress(
         self, worker: str, minimal: int = 0, *, settled: int | None = None, oldest: Time = END,
         ended: bool = False, problem: str = "", items_in: int = 0, warm: bool = False, drained: bool = False,
-        after_us: int = 0,
+        reached: Iterable[FrontPosition] = (), after_us: int = 0,
     ) -> "Bench":  # fmt: skip
         time, done = Time(minimal), Time(minimal if settled is None else settled)
         report = msg.Progress(
-            self.fence, time, done, oldest, items_in, 0, problem, ended, warm=warm, drained=drained
+            self.fence,
+            time,
+            done,
+            oldest,
+            items_in,
+            0,
+            problem,
+            ended,
+            warm=warm,
+            drained=drained,
+            reached=list(reached),
         )
         return self.hear(worker, report, after_us)
 

@@ -22,7 +22,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.core.protocol.snapshot import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef
 from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (
@@ -73,6 +73,8 @@ class CoreCluster(Outside):
         }
         self.segments: dict[str, Sequence[Row]] = {}
         self.manifest: Manifest | None = None
+        self.reached: list[FrontPosition] = []
+        """What the coordinator has heard of how far fronts have come."""
         self.epoch = Epoch(0)
         self.now = Timestamp(1_000)
         self.workers: dict[WorkerId, Worker] = {}
@@ -133,7 +135,9 @@ class CoreCluster(Outside):
         cut, epoch = (START, Epoch(0)) if self.manifest is None else (self.manifest.cut, self.manifest.epoch)
         addresses = {name: str(name) for name in self.workers}
         self.say(
-            msg.Recover(Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest)
+            msg.Recover(
+                Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest, self.reached
+            )
         )
         self.run()
 

@@ -48,7 +48,7 @@ class Outside(Outcome):
                 self.sources[action.front].grant = action.records
             case act.Wake():
                 self._answers[name].append(ev.Woken())
-            case act.LinkPeers() | act.TrimJournal() | act.Exit():
+            case act.LinkPeers() | act.TrimJournal() | act.Saved() | act.Exit():
                 pass
             case _:
                 self._waiting.append((name, action))

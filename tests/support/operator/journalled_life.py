@@ -98,6 +98,7 @@ def _status_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) -
         "problems": [],
         "event_times": {},
         "late": {},
+        "skipped": {},
         "epoch.number": between(1, told.epoch + 5),
         "epoch.cut": lambda cut: int(cut) > 0,
         "epoch.time": is_time,

@@ -7,7 +7,7 @@ until what is wanted can be seen. `new_leader` is another operator that finds wh
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,9 +46,14 @@ sums.sink("out", key=lambda result: result[0] % 5)
 
 def results(count: int) -> list[tuple[int, int]]:
     """What must come out of the first so many numbers, by arithmetic alone."""
+    return results_of(range(count))
+
+
+def results_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """What must come out of these numbers, in their order and each once."""
     totals = [0] * 5
     found: list[tuple[int, int]] = []
-    for number in range(count):
+    for number in sorted(set(numbers)):
         totals[number % 5] += number
         found.append((number, totals[number % 5]))
     return found

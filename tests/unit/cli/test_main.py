@@ -139,8 +139,8 @@ def test_simulate_says_what_the_seeds_showed(capsys: pytest.CaptureFixture[str])
 
 def test_other_guarantees_are_simulated_and_unknown_ones_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("simulate", "--seed", "3", "--guarantee", "exactly-once-2pc", "--json") == ExitCode.OK
-    assert run("simulate", "--seed", "3", "--guarantee", "at-most-once") == ExitCode.USAGE
-    assert "exactly-once-2pc, at-least-once" in capsys.readouterr().err
+    assert run("simulate", "--seed", "3", "--guarantee", "at-most-twice") == ExitCode.USAGE
+    assert "exactly-once-2pc, at-most-once" in capsys.readouterr().err
 
 
 def test_a_trace_has_a_line_an_event(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,11 +67,6 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
             "job.yaml:8: spec.guarantee: 'exactly-ones' is unknown, did you mean 'exactly-once'?",
         ),
         (
-            "exactly-once",
-            "at-most-once",
-            "job.yaml:8: spec.guarantee: 'at-most-once' is not yet in this version: choose one of",
-        ),
-        (
             "inverted-index",
             "Inverted_Index",
             "job.yaml:3: metadata.name: 'Inverted_Index' is not a DNS label",

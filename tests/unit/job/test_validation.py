@@ -75,6 +75,15 @@ FOLLOWED = "{lines: {files: {path: x, follow: true}}}"
             "none there is no journal",
         ),
         (
+            {"sources": "{lines: {http: {listen: 'localhost:80', keys: k}}}", "guarantee": "at-most-once"},
+            "/job.yaml:6: spec.sources.lines: this source answers when a record is in the journal, and under "
+            "at-most-once there is no journal",
+        ),
+        (
+            {"sinks": "{shouts: {discard: {}}}", "guarantee": "at-most-once"},
+            "/job.yaml:7: spec.sinks.shouts: a discard sink cannot fence",
+        ),
+        (
             {"sources": "{lines: {postgres: {dsn: 'user=me password=x', table: t, key: id, columns: [a]}}}"},
             "/job.yaml:6: spec.sources.lines.postgres: a password does not belong into a manifest",
         ),
@@ -103,6 +112,19 @@ def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(
 
 def test_a_journal_makes_a_source_that_needs_one_acceptable(job: JobFolder) -> None:
     checked(job.write(sources=FOLLOWED, journal="{folder: journal}"))
+
+
+def test_a_job_that_skips_needs_no_journal_and_its_workers_and_coordinator_know(job: JobFolder) -> None:
+    found = checked(job.write(sources=FOLLOWED, guarantee="at-most-once"))
+    workers, coordinator = worker_settings(found), local_coordinator(found)
+    assert (workers.skips, workers.two_phase, workers.exactly_once, workers.durable) == (
+        True,
+        True,
+        True,
+        True,
+    )
+    assert (coordinator.two_phase, coordinator.exactly_once, coordinator.durable) == (True, True, True)
+    assert not worker_settings(checked(job.write(sources=FOLLOWED, guarantee="none"))).skips
 
 
 def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) -> None:

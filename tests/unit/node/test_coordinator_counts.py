@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.core.coordinator.coordination import Settings, Status
+from flamestream.core.coordinator.coordination import Report, Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, SourceName, WorkerId
@@ -132,3 +132,18 @@ def test_another_thread_may_look_while_workers_come_and_go(
     with before_each_step(turn):
         status = host.look()
     assert [each.worker for each in status.workers] == list(workers)
+
+
+def test_records_that_recoveries_have_skipped_are_those_that_workers_of_the_layout_tell(
+    host: CoordinatorHost,
+) -> None:
+    clicks, views = SourceName("clicks"), SourceName("views")
+    host._report(Report(Status(phase="running", workers=(A, B))))
+    host.from_worker(A, msgspec.structs.replace(progress(9, 9), skipped={clicks: 5, views: 0}))
+    host.from_worker(B, msgspec.structs.replace(progress(9, 9), skipped={clicks: 2}))
+    assert host.look().skipped == {"clicks": 7, "views": 0}
+    host._report(Report(Status(phase="running", workers=(A,))))
+    host.from_worker(A, msgspec.structs.replace(progress(9, 9), skipped={clicks: 8, views: 0}))
+    assert host.look().skipped == {"clicks": 8, "views": 0}, "the next owner of a front counts on"
+    host.disconnected(A, "completed")
+    assert host.look().skipped == {"clicks": 8, "views": 0}

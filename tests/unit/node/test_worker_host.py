@@ -136,7 +136,12 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("snapshots.load", actions.Load(FENCE, [], [])),
         ("snapshots.prefetch", actions.Prefetch([])),
     ]
-    handled = {type(action) for _, action in asked} | {actions.Wake, actions.WakeAt, actions.Exit}
+    handled = {type(action) for _, action in asked} | {
+        actions.Wake,
+        actions.Saved,
+        actions.WakeAt,
+        actions.Exit,
+    }
     assert handled == set(Action.__args__), "an action without a port"
     hosted = Hosted(loop, [action for _, action in asked])
     hosted.inbox.append(Woken())
@@ -299,3 +304,11 @@ def test_a_heartbeat_says_what_memory_the_process_takes(loop: EpollReactor) -> N
         assert isinstance(sent, actions.ToldCoordinator) and isinstance(sent.message, Progress)
         said.append(sent.message.memory)
     assert len(ballast) * 0.9 < said[1] - said[0] < len(ballast) * 1.5
+
+
+def test_a_producer_hears_what_a_snapshot_has_of_a_front_without_a_journal(loop: EpollReactor) -> None:
+    offsets = {Partition("p"): Offset(7), Partition("q"): Offset(1)}
+    hosted = Hosted(loop, [actions.Saved(FENCE, FRONT, Time(40), offsets)])
+    hosted.inbox.append(Woken())
+    hosted.host.turn()
+    assert hosted.calls == [("producer.durable", (40, "p", 7)), ("producer.durable", (40, "q", 1))]

@@ -84,7 +84,8 @@ def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
             said[guarantee] = (hosted.exactly_once, hosted.two_phase, hosted.durable)
     assert said == {
         "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True),
-        "at-least-once": (False, False, True), "none": (False, False, False), STRONG: (True, False, True),
+        "at-most-once": (True, True, True), STRONG: (True, False, True),
+        "at-least-once": (False, False, True), "none": (False, False, False),
     }  # fmt: skip
 
 

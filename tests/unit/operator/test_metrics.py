@@ -227,3 +227,11 @@ def test_the_exposition_is_what_prometheus_reads() -> None:
                 )
                 assert not re.search(r"counter|gauge|histogram|summary", sample.name), "no type in the name"
     metrics.forget("n.all")
+
+
+def test_skipped_records_are_told_by_source_since_the_job_began() -> None:
+    for count in (0, 7):
+        metrics.observe("n.all", msgspec.structs.replace(told(), skipped={SourceName("clicks"): count}), 1.0)
+    found = [line for line in ours() if line.startswith("flamestream_job_skipped_records{")]
+    assert found == ['flamestream_job_skipped_records{job="n.all",source="clicks"} 7.0']
+    metrics.forget("n.all")

@@ -77,6 +77,8 @@ def _figures(status: Object, now: datetime) -> Iterator[str]:
     for source, moment in (status.get("eventTimes") or {}).items():
         late = (status.get("late") or {}).get(source, 0)
         yield f"event time {source}: {moment}{f', {late:,} late' if late else ''}"
+    for source, skipped in (status.get("skipped") or {}).items():
+        yield f"source {source}: {skipped:,} records skipped by recoveries"
     snapshot = status.get("snapshot") or {}
     if snapshot.get("size"):
         yield f"snapshot   {snapshot['size']:,} bytes in {snapshot['store']}"

@@ -20,7 +20,7 @@ import pyarrow as pa
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import by_this_code
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
-from flamestream.audit.job_audit import beginning
+from flamestream.audit.job_audit import beginning, check_guarantee
 from flamestream.audit.recorded import RecordedInput, recorded_sources
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.audit.report import Report, report_of
@@ -56,6 +56,7 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
     """The audit of a job of this machine. Raises UserError for what can only be audited in one process.
     `changed`: as for `audited`."""
     levels_of(checked.graph)  # refuses, before a Spark starts
+    check_guarantee(checked)
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
     # the job itself may run, with a Spark of its own

@@ -86,7 +86,7 @@ class SocketProducer(CreditProducer):
         """The number of the buffer's first record."""
         self._expected = 0
         self._durable = 0
-        """Records below are in the journal."""
+        """Records below are in the journal; without one, in a committed snapshot."""
         self._telling: Timer | None = None
         self._at_end = False
         self._paused = False
@@ -102,7 +102,10 @@ class SocketProducer(CreditProducer):
     def follow(self, action: Follow) -> None:
         if self._adopt(action.fence):
             self._hang_up()
-            self._given = self._expected = self._durable = action.offsets.get(THE_PARTITION, Offset(0))
+            self._given = self._expected = action.offsets.get(THE_PARTITION, Offset(0))
+            # (!) What was skipped may be asked for yet: the next attempt goes on below it if nobody knows of that.
+            saved = action.offsets if action.saved is None else action.saved
+            self._durable = saved.get(THE_PARTITION, Offset(0))
             self._following = True
             self._dialer.dial()
 

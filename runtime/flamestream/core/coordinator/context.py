@@ -16,8 +16,9 @@ from flamestream.core.coordinator.record_keeper import RecordKeeper
 from flamestream.core.coordinator.snapshot_index import CommittedManifest
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Progress, Stop, Warm
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import START, Time
+from flamestream.model.time import START, FrontId, Time
 
 
 class Context:
@@ -38,6 +39,9 @@ class Context:
         self.finished = False
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""
+        self.reached: dict[FrontId, FrontPosition] = {}
+        """How far fronts have come, by the newest reports, where the next attempt skips that (`at-most-once`).
+        Of attempts of this coordinator alone: behind another's it has ended."""
 
     @property
     def record(self) -> JobRecord:

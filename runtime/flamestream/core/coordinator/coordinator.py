@@ -192,6 +192,7 @@ class Coordinator:
         context = self._context
         context.members[worker].progress = progress
         context.minimal = max(context.minimal, progress.minimal)
+        context.reached.update((position.front, position) for position in progress.reached)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
         if progress.drained and not self._endings.drain and not self._endings.failure:

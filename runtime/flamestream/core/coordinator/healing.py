@@ -14,7 +14,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
@@ -29,6 +29,9 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Opened, Sealed
 from flamestream.model.ids import Attempt, WorkerId
 from flamestream.model.time import START, Instant
+
+JOINED: Final = "joined"
+"""The kind of a recovery that no failure has caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class Healing:
         if not wanted or self._epochs.pending or not context.keeper.idle or not self._somebody_is_warm():
             return
         if context.time.due_in(self.ended_at, context.settings.rebalance_pause_us):
-            self.recover(self.successors(waited=True), "a worker has joined", context.time.now, "joined")
+            self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
 
     def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
         """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can
@@ -120,6 +123,8 @@ class Healing:
         self._epochs.abort(f"a recovery begins: {cause}")
         context.running = context.idle = False
         self.complaint = None
+        if kind == JOINED:  # nothing has failed, so nothing is skipped
+            context.reached.clear()
         self.recovery = self.recovery_type(cause, since)
         self._failures.recover()
         self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
@@ -140,9 +145,12 @@ class Healing:
             # nobody is missing: `heal` has just looked
             addresses = {worker: context.members[worker].hello.address for worker in context.workers}
             self._step_ends("record")
+            key = self._key(record.attempt)
             context.instructions.tell(
                 context.workers,
-                recovery.begin(record, context.committed.manifest, addresses, self._key(record.attempt)),
+                recovery.begin(
+                    record, context.committed.manifest, addresses, key, [*context.reached.values()]
+                ),
             )
             context.members.expect(context.workers, context.time.now)
 

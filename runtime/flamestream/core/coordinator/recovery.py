@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Opened, Recover, Replay, Seal, Sealed
-from flamestream.core.protocol.snapshot import Manifest, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SlotOutput
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
@@ -38,9 +38,11 @@ class Recovery:
         self._sealed: dict[WorkerId, Sealed] = {}
 
     def begin(
-        self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str
-    ) -> Recover:
-        """Begin: the message that all workers get first."""
+        self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str,
+        reached: list[FrontPosition],
+    ) -> Recover:  # fmt: skip
+        """Begin: the message that all workers get first. `reached`: how far fronts had come before, where that is
+        skipped."""
         self.told, self.fence, self._workers, self._manifest = (
             True,
             record.fence,
@@ -49,7 +51,8 @@ class Recovery:
         )
         # of the manifest, not of the record: without one (guarantee `none`) all start empty, whatever it says
         cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
-        return Recover(Assignment(record.fence, record.layout), dict(addresses), key, cut, epoch, manifest)
+        assignment = Assignment(record.fence, record.layout)
+        return Recover(assignment, dict(addresses), key, cut, epoch, manifest, reached)
 
     @property
     def cut(self) -> Time:

@@ -117,6 +117,7 @@ def _check_manifest(manifest: Manifest, record: JobRecord, settings: Settings) -
 def holds_output(name: str) -> str:
     """The reason why another guarantee cannot go on from this manifest."""
     return (
-        f"manifest {name} holds output that exactly-once-2pc has not delivered yet: start the job with that "
-        "guarantee once more, stop it with a drain (which delivers everything), and change the guarantee then"
+        f"manifest {name} holds output that exactly-once-2pc (or at-most-once) has not delivered yet: start the "
+        "job with that guarantee once more, stop it with a drain (which delivers everything), and change the "
+        "guarantee then"
     )

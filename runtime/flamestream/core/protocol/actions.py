@@ -82,6 +82,17 @@ class TrimJournal:
 
 
 @dataclass(frozen=True, slots=True)
+class Saved:
+    """Records below `offsets` are in the snapshot at `cut`, and not asked for again. Of a front that has no
+    journal and cannot be read again."""
+
+    fence: Fence
+    front: FrontId
+    cut: Time
+    offsets: Mapping[Partition, Offset]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRun:
     """Read the records of a journalled run again. Answer: RunRead (or SourceFailed). Answered in the order
     asked."""
@@ -99,6 +110,8 @@ class Follow:
     fence: Fence
     front: FrontId
     offsets: Mapping[Partition, Offset]
+    saved: Mapping[Partition, Offset] | None = None
+    """Nothing below is asked for again; None: nothing below `offsets`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +233,7 @@ Action = (
     | SealJournal
     | Append
     | TrimJournal
+    | Saved
     | ReadRun
     | Follow
     | Pull

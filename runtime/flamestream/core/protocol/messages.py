@@ -265,6 +265,11 @@ class Progress(_Message, frozen=True):
     """Whether a committed snapshot is at hand, so that a takeover need not read it; told by my host."""
     drained: bool = False
     """Whether I was told to drain and read nothing more, whoever said so."""
+    reached: Annotated[list[FrontPosition], Meta(max_length=MAX_FRONTS)] = []
+    """Under `at-most-once`: how far my fronts have come. The next attempt goes on there."""
+    skipped: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
+    """Under `at-most-once`: records of my fronts of each source that recoveries have skipped, since the job
+    began."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of
@@ -312,6 +317,8 @@ class Recover(_Message, frozen=True):
     epoch: Epoch
     manifest: Manifest | None
     """None: start empty (nothing was ever committed)."""
+    reached: list[FrontPosition] = []
+    """Under `at-most-once`: how far fronts had come above the cut, as far as it was reported."""
 
 
 class Seal(_Message, frozen=True):

@@ -43,7 +43,9 @@ class WorkerSettings:
     """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was
     delivered."""
     two_phase: bool = False
-    """`exactly-once-2pc`: output waits for the commit of its epoch, whose snapshot holds it."""
+    """`exactly-once-2pc`, `at-most-once`: output waits for the commit of its epoch, whose snapshot holds it."""
+    skips: bool = False
+    """`at-most-once`: there is no journal, and a recovery goes on where the attempt before had come to."""
     durable: bool = True
     """False (`none`): no journal entries are waited for, nothing is restored."""
     remembered: bool = True

@@ -36,6 +36,10 @@ class FrontPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     offsets: dict[Partition, Offset]
     ended: bool = False
     """Its source has event time, and has told its end below the cut."""
+    records: Annotated[int, Meta(ge=0)] = 0
+    """Records up to here, since the job began."""
+    skipped: Annotated[int, Meta(ge=0)] = 0
+    """Those of them that recoveries have skipped (`at-most-once`)."""
 
 
 class SlotOutput(msgspec.Struct, frozen=True):
@@ -71,7 +75,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     outputs: tuple[SlotOutput, ...]
     held: tuple[SegmentRef, ...] = ()
     """Output below the cut that may leave now that it is committed, and that no consumer surely has
-    (`exactly-once-2pc`)."""
+    (`exactly-once-2pc`, `at-most-once`)."""
     requests: tuple[SegmentRef, ...] = ()
     """Requests of calls below the cut whose answer is not below it."""
     code: tuple[CodeSpan, ...] = ()

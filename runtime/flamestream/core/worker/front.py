@@ -67,6 +67,7 @@ class Positions:
 
     def __init__(self, begin: FrontPosition) -> None:
         self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
+        self._records, self.skipped = begin.records, begin.skipped
         # START: at whatever cut it is asked, the end was told before
         self._ended = START if begin.ended else END
         """The time at which the end was told; END: it was not."""
@@ -91,20 +92,22 @@ class Positions:
 
     def at(self, cut: Time) -> FrontPosition:
         """The last stamp below `cut`, and each partition's first offset not below it."""
-        last, offsets = self._last, dict(self._offsets)
+        last, offsets, records = self._last, dict(self._offsets), self._records
         for run in self._runs:
             if run.time >= cut:
                 break
             last = run.time
+            records += run.count
             if run.moves:
                 offsets[run.partition] = run.next
-        return FrontPosition(self._front, last, offsets, self._ended < cut)
+        return FrontPosition(self._front, last, offsets, self._ended < cut, records, self.skipped)
 
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""
         while self._runs and self._runs[0].time < cut:
             run = self._runs.popleft()
             self._last = run.time
+            self._records += run.count
             if run.moves:
                 self._offsets[run.partition] = run.next
 

@@ -10,7 +10,7 @@ Keeps: a promise never passes a run that is not durable; stamping only within cr
 Does not: talk to producers or journals; it gathers actions.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -21,6 +21,7 @@ from flamestream.core.protocol.actions import (
     Follow,
     Pull,
     ReadRun,
+    Saved,
     SealJournal,
     TrimJournal,
     WakeAt,
@@ -32,8 +33,9 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
 from flamestream.core.worker.silence import Markers
+from flamestream.core.worker.skipping import delivered_above, gone_on
 from flamestream.model import payload as codec
-from flamestream.model.errors import Corrupt
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.event_time import ENDED, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
@@ -47,6 +49,7 @@ whatever backlog there is."""
 MARK_BYTES = 2_048
 """What a mark counts as in a pass: it goes to every shard of keys, and may close a window of each."""
 NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
+NOWHERE: Final[Mapping[FrontId, FrontPosition]] = {}
 RECORDS_A_RUN = 4096
 """The most records of one journalled run."""
 
@@ -57,31 +60,39 @@ class Fronts:
     def __init__(
         self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId],
         positions: Mapping[FrontId, FrontPosition], enter: Enter,
-        timings: Mapping[SourceName, Timing] = NO_TIMINGS,
+        timings: Mapping[SourceName, Timing] = NO_TIMINGS, reached: Mapping[FrontId, FrontPosition] = NOWHERE,
     ) -> None:  # fmt: skip
-        """`timings`: of the sources with event time."""
+        """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had come
+        above it, where that is skipped."""
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
         self.replayed = 0
         """Items of journalled runs that have entered again."""
         self._fence = fence
-        self._durable = settings.durable
+        self._skips, self._journals = settings.skips, settings.durable and not settings.skips
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        pledges = (
-            settings.durable and not settings.remembered and any(front.timed for front in settings.fronts)
-        )
+        pledges = self._journals and not settings.remembered and any(front.timed for front in settings.fronts)
         told = {
             number: timings[front.source]
             for number, front in self._settings.items()
             if front.source in timings
         }
         self._of_calls = {number for number, front in self._settings.items() if front.of_call}
+        at_cut = {
+            number: positions.get(number) or FrontPosition(number, START, {}) for number in self._settings
+        }
         self._fronts = {
-            number: _front(front, positions.get(number), pledges, number in told)
+            number: _front(front, gone_on(at_cut[number], reached.get(number)), pledges, number in told)
             for number, front in self._settings.items()
         }
+        self._saved = {
+            number: position.offsets
+            for number, position in at_cut.items()
+            if self._skips and not self._settings[number].replayable
+        }
+        """What whoever gives the records of a front, which nobody can read again, need not keep."""
         self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
@@ -111,7 +122,11 @@ class Fronts:
     # --- recovery -------------------------------------------------------------------------------------------
 
     def seal(self, cut: Time, released: Iterable[Time]) -> None:
-        """Fix what counts of the journals. Consumers have results of the runs at `released`."""
+        """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError if
+        nobody could give these again."""
+        released = set(released)
+        if self._skips and released:
+            raise UserError(delivered_above(len(released), min(released)))
         self._released = {time for time in released if front_of(time) in self._unsealed}
         self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
 
@@ -210,7 +225,7 @@ class Fronts:
         self.stalled.pop(number, None)
 
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
-        if self._durable:
+        if self._journals:
             replayable = self._settings[front.id].replayable
             stored = (
                 entry
@@ -329,7 +344,8 @@ class Fronts:
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
             self._following.add(number)
             if number not in self._of_calls:
-                self.actions.append(Follow(self._fence, number, dict(offsets)))
+                follow = Follow(self._fence, number, dict(offsets), self._saved.get(number))
+                self.actions.append(follow)
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
@@ -431,6 +447,19 @@ class Fronts:
         """The place of each front at `cut`."""
         return [front.positions.at(cut) for front in self._fronts.values()]
 
+    @property
+    def reached(self) -> list[FrontPosition]:
+        """How far each front has come, where the next attempt skips that; else nobody asks."""
+        return self.positions(END) if self._skips else []
+
+    @property
+    def skipped(self) -> dict[SourceName, int]:
+        """Records that recoveries have skipped, by source; of none that does not skip."""
+        found = Counter[SourceName]()
+        for number, front in self._fronts.items() if self._skips else ():
+            found[self._settings[number].source] += front.positions.skipped
+        return dict(found)
+
     def place_of(self, time: Time, index: int) -> str:
         """The `index`-th record of the run at `time`, for people: by its offset if the front is here, else by
         its place in the run."""
@@ -453,9 +482,12 @@ class Fronts:
             front.positions.forget(cut)
             if self._journalled(number):
                 self.actions.append(TrimJournal(self._fence, number, cut))
+            elif number in self._saved:
+                self._saved[number] = front.positions.at(cut).offsets
+                self.actions.append(Saved(self._fence, number, cut, self._saved[number]))
 
     def _journalled(self, number: FrontId) -> bool:
-        return self._durable and not self._settings[number].timed
+        return self._journals and not self._settings[number].timed
 
 
 def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
@@ -473,8 +505,7 @@ def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
         yield run, size
 
 
-def _front(settings: FrontSettings, position: FrontPosition | None, pledges: bool, tells_time: bool) -> Front:
-    position = position or FrontPosition(settings.front, START, {})
+def _front(settings: FrontSettings, position: FrontPosition, pledges: bool, tells_time: bool) -> Front:
     if settings.timed:
         return TimedFront(position, settings.run_length, tells_time=tells_time)
     return JournalledFront(position, pledges=pledges, tells_time=tells_time)

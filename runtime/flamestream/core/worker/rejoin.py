@@ -127,12 +127,20 @@ class Rejoin:
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
         # no state above the cut may survive (!)
         # not at hand: what was trimmed past the cut cannot be made again, so all is loaded
-        self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+        self._have = self._have.intersection(mine) if self._holds(cut) else set()
         for state in self._states.values():
             state.keep(self._have)
             state.go_back(cut)
         # behind `holds`, which asks for what was at hand before
         self._cuts.reset(cut)
+
+    def _holds(self, cut: Time) -> bool:
+        """Whether state at `cut` is at hand."""
+        if self._settings.skips:
+            # (!) Attempts give one time to different records: a cut that this worker has taken, and not seen
+            # committed, may be another attempt's with the same number.
+            return cut == self._cuts.committed
+        return self._cuts.holds(cut)
 
     def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
         """A sink refuses older fences from now on."""

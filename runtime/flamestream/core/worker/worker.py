@@ -74,7 +74,7 @@ class Worker:
         """Told by the acker on this worker to all others, and not yet applied here."""
         self._halted = True
         self._failure: msg.Failed | None = None
-        self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {})
+        self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {}, {})
 
     def hello(self, address: str) -> msg.Hello:
         """The first message on a connection to the coordinator, which may be a new one."""
@@ -227,16 +227,19 @@ class Worker:
             {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
         )
         self._counters.begin(self._fronts.replayed, self._outputs.invalidated, message.cut)
-        self._begin(message.assignment.layout, message.cut, positions)
+        reached = {front.front: front for front in message.reached}
+        self._begin(message.assignment.layout, message.cut, positions, reached)
 
-    def _begin(self, layout: Layout, cut: Time, positions: Mapping[FrontId, FrontPosition]) -> None:
+    def _begin(
+        self, layout: Layout, cut: Time, positions: Mapping[FrontId, FrontPosition],
+        reached: Mapping[FrontId, FrontPosition],
+    ) -> None:  # fmt: skip
         """Make anew everything that lives for one attempt."""
         settings, me, self._layout = self._settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
-        self._fronts = Fronts(
-            self.fence, settings, layout.fronts_of(me), positions, self._enter, self._entrances.timings
-        )
+        mine, timings = layout.fronts_of(me), self._entrances.timings
+        self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached)
         askable = {front.front: not front.timed for front in settings.fronts}
         answers = [front.front for front in settings.fronts if front.of_call]
         self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None
@@ -467,6 +470,7 @@ class Worker:
             ended=fronts.all_ended and self._minimal == END,
             event_times=self._entrances.event_times(self._layout.fronts_of(self.me)),
             in_flight=fronts.in_flight, asked=self._calls.asked, waiting=self._calls.waiting, drained=fronts.drained,
+            reached=fronts.reached, skipped=fronts.skipped,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))

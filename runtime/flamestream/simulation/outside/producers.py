@@ -1,10 +1,10 @@
 """Simulated producers: the outside of each front, with bounded lists of records a partition.
 
 A replayable one gives any record again. One that is not (a socket) keeps a record only until it is told that
-the record is in the journal: asked for it again, it has lost it. Records come late or out of their own time's
-order, partitions are discovered while the job runs, and a front may be idle for long. One that is open (a
-socket that nobody writes to, a topic) says that it has ended only when the simulator closes it, which is when
-everything else is through: while it is idle, nobody may wait for it.
+the record is in the journal, or in a snapshot: asked for it again, it has lost it. Records come late or out of
+their own time's order, partitions are discovered while the job runs, and a front may be idle for long. One that
+is open (a socket that nobody writes to, a topic) says that it has ended only when the simulator closes it, which
+is when everything else is through: while it is idle, nobody may wait for it.
 
 Does not: stamp (core/worker/front.py), or know which records have entered (oracle.py).
 """
@@ -12,7 +12,7 @@ Does not: stamp (core/worker/front.py), or know which records have entered (orac
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from flamestream.core.protocol.actions import Follow, Pull, ReadRun
+from flamestream.core.protocol.actions import Follow, Pull, ReadRun, Saved
 from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition
@@ -122,6 +122,11 @@ class ProducerPort:
         """A producer that cannot replay forgets what is in the journal."""
         if not self._site.replayable:
             self._site.kept_from[partition] = max(self._site.kept_from.get(partition, Offset(0)), upto)
+
+    def saved(self, action: Saved) -> None:
+        """The same of what is in a snapshot."""
+        for partition, upto in action.offsets.items():
+            self.durable(action.cut, partition, upto)
 
     # --- inside ---------------------------------------------------------------------------------------------
 

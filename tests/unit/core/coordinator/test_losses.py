@@ -10,14 +10,17 @@ from flamestream.core.coordinator.coordination import (
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.ids import (
     Attempt,
     Epoch,
     Fence,
     LayoutVersion,
+    Offset,
+    Partition,
     WorkerId,
 )
-from flamestream.model.time import Time
+from flamestream.model.time import FrontId, Time
 from support.core.coordinating import MS, SECOND, Bench, running
 
 
@@ -209,3 +212,18 @@ def test_the_status_tells_the_last_recovery() -> None:
     bench.opened("a").opened("c").sealed("a")
     bench.hear("c", msg.Sealed(bench.fence, Time(0)), after_us=40 * MS)
     assert (bench.status.recoveries, bench.status.cause, bench.status.duration_us) == (2, "lost b", 40 * MS)
+
+
+def test_the_next_attempt_hears_how_far_fronts_had_come_unless_nothing_has_failed() -> None:
+    """Under `at-most-once`: what had entered is skipped behind a failure, and not when a worker joins."""
+    bench = running("a", "b", rebalance_pause_us=0)
+    old, new = (
+        FrontPosition(FrontId(0), Time(time), {Partition("p"): Offset(time)}, records=time) for time in (3, 5)
+    )
+    other = FrontPosition(FrontId(1), Time(4), {Partition("q"): Offset(4)}, records=4)
+    bench.progress("a", reached=[old]).progress("b", reached=[other]).progress("a", reached=[new])
+    bench.lose("b").sleep(SECOND)
+    assert bench.last(msg.Recover).reached == [new, other]
+    bench.recover().clear().connect("c").run_for(SECOND)
+    assert bench.status.kind == "joined"
+    assert bench.last(msg.Recover).reached == []

@@ -25,7 +25,7 @@ def test_a_new_job_goes_on_where_the_savepoint_of_a_deleted_one_was_taken(stream
     stream.wait_flowing()
     name, status = taken(kube, stream.name)
     assert status["epoch"] > 0 and status["size"] > 0 and status["objects"] > 1
-    assert status["manifest"] and status["store"] == stream.installation.store
+    assert status["index"] and status["store"] == stream.installation.store
     verdict = stream.ask("/audit")
     assert verdict["clean"], verdict
     kube.delete("FlameStreamJob", stream.name)

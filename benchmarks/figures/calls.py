@@ -7,7 +7,7 @@ with the same echo.
     python benchmarks calls --table                     # what is there so far
 
 A latency is from when an event was due to the receipt of its row, at one rate for all. Those that ask the echo
-get as many events before as they take, which says how many they carry.
+run once more with as many events as they take: how many answers come a second.
 The difference between `echo` and `plain` is what a call adds, the echo's own time included.
 """
 
@@ -46,10 +46,10 @@ EVENTS: Final = 100_000
 UNDER_WAY: Final = 256
 """Requests of Flink's operator at once: as many as the concurrency of `echo`."""
 FIXED: Final = Phase("fixed", 10.0, 90_000, rate=RATE)
-WARM: Final = [Phase("full", 1.0, 2_000), FIXED]
+LATENCY: Final = [Phase("full", 1.0, 2_000), FIXED]
 """A few first, so that everything is warm."""
-AT_FULL_RATE: Final = [Phase("full", 10.0, 85_000), FIXED]
-"""More than may be under way (`pending`), so that the second half is what is answered."""
+RATE_AT_MOST: Final = [Phase("full", 10.0, 90_000), Phase("fixed", 3.0, 5_000, rate=RATE)]
+"""Many more than may be under way (`pending`)."""
 
 
 class Asking:
@@ -141,8 +141,13 @@ def measured(job: str, port: int) -> dict[str, Any]:
     side: Side = AskingFlink(port) if job == "flink" else Asking(port)
     if job == "flink":
         Flink().prepare()
-    phases = WARM if job in ("plain", "beside") else AT_FULL_RATE
-    return paced(side, job, events, RATE, lambda _, each: cause_of("q0", each), phases)
+
+    def run(phases: list[Phase]) -> dict[str, Any]:
+        return paced(side, job, events, RATE, lambda _, each: cause_of("q0", each), phases)
+
+    found = run(LATENCY)
+    asks = job not in ("plain", "beside")
+    return found | ({"calls_per_s": run(RATE_AT_MOST)["rows_per_s"]} if asks else {})
 
 
 def main() -> None:

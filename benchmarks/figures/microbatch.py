@@ -80,8 +80,8 @@ def with_runner(spark: Any, folder: Path, batches: int, runs: int) -> dict[str, 
         announced=Epoch(0),
         committed=Epoch(0),
         cut=START,
-        manifest="",
-        manifest_hash="",
+        index="",
+        index_hash="",
         job="counting",
     )
     began: list[float] = []

@@ -4,8 +4,6 @@ from typing import Any, Final
 
 Row = dict[str, Any]
 HEAD: Final = ("job", "at most: calls/s", "events/s", "p50 / p99, ms", "asked", "load")
-BIDS: Final = 46 / 50
-"""Of the events: only they are asked about."""
 WHAT: Final = {
     "plain": "bids as they are",
     "echo": "through a call of an echo over TCP",
@@ -31,5 +29,5 @@ def _line(what: str, row: Row) -> tuple[str, ...]:
     fixed = row["result"]["fixed"]
     latency = f"{fixed['p50_ms']} / {fixed['p99_ms']}" if "p50_ms" in fixed else str(fixed["reason"])
     name = row["measure"]
-    most = "-" if name in ("plain", "beside") else f"{row['result']['events_per_s'] * BIDS:,.0f}"
+    most = f"{row['result']['calls_per_s']:,}" if "calls_per_s" in row["result"] else "-"
     return what, most, f"{fixed['rate']:,}", latency, ASKED.get(name, "-"), f"{row['noise']['load']:.1f}"

@@ -62,6 +62,8 @@ def paced(
         pasts, received = _run(side, query, events, list(todo) or phases(fixed), folder)
     by_name = {past.name: past for past in pasts}
     found: dict[str, Any] = {"events_per_s": round(by_name["full"].rate)}
+    if (rate := _given(received, pasts[1].start if len(pasts) > 1 else float("inf"))) is not None:
+        found["rows_per_s"] = round(rate)
     if query == "q12":
         reason = "its windows end by the clock, at no event"
         return found | {name: {"reason": reason} for name in ("share", "fixed", "failure")}
@@ -77,6 +79,14 @@ def paced(
 
 Latencies = list[tuple[int, float]]
 """The number of each row's event, and the row's latency in ms."""
+
+
+def _given(received: Received, until: float) -> float | None:
+    """Rows a second of the first phase, by when they came: the middle half of them, for buffers fill at its
+    beginning and empty at its end. None if they came at once."""
+    rows = [when for when, changes in received if when < until for _ in changes]
+    begin, end = rows[len(rows) // 4 :][:1], rows[len(rows) * 3 // 4 :][:1]
+    return len(rows) / 2 / (end[0] - begin[0]) if rows and end > begin else None
 
 
 def _percentiles(past: Past, latencies: Latencies, carried: float) -> dict[str, Any]:

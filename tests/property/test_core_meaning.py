@@ -307,7 +307,7 @@ def test_under_fail_everything_stops_at_the_first_run_with_an_error(seed: int) -
     cluster.announce()
     cluster.run()
     assert cluster.commit(), "one last epoch can be cut at the failing run"
-    assert cluster.manifest is not None and cluster.manifest.cut == holder == cluster.minimal
+    assert cluster.index is not None and cluster.index.cut == holder == cluster.minimal
     assert cluster.failing_run() == holder
 
 

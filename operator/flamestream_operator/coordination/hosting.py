@@ -63,7 +63,7 @@ class Member:
 
 
 class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A savepoint: its place, and what a restore must know. `manifest` and its hash are the savepoint's
+    """A savepoint: its place, and what a restore must know. `index` and its hash are the savepoint's
     own."""
 
     job: str
@@ -71,8 +71,8 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     epoch: int
     cut: int
-    manifest: str
-    manifest_hash: str
+    index: str
+    index_hash: str
     graph: str
     size: int
     objects: int

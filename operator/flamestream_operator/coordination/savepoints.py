@@ -1,8 +1,8 @@
 """Savepoints: copies of a committed snapshot that no later commit and no end of the job removes.
 
-A savepoint is a manifest of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in
+A savepoint is an index of its own and copies of the segments that it names, below `savepoints/JOB/NAME/` in
 the job's store. A restore copies them back into the new job's part of its store, under names that the job
-itself would never use, and writes the manifest as that job's: only then is there a job record. All calls
+itself would never use, and writes the index as that job's: only then is there a job record. All calls
 block; for helper threads.
 
 Keeps: what is copied is compared with its checksum; a restore of one savepoint into one job twice writes the
@@ -24,7 +24,7 @@ from flamestream.model.layout import Layout
 from flamestream.model.time import START
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
-from flamestream.store.snapshot_index import encode_manifest, read_manifest, write_manifest
+from flamestream.store.snapshot_index import encode_index, read_index, write_index
 from flamestream.store.snapshots import checksum_of, put_and_compare, segment_bytes
 from flamestream_operator.coordination.hosting import Savepoint
 
@@ -35,23 +35,23 @@ NOBODY: Final = WorkerId("savepoint")
 def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -> Savepoint:
     """Copy the snapshot that `record` has committed; where an earlier try has taken this savepoint, that one
     is the answer. Raises UserError if nothing is committed."""
-    if not record.manifest:
+    if not record.index:
         raise UserError(f"job {job!r} has not committed an epoch yet: take the savepoint when it has")
-    found = read_manifest(store, record.manifest, record.manifest_hash)
+    found = read_index(store, record.index, record.index_hash)
     folder = f"savepoints/{job}/{name}"
     copied, held, requests = (
         _copied(store, store, parts, folder) for parts in (found.segments, found.held, found.requests)
     )
-    manifest = f"{folder}/manifest.json"
+    index = f"{folder}/index.json"
     # last: without it there is no savepoint. One that is there counts (!): an earlier try has made it.
     taken_now = msgspec.structs.replace(found, segments=copied, held=held, requests=requests)
-    store.put_new(manifest, encode_manifest(taken_now))
-    digest = checksum_of(store.get(manifest))
-    taken = read_manifest(store, manifest, digest)
+    store.put_new(index, encode_index(taken_now))
+    digest = checksum_of(store.get(index))
+    taken = read_index(store, index, digest)
     segments = taken.parts
     return Savepoint(
-        job=job, name=name, store=url, epoch=taken.epoch, cut=taken.cut, manifest=manifest,
-        manifest_hash=digest, graph=taken.graph, size=sum(segment.size for segment in segments),
+        job=job, name=name, store=url, epoch=taken.epoch, cut=taken.cut, index=index,
+        index_hash=digest, graph=taken.graph, size=sum(segment.size for segment in segments),
         objects=len(segments) + 1,
     )  # fmt: skip
 
@@ -61,23 +61,23 @@ def restore(
 ) -> JobRecord:
     """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target`
     then."""
-    found = read_manifest(source, savepoint.manifest, savepoint.manifest_hash)
+    found = read_index(source, savepoint.index, savepoint.index_hash)
     folder = f"{plain(job)}/restored/{savepoint.name}"
     # another job's sinks have never had anything
     outputs, held = (found.outputs, found.held) if job == savepoint.job else ((), ())
     copied, held, requests = (
         _copied(source, target, parts, folder) for parts in (found.segments, held, found.requests)
     )
-    manifest = msgspec.structs.replace(
+    index = msgspec.structs.replace(
         found, job=job, segments=copied, outputs=outputs, held=held, requests=requests
     )
-    name = f"{folder}/manifest.json"
-    digest = write_manifest(target, name, manifest)
+    name = f"{folder}/index.json"
+    digest = write_index(target, name, index)
     layout = _nobodys(LayoutVersion(0), found.slots, fronts)
     # Epochs go on behind the snapshot's: its rows carry their numbers, and only greater ones are newer.
     return JobRecord(
         attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut,
-        manifest=name, manifest_hash=digest, job=job, writer=f"savepoint {savepoint.name}",
+        index=name, index_hash=digest, job=job, writer=f"savepoint {savepoint.name}",
     )  # fmt: skip
 
 
@@ -88,10 +88,10 @@ def delete(store: ObjectStore, savepoint: Savepoint) -> None:
 
 def delete_job(store: ObjectStore, job: str, record: JobRecord | None) -> None:
     """Everything of a job that nobody runs any more, but for its savepoints: its part of the store, and the
-    newest manifest."""
-    manifest = [record.manifest] if record is not None and record.manifest else []
+    newest index."""
+    index = [record.index] if record is not None and record.index else []
     # By a listing, as nothing rests on it any more: a job that runs removes by name alone (!).
-    store.delete(*store.names(f"{plain(job)}/"), *manifest)
+    store.delete(*store.names(f"{plain(job)}/"), *index)
 
 
 def emptied(record: JobRecord) -> JobRecord:
@@ -104,8 +104,8 @@ def emptied(record: JobRecord) -> JobRecord:
         layout=layout,
         committed=NO_EPOCH,
         cut=START,
-        manifest="",
-        manifest_hash="",
+        index="",
+        index_hash="",
         outcome="",
         code="",
         writer="begins anew",

@@ -119,8 +119,8 @@ def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Objec
     return {
         "savepoint.json": {
             "store": taken["store"],
-            "manifest": taken["manifest"],
-            "hash": taken["manifestHash"],
+            "index": taken["index"],
+            "hash": taken["indexHash"],
         }
     }
 

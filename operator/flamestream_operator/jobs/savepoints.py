@@ -89,7 +89,7 @@ def savepoint_in(status: SnapshotStatus) -> Savepoint:
     """The savepoint that a FlameStreamSnapshot with this status stands for."""
     return Savepoint(
         job=status.job, name=status.name, store=status.store, epoch=status.epoch, cut=int(status.cut or 0),
-        manifest=status.manifest, manifest_hash=status.manifest_hash, graph=status.graph, size=status.size,
+        index=status.index, index_hash=status.index_hash, graph=status.graph, size=status.size,
         objects=status.objects,
     )  # fmt: skip
 

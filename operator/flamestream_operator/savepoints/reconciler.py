@@ -90,8 +90,8 @@ class SnapshotReconciler:
     def _completed(self, status: SnapshotStatus, saved: Savepoint, secret: str) -> SnapshotStatus:
         return replace(
             status, phase="Completed", message="", job=saved.job, name=saved.name, epoch=saved.epoch,
-            cut=str(saved.cut), store=saved.store, secret=secret, manifest=saved.manifest,
-            manifest_hash=saved.manifest_hash, graph=saved.graph, size=saved.size, objects=saved.objects,
+            cut=str(saved.cut), store=saved.store, secret=secret, index=saved.index,
+            index_hash=saved.index_hash, graph=saved.graph, size=saved.size, objects=saved.objects,
             time=written(self._clock()),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
@@ -22,7 +22,7 @@ from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, read_zookeeper
 from flamestream.store.places import store_from
-from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.snapshot_index import read_index
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 
@@ -58,51 +58,51 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
     return {"ok": True, "graph": checked.graph.identity[:LONGEST]}
 
 
-def fits(checked: CheckedJob, manifest: Manifest | None) -> None:
+def fits(checked: CheckedJob, index: SnapshotIndex | None) -> None:
     """Raises UserError if the snapshot is not of this graph."""
-    if manifest is None:
+    if index is None:
         return
     ours = {"graph": checked.graph.identity, "python": PYTHON, "slots": checked.job.spec.workers.slots}
-    theirs = {"graph": manifest.graph, "python": manifest.python, "slots": manifest.slots}
+    theirs = {"graph": index.graph, "python": index.python, "slots": index.slots}
     for what, wanted in ours.items():
         if theirs[what] != wanted:
             raise UserError(
-                f"the snapshot of epoch {manifest.epoch} has {what} {theirs[what]!r}, the new application "
+                f"the snapshot of epoch {index.epoch} has {what} {theirs[what]!r}, the new application "
                 f"{wanted!r}: its state cannot be loaded. upgrade.strategy: Fresh drops it, or make a new job"
             )
 
 
-def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Manifest | None:
-    """The manifest that the job record names; None: nothing was ever committed."""
+def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> SnapshotIndex | None:
+    """The snapshot index that the job record names; None: nothing was ever committed."""
     store = store_from(checked.job.store)
     with ClusterState(zookeeper) as state:
         return newest(ZooKeeperJobRecords(state, job), store)
 
 
-def _savepoint(folder: Path) -> Manifest | None:
-    """The manifest of the savepoint that a job without state is about to be given; None: there is none."""
+def _savepoint(folder: Path) -> SnapshotIndex | None:
+    """The snapshot index of the savepoint that a job without state is about to be given; None: there is none."""
     file = folder / "savepoint.json"
     if not file.exists():
         return None
     told = from_json(file.read_bytes())
-    return read_manifest(store_from(told["store"]), told["manifest"], told["hash"])
+    return read_index(store_from(told["store"]), told["index"], told["hash"])
 
 
-def newest(records: JobRecords, store: ObjectStore) -> Manifest | None:
-    """The stream goes on beside us: a commit removes the manifest before it, so one that is gone is looked up
+def newest(records: JobRecords, store: ObjectStore) -> SnapshotIndex | None:
+    """The stream goes on beside us: a commit removes the index before it, so one that is gone is looked up
     again."""
     missed = ""
     while True:
         found = records.read()
-        if found is None or not found[0].manifest:
+        if found is None or not found[0].index:
             return None
         record = found[0]
         try:
-            return read_manifest(store, record.manifest, record.manifest_hash)
+            return read_index(store, record.index, record.index_hash)
         except Corrupt:
-            if record.manifest == missed:  # (!) nobody has committed meanwhile: it is really gone
+            if record.index == missed:  # (!) nobody has committed meanwhile: it is really gone
                 raise
-            missed = record.manifest
+            missed = record.index
 
 
 if __name__ == "__main__":

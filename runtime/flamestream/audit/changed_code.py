@@ -1,7 +1,7 @@
 """Which results the application's files, as they are now, can be held responsible for: those below the first
 cut at which its code changed.
 
-A manifest says which application made what (`Manifest.code`). State behind a change was begun by the code
+An index says which application made what (`SnapshotIndex.code`). State behind a change was begun by the code
 before it, which is not there any more, so nobody can compute what should stand there.
 
 Keeps: results of other code are never called lost or foreign. Does not: interpret anything (audit.py).

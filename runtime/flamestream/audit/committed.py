@@ -1,15 +1,15 @@
-"""What a job has committed last, for an audit: the job record, and what the manifest that it names says.
+"""What a job has committed last, for an audit: the job record, and what the index that it names says.
 
-    job record -> manifest -> held output
+    job record -> index -> held output
 
 An audit reads this before it reads any sink: everything below the cut was acknowledged before the commit, so
-it must be there. Under `exactly-once-2pc` the output that the manifest holds leaves behind the commit, and
+it must be there. Under `exactly-once-2pc` the output that the index holds leaves behind the commit, and
 need not be there yet.
 
 The record of a job that does not run is read from a copy of the run folder's ZooKeeper: a start at the same
 moment finds its own free.
 
-Keeps: a commit is read whole; a manifest that is missing or damaged is an error that names it, never "nothing
+Keeps: a commit is read whole; an index that is missing or damaged is an error that names it, never "nothing
 is committed". Does not: change anything, or say what is due (audit.py).
 """
 
@@ -28,7 +28,7 @@ import msgspec
 from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest
+from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
@@ -39,14 +39,14 @@ from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from
 from flamestream.store.segment import chains_in, part_of
-from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.snapshot_index import read_index
 from flamestream.store.snapshots import segment_table
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 LOOKS: Final = 20
-"""How often a manifest is read that a newer commit has removed meanwhile."""
+"""How often an index is read that a newer commit has removed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,16 @@ class Savepoint:
 
     name: str
     store: str
-    manifest: Manifest
+    index: SnapshotIndex
 
     @property
     def cut(self) -> Time:
-        return self.manifest.cut
+        return self.index.cut
 
     def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
         """The state of each key at the cut, for the reference interpreter."""
         objects = store_from(self.store)
-        chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.manifest.segments])
+        chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
         return {
             (chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states)
             for chain in chains
@@ -77,9 +77,9 @@ class LastCommit:
 
     record: JobRecord | None
     """None: no attempt has ever begun."""
-    manifest: Manifest | None = None
+    index: SnapshotIndex | None = None
     held: frozenset[bytes] = frozenset()
-    """Metas of the output that the manifest holds."""
+    """Metas of the output that the index holds."""
     outcome: str = ""
     """The job's end, as its coordinator has told: completed, drained, stopped or failed; "": it may
     run."""
@@ -105,8 +105,8 @@ class LastCommit:
         """The position of a front at the cut; None if nothing says it."""
         return (
             None
-            if self.manifest is None
-            else next((each for each in self.manifest.fronts if each.front == front), None)
+            if self.index is None
+            else next((each for each in self.index.fronts if each.front == front), None)
         )
 
 
@@ -152,7 +152,7 @@ def committed_there(zookeeper: ZooKeeperAccess, job: str, store: str, restored_f
     with ClusterState(zookeeper) as state:
         found = read_commit(ZooKeeperJobRecords(state, job), store)
     savepoint = savepoint_named(restored_from, store) if restored_from else None
-    return LastCommit(found.record, found.manifest, found.held, found.outcome, savepoint)
+    return LastCommit(found.record, found.index, found.held, found.outcome, savepoint)
 
 
 def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommit:
@@ -160,26 +160,24 @@ def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommi
     faster than they are read."""
     for _ in range(LOOKS):
         found = records.read()
-        if found is None or not found[0].manifest:
+        if found is None or not found[0].index:
             return LastCommit(None if found is None else found[0], outcome=outcome)
         record, objects = found[0], store_from(store)
         try:
-            manifest = read_manifest(objects, record.manifest, record.manifest_hash)
-            return LastCommit(record, manifest, _held(manifest, objects), outcome)
+            index = read_index(objects, record.index, record.index_hash)
+            return LastCommit(record, index, _held(index, objects), outcome)
         except Corrupt:
             # A newer commit removes what the one before named: only what the newest one names can be lost.
-            if (now := records.read()) is None or now[0].manifest == record.manifest:
+            if (now := records.read()) is None or now[0].index == record.index:
                 raise
-    raise Retryable(
-        "epochs are committed faster than their manifests can be read: try again, or pause the job"
-    )
+    raise Retryable("epochs are committed faster than their indexes can be read: try again, or pause the job")
 
 
 def savepoint_named(snapshot: str, store: str) -> Savepoint:
     """The savepoint of a FlameStreamSnapshot, in the store that the restored job has too. Raises UserError if
     it is not there any more."""
     objects = store_from(store)
-    pattern = re.compile(rf"savepoints/[^/]+/{re.escape(snapshot)}-[0-9a-f]{{8}}/manifest\.json")
+    pattern = re.compile(rf"savepoints/[^/]+/{re.escape(snapshot)}-[0-9a-f]{{8}}/index\.json")
     found = [name for name in objects.names("savepoints/") if pattern.fullmatch(name)]
     if len(found) != 1:
         raise UserError(
@@ -189,15 +187,13 @@ def savepoint_named(snapshot: str, store: str) -> Savepoint:
             "long as they are to be audited"
         )
     try:
-        return Savepoint(snapshot, store, from_json(objects.get(found[0]), Manifest))
+        return Savepoint(snapshot, store, from_json(objects.get(found[0]), SnapshotIndex))
     except msgspec.DecodeError as error:
-        raise Corrupt(
-            f"{found[0]} in {store} is not a manifest: {error}; restore it from a backup"
-        ) from error
+        raise Corrupt(f"{found[0]} in {store} is not an index: {error}; restore it from a backup") from error
 
 
-def _held(manifest: Manifest, store: ObjectStore) -> frozenset[bytes]:
-    chains = chains_in([part_of(segment_table(store, ref)) for ref in manifest.held])
+def _held(index: SnapshotIndex, store: ObjectStore) -> frozenset[bytes]:
+    chains = chains_in([part_of(segment_table(store, ref)) for ref in index.held])
     return frozenset(meta for chain in chains for meta, _ in split_items(bundle_in(chain).items))
 
 

@@ -90,8 +90,8 @@ def witnessed(
     check_guarantee(checked)
     spans = (
         ()
-        if last.manifest is None
-        else behind(last.manifest.code, START if last.savepoint is None else last.savepoint.cut)
+        if last.index is None
+        else behind(last.index.code, START if last.savepoint is None else last.savepoint.cut)
     )
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     name = job or checked.job.name
@@ -107,7 +107,7 @@ def witnessed(
     savepoint = recorded.savepoint
     cut = since if savepoint is None else savepoint.cut
     # restored under its old name: its sinks go on
-    goes_on = savepoint is not None and savepoint.manifest.job == name
+    goes_on = savepoint is not None and savepoint.index.job == name
     delivered = _between(delivered, floor(cut) if goes_on else LEAST, until)
     fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     entered = (run for front in fronts for run in front.runs if cut <= run[0] < until)

@@ -145,7 +145,7 @@ class RecordedInput:
 
     def _begins(self, front: FrontId) -> Mapping[Partition, Offset]:
         """The offsets at which a restored job's partitions go on."""
-        known = () if self.savepoint is None else self.savepoint.manifest.fronts
+        known = () if self.savepoint is None else self.savepoint.index.fronts
         return next((each.offsets for each in known if each.front == front), {})
 
     def _timed(self, source: RecordedSource, below: Time) -> FrontInput:

@@ -24,7 +24,7 @@ from flamestream.cli.output import Json, answer, say
 from flamestream.cli.run import RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
 from flamestream.local import lineage
@@ -181,16 +181,16 @@ def _store(job: Job, folder: RunFolder) -> Iterator[Part]:
         yield Part(f"snapshots of the job whose run folder is {theirs.run_folder}", job.store)
         return
     # The lineage last: a reset that was cut off finds by it whose the rest is.
-    names = [*_manifests(store, job.name), *store.names(f"{plain(job.name)}/segments/"), lineage.NAME]
+    names = [*_indexes(store, job.name), *store.names(f"{plain(job.name)}/segments/"), lineage.NAME]
     yield Part(f"{len(names) - 1} objects of snapshots", job.store, lambda: store.delete(*names))
     if savepoints := store.names("savepoints/"):
         yield Part(f"{len(savepoints)} objects of savepoints", job.store)
 
 
-def _manifests(store: ObjectStore, job: str) -> Iterator[str]:
-    for name in store.names("manifests/"):
+def _indexes(store: ObjectStore, job: str) -> Iterator[str]:
+    for name in store.names("indexes/"):
         try:
-            if from_json(store.get(name), Manifest).job == job:
+            if from_json(store.get(name), SnapshotIndex).job == job:
                 yield name
         except (msgspec.DecodeError, Corrupt):
             continue  # not one of ours, or gone

@@ -14,7 +14,7 @@ import typer
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
 from flamestream.cli.validate import ManifestFile
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job, read
 from flamestream.model.decoding import from_json
@@ -24,7 +24,7 @@ from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
-FOLDER = "manifests/"
+FOLDER = "indexes/"
 EpochNumber = Annotated[
     int | None, typer.Argument(help="The epoch; the newest if left out.", show_default=False)
 ]
@@ -90,21 +90,21 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
         raise typer.Exit(ExitCode.CORRUPT)
 
 
-def _all(job: Job) -> Iterator[tuple[str, Manifest]]:
-    """Every manifest of this job in its store, by epoch. One that cannot be read is an error that names
+def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
+    """Every snapshot index of this job in its store, by epoch. One that cannot be read is an error that names
     it."""
     store = store_from(job.store)
     for name in store.names(FOLDER):
         data = store.get(name)
         try:
-            snapshot = from_json(data, Manifest)
+            snapshot = from_json(data, SnapshotIndex)
         except msgspec.DecodeError as error:
-            raise Corrupt(f"{name} in {job.store} is not a manifest: {error}") from error
+            raise Corrupt(f"{name} in {job.store} is no snapshot index: {error}") from error
         if snapshot.job == job.name:  # several jobs may share a store
             yield name, snapshot
 
 
-def _one(job: Job, epoch: int | None) -> tuple[str, Manifest]:
+def _one(job: Job, epoch: int | None) -> tuple[str, SnapshotIndex]:
     found = [(name, snapshot) for name, snapshot in _all(job) if epoch is None or snapshot.epoch == epoch]
     if not found:
         which = "no snapshot" if epoch is None else f"no snapshot of epoch {epoch}"
@@ -115,7 +115,7 @@ def _one(job: Job, epoch: int | None) -> tuple[str, Manifest]:
     return found[-1]
 
 
-def _summary(name: str, snapshot: Manifest) -> dict[str, object]:
+def _summary(name: str, snapshot: SnapshotIndex) -> dict[str, object]:
     return {
         "name": name,
         "epoch": snapshot.epoch,
@@ -133,6 +133,6 @@ def _problem(store: ObjectStore, name: str, size: int, checksum: str) -> str:
     except Corrupt as error:
         return str(error)
     if len(data) != size:
-        return f"{name}: {len(data)} bytes, the manifest says {size}"
+        return f"{name}: {len(data)} bytes, the index says {size}"
     found = hashlib.sha256(data).hexdigest()
-    return "" if found == checksum else f"{name}: its SHA-256 is {found}, the manifest says {checksum}"
+    return "" if found == checksum else f"{name}: its SHA-256 is {found}, the index says {checksum}"

@@ -22,7 +22,7 @@ from flamestream.model.errors import FlameStreamError, StoreUnavailable
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords
 from flamestream.store.places import store_from
-from flamestream.store.snapshot_index import read_manifest
+from flamestream.store.snapshot_index import read_index
 
 
 def may_start(
@@ -69,8 +69,8 @@ def unread(checked: CheckedJob, record: JobRecord) -> str:
 def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
     try:
         positions = (
-            read_manifest(store_from(checked.job.store), record.manifest, record.manifest_hash).fronts
-            if record.manifest
+            read_index(store_from(checked.job.store), record.index, record.index_hash).fronts
+            if record.index
             else ()
         )
     except FlameStreamError:

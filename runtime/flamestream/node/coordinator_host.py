@@ -20,7 +20,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.latency import Recent, quantile
 from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
 from flamestream.core.protocol.output_gaps import OutputGaps
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
 from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
@@ -30,7 +30,7 @@ from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
-from flamestream.store.snapshot_index import read_manifest, write_manifest
+from flamestream.store.snapshot_index import read_index, write_index
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class CoordinatorHost:
         for_records, for_store = threads or (reactor, reactor)
         # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
-        # a queue of its own: a removal that takes long must not stand before a manifest
+        # a queue of its own: a removal that takes long must not stand before an index
         self._deletions = Deletions(
             store, reactor, Queue(for_store), lambda problem: self._answered(problem, lambda _: None)
         )
@@ -91,8 +91,8 @@ class CoordinatorHost:
         self._do: dict[type[co.Action], Callable[[Any], None]] = {
             co.ReadRecord: self._read_record,
             co.WriteRecord: self._write_record,
-            co.WriteManifest: self._write_manifest,
-            co.ReadManifest: self._read_manifest,
+            co.WriteIndex: self._write_index,
+            co.ReadIndex: self._read_index,
             co.DeleteObjects: lambda action: self._deletions.add(action.names),
             co.Tell: self._tell,
             co.Disconnect: self._disconnect,
@@ -217,28 +217,26 @@ class CoordinatorHost:
 
     # --- the store ------------------------------------------------------------------------------------------
 
-    def _write_manifest(self, action: co.WriteManifest) -> None:
+    def _write_index(self, action: co.WriteIndex) -> None:
         def done(result: str | Exception) -> None:
             if isinstance(result, FlameStreamError):
-                self._inbox.append(co.ManifestFailed(action.name, str(result)))
+                self._inbox.append(co.IndexFailed(action.name, str(result)))
             else:
                 self._answered(
-                    result, lambda written: self._inbox.append(co.ManifestWritten(action.name, written))
+                    result, lambda written: self._inbox.append(co.IndexWritten(action.name, written))
                 )
 
-        self._for_store.run(lambda: write_manifest(self._store, action.name, action.manifest), done)
+        self._for_store.run(lambda: write_index(self._store, action.name, action.index), done)
 
-    def _read_manifest(self, action: co.ReadManifest) -> None:
-        def done(result: Manifest | Exception) -> None:
+    def _read_index(self, action: co.ReadIndex) -> None:
+        def done(result: SnapshotIndex | Exception) -> None:
             if isinstance(result, FlameStreamError):
                 category = "retryable" if isinstance(result, Retryable) else "corrupt"
-                self._inbox.append(co.ManifestBroken(action.name, category, str(result)))
+                self._inbox.append(co.IndexBroken(action.name, category, str(result)))
             else:
-                self._answered(
-                    result, lambda manifest: self._inbox.append(co.ManifestLoaded(action.name, manifest))
-                )
+                self._answered(result, lambda index: self._inbox.append(co.IndexLoaded(action.name, index)))
 
-        self._for_store.run(lambda: read_manifest(self._store, action.name, action.hash), done)
+        self._for_store.run(lambda: read_index(self._store, action.name, action.hash), done)
 
     def _answered(self, result: T | Exception, then: Callable[[T], None]) -> None:
         """Go on with a result. An error that is no answer ends this coordinator: the record is damaged, or

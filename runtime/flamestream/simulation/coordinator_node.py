@@ -13,7 +13,7 @@ import msgspec
 from flamestream.core.coordinator import coordination as c
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.messages import Recover
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
 from flamestream.simulation.faults import Fault
@@ -23,7 +23,7 @@ from flamestream.simulation.outside.stores import StoreError, checksum, fetch_su
 from flamestream.simulation.process import Process
 from flamestream.simulation.world import World
 
-_manifests = msgspec.msgpack.Decoder(Manifest)
+_indexes = msgspec.msgpack.Decoder(SnapshotIndex)
 
 
 class CoordinatorNode(Process):
@@ -94,7 +94,7 @@ class CoordinatorNode(Process):
                 self._store(action)
 
     def _store(
-        self, action: c.ReadRecord | c.WriteRecord | c.WriteManifest | c.ReadManifest | c.DeleteObjects
+        self, action: c.ReadRecord | c.WriteRecord | c.WriteIndex | c.ReadIndex | c.DeleteObjects
     ) -> None:
         """Carry out an action on the job record or the object store."""
         match action:
@@ -109,9 +109,9 @@ class CoordinatorNode(Process):
                 # Asked already: the write takes effect while nobody is there to hear of it.
                 if self.world.hits(Fault.COORDINATOR_PAUSE_AT_WRITE):
                     self.pause(self.world.between(1_000, 150_000))
-            case c.WriteManifest():
+            case c.WriteIndex():
                 self._write(action)
-            case c.ReadManifest():
+            case c.ReadIndex():
                 self._read(action)
             case c.DeleteObjects():
                 for name in action.names:
@@ -146,27 +146,25 @@ class CoordinatorNode(Process):
         self._asked = False
         self.post(event)
 
-    def _write(self, action: c.WriteManifest) -> None:
-        data = msgspec.msgpack.encode(action.manifest)
+    def _write(self, action: c.WriteIndex) -> None:
+        data = msgspec.msgpack.encode(action.index)
         digest = checksum(data)
 
         def done(problem: str) -> None:
-            self.post(
-                c.ManifestFailed(action.name, problem) if problem else c.ManifestWritten(action.name, digest)
-            )
+            self.post(c.IndexFailed(action.name, problem) if problem else c.IndexWritten(action.name, digest))
 
         store_surely(self._outside.store, action.name, data, done)
 
-    def _read(self, action: c.ReadManifest) -> None:
+    def _read(self, action: c.ReadIndex) -> None:
         def done(result: bytes | StoreError) -> None:
-            self.post(_manifest_read(action, result))
+            self.post(_index_read(action, result))
 
         fetch_surely(self._outside.store, action.name, done)
 
 
-def _manifest_read(action: c.ReadManifest, result: bytes | StoreError) -> c.Event:
+def _index_read(action: c.ReadIndex, result: bytes | StoreError) -> c.Event:
     if isinstance(result, StoreError):
-        return c.ManifestBroken(action.name, "corrupt" if result.corrupt else "retryable", result.message)
+        return c.IndexBroken(action.name, "corrupt" if result.corrupt else "retryable", result.message)
     if checksum(result) != action.hash:
-        return c.ManifestBroken(action.name, "corrupt", "its bytes are not those that were committed")
-    return c.ManifestLoaded(action.name, _manifests.decode(result))
+        return c.IndexBroken(action.name, "corrupt", "its bytes are not those that were committed")
+    return c.IndexLoaded(action.name, _indexes.decode(result))

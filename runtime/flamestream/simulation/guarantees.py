@@ -22,7 +22,7 @@ from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import chains_of
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
@@ -47,20 +47,20 @@ class TwoPhases(Invariants):
         self._world.require(bundle.t_last < floor(cut), "5 commit", early)
         super().bundle_taken(sink, fence, bundle)
 
-    def _covers(self, manifest: Manifest) -> None:
+    def _covers(self, index: SnapshotIndex) -> None:
         """Consumers have everything below the cut before; from there on the snapshot holds it, and nothing
         else."""
-        self._oracle.advance(manifest.cut)
-        held = self._held(manifest)
+        self._oracle.advance(index.cut)
+        held = self._held(index)
         if held is None:
             return
         # Of the epoch before: `_committed` becomes the new one behind this look.
         before = floor(self._committed.cut if self._committed is not None else START)
-        for sink, slot, count in self._oracle.due(manifest.cut):
+        for sink, slot, count in self._oracle.due(index.cut):
             expected, taken = self._oracle.expected(sink, slot), self._has(sink, slot)
             first = bisect_left(expected.metas, before)
             lacks = (
-                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} "
+                f"epoch {index.epoch} is committed at {index.cut}, slot {slot} of {sink} has {taken} "
                 f"items, {first} below the last"
             )
             self._world.require(taken >= first, "5 commit", lacks)
@@ -73,22 +73,22 @@ class TwoPhases(Invariants):
             self._world.require(
                 same,
                 "5 commit",
-                f"epoch {manifest.epoch} holds {found} for slot {slot} of {sink}, not {wanted}",
+                f"epoch {index.epoch} holds {found} for slot {slot} of {sink}, not {wanted}",
             )
         self._world.require(
-            not held, "5 commit", f"epoch {manifest.epoch} holds output that there is not: {held}"
+            not held, "5 commit", f"epoch {index.epoch} holds output that there is not: {held}"
         )
 
-    def _held(self, manifest: Manifest) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
+    def _held(self, index: SnapshotIndex) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
         names = {vertex.id: SinkName(vertex.name) for vertex in self._oracle.graph.sinks}
         if self._oracle.dead_letter is not None:
             names[len(self._oracle.graph.vertices)] = self._oracle.dead_letter
         rows = []
-        for ref in manifest.held:
+        for ref in index.held:
             data = self._store.objects.get(ref.name)
             if data is None:
                 raise self._world.fail(
-                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
+                    "5 commit", f"segment {ref.name} of epoch {index.epoch} does not exist"
                 )
             if ref.name in self._store.damaged:
                 return None
@@ -153,9 +153,9 @@ class AtMostOnce(TwoPhases):
         self._skip(front, entry.partition, entry.first)
         self._oracle.durable(front, entry)
 
-    def _stand(self, manifest: Manifest) -> None:
+    def _stand(self, index: SnapshotIndex) -> None:
         """Fronts stand where a snapshot says, also where no run has come since."""
-        for position in manifest.fronts:
+        for position in index.fronts:
             for partition, upto in position.offsets.items():
                 self._skip(position.front, partition, upto)
 
@@ -167,17 +167,15 @@ class AtMostOnce(TwoPhases):
         if news:
             self._world.trace.cover("front.skipped records")
 
-    def _positions(self, manifest: Manifest) -> None:
+    def _positions(self, index: SnapshotIndex) -> None:
         """Each front stands behind what has entered and what was skipped, and has counted both."""
-        self._stand(manifest)
-        for position in manifest.fronts:
-            runs = [run for front, run in self._runs if front == position.front and run.time < manifest.cut]
+        self._stand(index)
+        for position in index.fronts:
+            runs = [run for front, run in self._runs if front == position.front and run.time < index.cut]
             entered = {record for run in runs for record in _records_of(run)}
             read = {(name, number) for name, upto in position.offsets.items() for number in range(upto)}
             last = max((run.time for run in runs), default=START)
-            wrong = (
-                f"epoch {manifest.epoch} says {position}, {sorted(entered)} have entered, the last at {last}"
-            )
+            wrong = f"epoch {index.epoch} says {position}, {sorted(entered)} have entered, the last at {last}"
             self._world.require(entered <= read, "4 snapshot", wrong)
             counted = (last, len(read), len(read - entered))
             same = (position.last, position.records, position.skipped) == counted

@@ -24,7 +24,7 @@ from flamestream.core.protocol.actions import Bundle, MakeCall
 from flamestream.core.protocol.events import Entry, LastBundle
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Data, Frame
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.call import calls_of
@@ -37,7 +37,7 @@ from flamestream.simulation.outside.stores import Store, checksum
 from flamestream.simulation.stored_state import StoredState
 from flamestream.simulation.world import Difference, World
 
-_manifests = msgspec.msgpack.Decoder(Manifest)
+_indexes = msgspec.msgpack.Decoder(SnapshotIndex)
 
 
 class Invariants:
@@ -51,7 +51,7 @@ class Invariants:
         self._opened: dict[tuple[SinkName, Slot], Fence] = {}
         self._told: dict[Fence, Time] = {}
         self._in_flight: dict[Fence, dict[tuple[WorkerId, WorkerId, int], Time]] = {}
-        self._committed: Manifest | None = None
+        self._committed: SnapshotIndex | None = None
         self._committed_name = ""
         self._stored = StoredState(world, oracle, store)
         self._asked: set[str] = set()
@@ -269,7 +269,7 @@ class Invariants:
             f"epoch {new.committed} after {old.committed}",
         )
         world.require(new.cut >= old.cut, "5 commit", f"the cut goes back from {old.cut} to {new.cut}")
-        if (new.committed, new.manifest) != (old.committed, old.manifest):
+        if (new.committed, new.index) != (old.committed, old.index):
             world.require(
                 new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice"
             )
@@ -282,17 +282,15 @@ class Invariants:
 
     def _commit(self, record: JobRecord) -> None:
         self._world.trace.cover("epoch.committed")
-        data = self._store.objects.get(record.manifest)
-        if data is None or (
-            checksum(data) != record.manifest_hash and record.manifest not in self._store.damaged
-        ):
+        data = self._store.objects.get(record.index)
+        if data is None or (checksum(data) != record.index_hash and record.index not in self._store.damaged):
             raise self._world.fail(
-                "5 commit", f"manifest {record.manifest} is not what epoch {record.committed} committed"
+                "5 commit", f"index {record.index} is not what epoch {record.committed} committed"
             )
-        if record.manifest in self._store.damaged:
+        if record.index in self._store.damaged:
             return
-        manifest = _manifests.decode(data)
-        same = (manifest.epoch, manifest.cut, manifest.fence.attempt) == (
+        index = _indexes.decode(data)
+        same = (index.epoch, index.cut, index.fence.attempt) == (
             record.committed,
             record.cut,
             record.attempt,
@@ -300,36 +298,33 @@ class Invariants:
         self._world.require(
             same,
             "5 commit",
-            f"manifest {record.manifest} is of another epoch, cut or attempt than the record",
+            f"index {record.index} is of another epoch, cut or attempt than the record",
         )
-        slots = (
-            f"manifest {record.manifest} is of {manifest.slots} slots, the job has "
-            f"{len(record.layout.owners)}"
-        )
-        self._world.require(manifest.slots == len(record.layout.owners), "4 snapshot", slots)
+        slots = f"index {record.index} is of {index.slots} slots, the job has {len(record.layout.owners)}"
+        self._world.require(index.slots == len(record.layout.owners), "4 snapshot", slots)
         # Before it counts as the committed one: under two phases this is judged from the cut before.
-        self._covers(manifest)
-        self._committed, self._committed_name = manifest, record.manifest
-        self._positions(manifest)
-        self._stored.check(manifest)
+        self._covers(index)
+        self._committed, self._committed_name = index, record.index
+        self._positions(index)
+        self._stored.check(index)
 
-    def _covers(self, manifest: Manifest) -> None:
+    def _covers(self, index: SnapshotIndex) -> None:
         """Consumers have everything below the cut."""
-        self._oracle.advance(manifest.cut)
-        for sink, slot, count in self._oracle.due(manifest.cut):
+        self._oracle.advance(index.cut)
+        for sink, slot, count in self._oracle.due(index.cut):
             taken = self._has(sink, slot)
             lacks = (
-                f"epoch {manifest.epoch} is committed at {manifest.cut}, slot {slot} of {sink} has {taken} "
+                f"epoch {index.epoch} is committed at {index.cut}, slot {slot} of {sink} has {taken} "
                 f"of {count} items below"
             )
             self._world.require(taken >= count, "5 commit", lacks)
 
-    def _positions(self, manifest: Manifest) -> None:
-        for position in manifest.fronts:
-            last, offsets = self._oracle.position_at(position.front, manifest.cut)
+    def _positions(self, index: SnapshotIndex) -> None:
+        for position in index.fronts:
+            last, offsets = self._oracle.position_at(position.front, index.cut)
             here = {p: o for p, o in position.offsets.items() if o}
             wrong = (
-                f"epoch {manifest.epoch} says front {position.front} stood at {position.last} {here}, it was "
+                f"epoch {index.epoch} says front {position.front} stood at {position.last} {here}, it was "
                 f"at {last} {offsets}"
             )
             self._world.require((last, offsets) == (position.last, here), "4 snapshot", wrong)
@@ -355,7 +350,7 @@ class Invariants:
         # that is over.
         credit = self._credit = max([self._credit, *(worker._settings.credit_runs for worker in workers)])
         for worker in workers:
-            for front, entries in worker._fronts._sealed.items():
+            for front, entries in worker._fronts.sealing.entries.items():
                 replayed[worker.fence, front] = len(entries)
         for worker in workers:
             for front, times in _waiting_runs(worker).items():

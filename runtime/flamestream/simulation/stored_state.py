@@ -7,7 +7,7 @@ positions, or at what consumers have (invariants.py).
 from typing import Any
 
 from flamestream.core.protocol.chain import Row
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.payloads import state as states
@@ -26,25 +26,25 @@ class StoredState:
         self._known: dict[str, list[Row]] = {}
         """Of each segment, by its name."""
 
-    def check(self, manifest: Manifest) -> None:
+    def check(self, index: SnapshotIndex) -> None:
         """Fails the run unless the rows of its segments are the oracle's state at its cut."""
         chains: dict[tuple[int, bytes], list[Row]] = {}
-        for ref in manifest.segments:
+        for ref in index.segments:
             data = self._store.objects.get(ref.name)
             if data is None:
                 raise self._world.fail(
-                    "5 commit", f"segment {ref.name} of epoch {manifest.epoch} does not exist"
+                    "5 commit", f"segment {ref.name} of epoch {index.epoch} does not exist"
                 )
             if ref.name in self._store.damaged:  # the fault's doing, not the engine's
                 return
             for row in self.rows(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
-        for bucket, value in self._oracle.state_at(manifest.cut).items():
+        for bucket, value in self._oracle.state_at(index.cut).items():
             wanted = _wanted(self._oracle, bucket[0], value)
             if wanted is not None:
-                stored = self._restored(bucket, chains.get(bucket, []), manifest)
+                stored = self._restored(bucket, chains.get(bucket, []), index)
                 wrong = (
-                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {manifest.epoch} has "
+                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {index.epoch} has "
                     f"{stored!r}, not {wanted!r}"
                 )
                 # By their encoding: `==` takes True for 1, and no NaN for itself.
@@ -52,17 +52,17 @@ class StoredState:
                     stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
                 )
 
-    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], manifest: Manifest) -> Any:
+    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], index: SnapshotIndex) -> Any:
         try:
             return _restored(self._oracle, bucket[0], rows)
         except FlameStreamError as error:
             raise self._world.fail(
-                "4 snapshot", f"epoch {manifest.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
+                "4 snapshot", f"epoch {index.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
             ) from error
 
     def rows(self, name: str, data: bytes) -> list[Row]:
         """The rows of the segment of this name, whose bytes are `data`."""
-        # Read once a run, whatever manifests name it: segments never change.
+        # Read once a run, whatever indexes name it: segments never change.
         if name not in self._known:
             self._known[name] = decode_rows(data)
         return self._known[name]

@@ -2,7 +2,7 @@
 
 One row group, six plain columns, sorted by (operation, slot, key, epoch), so that the rows of a key stand
 together and merging needs no look at a state. Pages carry checksums; the whole file's SHA-256 is in the
-manifest (snapshots.py). Encoding runs in a helper thread: what needs the interpreter is cut into slices of
+index (snapshots.py). Encoding runs in a helper thread: what needs the interpreter is cut into slices of
 `SLICE` rows or chains with a pause between them, the rest (sort, encode, compress, merge) is Arrow's and lets
 the interpreter go, as joining more than 1 MB of values does. No other threads are asked to help.
 

@@ -1,10 +1,10 @@
-"""Manifests in the object store: what a committed snapshot consists of, and how objects leave the store.
+"""Snapshot indexes in the object store: what a committed snapshot consists of, and how objects leave the store.
 
-A manifest is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes,
-so a manifest that is damaged, exchanged or half written is told from the committed one. For the coordinator's
+An index is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes,
+so an index that is damaged, exchanged or half written is told from the committed one. For the coordinator's
 shell; all calls block.
 
-Keeps: what `read_manifest` gives is what was committed (invariant 4). Does not: choose names or decide what
+Keeps: what `read_index` gives is what was committed (invariant 4). Does not: choose names or decide what
 is superfluous. Format: docs/reference/formats.md.
 """
 
@@ -12,39 +12,39 @@ from collections.abc import Sequence
 
 import msgspec
 
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.ports import ObjectStore
 from flamestream.store.snapshots import checksum_of, put_and_compare
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
-    """The bytes of a manifest: equal manifests have equal ones."""
-    return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1)
+def encode_index(index: SnapshotIndex) -> bytes:
+    """The bytes of an index: equal indexes have equal ones."""
+    return msgspec.json.format(msgspec.json.encode(index, order="deterministic"), indent=1)
 
 
-def write_manifest(store: ObjectStore, name: str, manifest: Manifest) -> str:
-    """Create a manifest, durably, and return its hash. Writing the same again is fine; other bytes under the
+def write_index(store: ObjectStore, name: str, index: SnapshotIndex) -> str:
+    """Create an index, durably, and return its hash. Writing the same again is fine; other bytes under the
     name are Corrupt."""
-    data = encode_manifest(manifest)
+    data = encode_index(index)
     put_and_compare(store, name, data)
     return checksum_of(data)
 
 
-def read_manifest(store: ObjectStore, name: str, expected_hash: str) -> Manifest:
-    """The manifest whose hash the job record has. Raises Corrupt if it is another."""
+def read_index(store: ObjectStore, name: str, expected_hash: str) -> SnapshotIndex:
+    """The index whose hash the job record has. Raises Corrupt if it is another."""
     data = store.get(name)
     if checksum_of(data) != expected_hash:
         raise Corrupt(
-            f"manifest {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., "
+            f"index {name} is damaged or foreign: its SHA-256 is {checksum_of(data)[:16]}..., "
             f"the job record says {expected_hash[:16]}...; restore it from a backup"
         )
     try:
-        return from_json(data, Manifest)
+        return from_json(data, SnapshotIndex)
     except msgspec.DecodeError as error:
         raise Corrupt(
-            f"manifest {name} was written by another version: {error}; "
+            f"index {name} was written by another version: {error}; "
             "resume the job with the version that wrote it"
         ) from error
 

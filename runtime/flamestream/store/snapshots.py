@@ -9,7 +9,7 @@ same upload, so that the result replaces them. After "exists" or a lost answer t
 compared; a nonce in the name keeps two writers apart in the first place.
 
 Keeps: Uploaded only names objects that are durable; Loaded only has states whose segment has the size and
-checksum that the manifest says (invariant 4). Does not: decide what to compact or delete, or retry longer
+checksum that the index says (invariant 4). Does not: decide what to compact or delete, or retry longer
 than the store does (the epoch aborts instead). Format: docs/reference/formats.md.
 """
 
@@ -221,16 +221,16 @@ def segment_table(store: ObjectStore, ref: SegmentRef) -> "Table":
 
 
 def segment_bytes(store: ObjectStore, ref: SegmentRef) -> bytes:
-    """The bytes of a segment in the store. Raises Corrupt if they are not what the manifest says."""
+    """The bytes of a segment in the store. Raises Corrupt if they are not what the index says."""
     return checked(store.get(ref.name), ref)
 
 
 def checked(data: bytes, ref: SegmentRef) -> bytes:
-    """The bytes of a segment. Raises Corrupt if they are not what the manifest says."""
+    """The bytes of a segment. Raises Corrupt if they are not what the index says."""
     if len(data) != ref.size or checksum_of(data) != ref.checksum:
         raise Corrupt(
             f"segment {ref.name} is damaged: it has {len(data)} bytes with SHA-256 "
-            f"{checksum_of(data)[:16]}..., the manifest says "
+            f"{checksum_of(data)[:16]}..., the index says "
             f"{ref.size} bytes with {ref.checksum[:16]}...; restore it from a backup, "
             "or choose an older snapshot"
         )

@@ -16,7 +16,7 @@ from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import CodeSpan, FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import CodeSpan, FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.fenced import log
 from flamestream.journal import batches as journal_batches
 from flamestream.journal import file as journal_file
@@ -38,7 +38,7 @@ from flamestream.model.ids import (
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START, FrontId, Time
 from flamestream.store.segment import chains_in, merged, part_of, read_segment, slots_in, table_of, written
-from flamestream.store.snapshot_index import encode_manifest
+from flamestream.store.snapshot_index import encode_index
 from fuzz.target import Target, attempt
 
 FENCE = Fence(Attempt(3), LayoutVersion(2))
@@ -142,7 +142,7 @@ def _segments() -> Iterator[bytes]:
     yield bytes(written(table_of([])))
 
 
-MANIFEST = Manifest(
+MANIFEST = SnapshotIndex(
     job="j", graph="g", python="3.11", slots=4, epoch=Epoch(2), fence=FENCE, cut=Time(9),
     segments=(SegmentRef("j/segments/1.parquet", 9, "00", 3, (Slot(1),)),),
     fronts=(FrontPosition(FrontId(0), Time(8), {Partition(""): Offset(3)}),),
@@ -156,15 +156,15 @@ LAYOUT = Layout(
     WorkerId("b"),
 )
 RECORD = JobRecord(
-    attempt=Attempt(3), layout=LAYOUT, announced=Epoch(2), committed=Epoch(2), cut=Time(9), manifest="m",
-    manifest_hash="00", job="j", code="abc", writer="n",
+    attempt=Attempt(3), layout=LAYOUT, announced=Epoch(2), committed=Epoch(2), cut=Time(9), index="m",
+    index_hash="00", job="j", code="abc", writer="n",
 )  # fmt: skip
 
 
 def manifest(data: bytes) -> None:
     """What a committed snapshot consists of."""
-    found = attempt(lambda given: from_json(given, Manifest), data, DecodeError)
-    assert found is None or from_json(encode_manifest(found), Manifest) == found
+    found = attempt(lambda given: from_json(given, SnapshotIndex), data, DecodeError)
+    assert found is None or from_json(encode_index(found), SnapshotIndex) == found
 
 
 def record(data: bytes) -> None:
@@ -238,7 +238,7 @@ TARGETS = (
     Target("journal-batch", batch, lambda: [journal_batches.encoded(ENTRIES)], runs=20_000),
     Target("journal-seal", seal, _seals, runs=20_000),
     Target("segment", segment, _segments, runs=1500, largest=4096),
-    Target("snapshot-manifest", manifest, lambda: [encode_manifest(MANIFEST)], runs=20_000),
+    Target("snapshot-manifest", manifest, lambda: [encode_index(MANIFEST)], runs=20_000),
     Target(
         "job-record",
         record,

@@ -81,7 +81,7 @@ def restored(job: CliJob, savepoint: Savepoint, source: LocalStore) -> None:
 
 def audit(job: CliJob, store: str) -> Report:
     last = committed(job)
-    begins = LastCommit(last.record, last.manifest, last.held, last.outcome, savepoint_named("before", store))
+    begins = LastCommit(last.record, last.index, last.held, last.outcome, savepoint_named("before", store))
     return audited(checked_job(read(job.manifest)), begins)
 
 

@@ -139,7 +139,7 @@ def test_reset_makes_a_job_one_that_never_ran_and_touches_nothing_else(scratch: 
         SHOP, follow, "sinks: {out: {files: {path: out, fsync: false}}}", "journal: {folder: journal}", *SMALL
     )
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    eventually(lambda: list(scratch.path.glob("snapshots/manifests/*")), "it has committed", within=60)
+    eventually(lambda: list(scratch.path.glob("snapshots/indexes/*")), "it has committed", within=60)
     running = scratch.type("reset", "job.yaml", "--yes")
     assert running.code == ExitCode.ALREADY_RUNNING and "stop it first" in running.text
     run.send_signal(signal.SIGINT)

@@ -51,8 +51,8 @@ def record(attempt: int, writer: str = "") -> JobRecord:
         announced=Epoch(3),
         committed=Epoch(2),
         cut=Time(2**63 + 5),
-        manifest="epoch-2",
-        manifest_hash="ab",
+        index="epoch-2",
+        index_hash="ab",
         writer=writer,
     )
 

@@ -30,7 +30,7 @@ def record(attempt: int, outcome: str = "") -> JobRecord:
     layout = Layout(LayoutVersion(1), (WorkerId("w"),), (WorkerId("w"),), WorkerId("w"))
     return JobRecord(
         attempt=Attempt(attempt), layout=layout, announced=Epoch(3), committed=Epoch(2), cut=Time(5),
-        manifest="m", manifest_hash="h", outcome=outcome,
+        index="m", index_hash="h", outcome=outcome,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Variants of what makes a decision final: the job record, the manifest, journals, the order of a
+"""Variants of what makes a decision final: the job record, the index, journals, the order of a
 recovery."""
 
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.core.coordinator.coordination import DeleteObjects, RecordWritten, WriteManifest
+from flamestream.core.coordinator.coordination import DeleteObjects, RecordWritten, WriteIndex
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.coordinator.epochs import Epochs, superseded
 from flamestream.core.coordinator.record_keeper import News, RecordKeeper
@@ -42,7 +42,7 @@ PARTED_IN_COMMIT = directed(
         "heartbeat_us": 100_000,
     },
 )
-"""The cluster parts while a manifest is being written, and the other half recovers the job meanwhile."""
+"""The cluster parts while an index is being written, and the other half recovers the job meanwhile."""
 INTERRUPTED_COMMITS = directed(
     Fault.COORDINATOR_PAUSE_AT_WRITE, Fault.SECOND_COORDINATOR, Fault.STORE_LATE_WRITE, rate=0.4, times=20,
     spacing=2_000, coordinator={"interval_us": 3_000, "discovery_us": 2_000},
@@ -118,8 +118,8 @@ def _two_records(self: Records, writer: str, record: Any, version: Any, answer: 
                 current,
                 committed=record.committed,
                 cut=record.cut,
-                manifest=record.manifest,
-                manifest_hash=record.manifest_hash,
+                index=record.index,
+                index_hash=record.index_hash,
             ),
         )
         self.record, self.version = record, len(self._past)
@@ -146,22 +146,22 @@ _write_if_complete = Epochs._write_if_complete
 
 
 def _deleted_too_early(self: Epochs, epoch: Any) -> None:
-    """What a manifest does not need goes when it is written, and not when it is committed."""
+    """What an index does not need goes when it is written, and not when it is committed."""
     _write_if_complete(self, epoch)
-    if epoch.manifest is not None:
-        names = superseded(self._committed.manifest, self._committed.name, epoch.manifest)
+    if epoch.index is not None:
+        names = superseded(self._committed.index, self._committed.name, epoch.index)
         self._instructions.add(DeleteObjects(names))
 
 
 def _bound_of_one(self: Recovery) -> Any:
     """Only the first worker's slots and fronts count."""
-    first, cut = self._workers[0], self._manifest.cut if self._manifest else START
+    first, cut = self._workers[0], self._index.cut if self._index else START
     return max(cut, time_of_meta(Meta(self._opened[first].t_last)), self._sealed[first].last)
 
 
 def _bound_without_t_last(self: Recovery) -> Any:
     """What consumers were given counts for nothing."""
-    cut = self._manifest.cut if self._manifest else START
+    cut = self._index.cut if self._index else START
     return max([cut, *(answer.last for answer in self._sealed.values())])
 
 
@@ -188,9 +188,9 @@ _carry_out = CoordinatorNode.carry_out
 
 
 def _delete_by_listing(self: CoordinatorNode, action: Any) -> None:
-    """Whatever is listed, and not in the manifest that this coordinator wrote last, goes."""
-    if isinstance(action, WriteManifest):
-        names = {segment.name for segment in action.manifest.segments} | {action.name}
+    """Whatever is listed, and not in the index that this coordinator wrote last, goes."""
+    if isinstance(action, WriteIndex):
+        names = {segment.name for segment in action.index.segments} | {action.name}
         self.needed = names  # type: ignore[attr-defined]
     if isinstance(action, DeleteObjects):
         for name in [name for name in self._outside.store.names() if name not in self.needed]:  # type: ignore[attr-defined]

@@ -178,7 +178,7 @@ VARIANTS = [
         drifting,
     ),
     BrokenVariant(
-        "the manifest's t_last is not compared with the consumers'",
+        "the index's t_last is not compared with the consumers'",
         patch(Recovery, _check_outputs=lambda self: None),
         directed(Fault.CONSUMER_LOSS, Fault.WORKER_CRASH, spacing=2_000, coordinator={"interval_us": 5_000}),
     ),

@@ -18,10 +18,10 @@ from flamestream.core.coordinator.coordination import (
     Event,
     Finish,
     FromWorker,
-    ManifestBroken,
-    ManifestLoaded,
-    ManifestWritten,
-    ReadManifest,
+    IndexBroken,
+    IndexLoaded,
+    IndexWritten,
+    ReadIndex,
     ReadRecord,
     RecordConflict,
     RecordRead,
@@ -34,13 +34,13 @@ from flamestream.core.coordinator.coordination import (
     Woken,
     WorkerConnected,
     WorkerDisconnected,
-    WriteManifest,
+    WriteIndex,
     WriteRecord,
 )
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, WorkerId
 from flamestream.model.time import END, START, Instant, Time
 
@@ -71,7 +71,7 @@ class Outside:
         self.now = Instant(1_000 * SECOND)
         self.record: JobRecord | None = None
         self.version: int | None = None
-        self.objects: dict[str, Manifest] = {}
+        self.objects: dict[str, SnapshotIndex] = {}
         self.deleted: list[str] = []
 
     def hash(self, name: str) -> str:
@@ -158,14 +158,14 @@ class Bench:
             case WriteRecord(record, version):
                 written = self.outside.write(record, version)
                 return RecordWritten(self.outside.version or 0) if written else RecordConflict()
-            case WriteManifest(name, manifest):
+            case WriteIndex(name, index):
                 assert name not in self.outside.objects, f"{name} is written twice"
-                self.outside.objects[name] = manifest
-                return ManifestWritten(name, self.outside.hash(name))
-            case ReadManifest(name, hash_):
+                self.outside.objects[name] = index
+                return IndexWritten(name, self.outside.hash(name))
+            case ReadIndex(name, hash_):
                 if name not in self.outside.objects or self.outside.hash(name) != hash_:
-                    return ManifestBroken(name, "corrupt", "damaged or missing")
-                return ManifestLoaded(name, self.outside.objects[name])
+                    return IndexBroken(name, "corrupt", "damaged or missing")
+                return IndexLoaded(name, self.outside.objects[name])
             case _:
                 self._note(action)
         return None

@@ -15,14 +15,14 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from flamestream.core.coordinator.epochs import PendingEpoch, next_manifest
+from flamestream.core.coordinator.epochs import PendingEpoch, next_index
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SnapshotIndex
 from flamestream.core.worker.worker import Worker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (
@@ -72,7 +72,7 @@ class CoreCluster(Outside):
             for name in (sinks if self.settings.dead_letter is None else [*sinks, self.settings.dead_letter])
         }
         self.segments: dict[str, Sequence[Row]] = {}
-        self.manifest: Manifest | None = None
+        self.index: SnapshotIndex | None = None
         self.reached: list[FrontPosition] = []
         """What the coordinator has heard of how far fronts have come."""
         self.epoch = Epoch(0)
@@ -132,11 +132,11 @@ class CoreCluster(Outside):
         """Up to Opened of all."""
         self.layout = self.lay_out()
         self.fence = Fence(Attempt(self.fence.attempt + 1), self.layout.version)
-        cut, epoch = (START, Epoch(0)) if self.manifest is None else (self.manifest.cut, self.manifest.epoch)
+        cut, epoch = (START, Epoch(0)) if self.index is None else (self.index.cut, self.index.epoch)
         addresses = {name: str(name) for name in self.workers}
         self.say(
             msg.Recover(
-                Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.manifest, self.reached
+                Assignment(self.fence, self.layout), addresses, "key", cut, epoch, self.index, self.reached
             )
         )
         self.run()
@@ -144,7 +144,7 @@ class CoreCluster(Outside):
     def seal(self) -> None:
         """Up to Sealed of all."""
         assert len(self.heard(msg.Opened)) == len(self.layout.workers)
-        cut = START if self.manifest is None else self.manifest.cut
+        cut = START if self.index is None else self.index.cut
         ends = (output.t_last for opened in self.heard(msg.Opened) for output in opened.outputs)
         released = {time for end in ends if end and (time := time_of_meta(Meta(end))) >= cut}
         self.say(msg.Seal(self.fence, sorted(released)))
@@ -153,7 +153,7 @@ class CoreCluster(Outside):
     def replay(self) -> None:
         """Let go."""
         assert len(self.heard(msg.Sealed)) == len(self.layout.workers)
-        cut = START if self.manifest is None else self.manifest.cut
+        cut = START if self.index is None else self.index.cut
         released = [time_of_meta(Meta(opened.t_last)) for opened in self.heard(msg.Opened)]
         self.say(
             msg.Replay(self.fence, max([cut, *released, *(sealed.last for sealed in self.heard(msg.Sealed))]))
@@ -198,9 +198,9 @@ class CoreCluster(Outside):
         pending.accepted = self.accepted()
         if not pending.complete():
             return False
-        self.manifest = next_manifest(self.manifest, pending, coordinator_settings(slots=self.settings.slots))
+        self.index = next_index(self.index, pending, coordinator_settings(slots=self.settings.slots))
         if say:
-            self.say(msg.Committed(self.fence, self.epoch, self.manifest.cut))
+            self.say(msg.Committed(self.fence, self.epoch, self.index.cut))
         return True
 
     def abort(self) -> None:

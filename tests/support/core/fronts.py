@@ -46,7 +46,7 @@ def fronts_alone(
     fronts = Fronts(FENCE, settings, [F], {}, enter)
     fronts.seal(START, ())
     if not timed:
-        fronts.sealed(F, entries or [])
+        fronts.sealing.sealed(F, entries or [])
     fronts.start(bound)
     return fronts, entered
 

@@ -123,8 +123,8 @@ class Site:
                 "announced": Epoch(0),
                 "committed": Epoch(0),
                 "cut": START,
-                "manifest": "",
-                "manifest_hash": "",
+                "index": "",
+                "index_hash": "",
             }
             record = JobRecord(attempt=Attempt(1), layout=layout, job="frames", **empty)
         else:

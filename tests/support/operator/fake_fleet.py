@@ -250,7 +250,7 @@ class FakeHosting:
         return _done(
             Savepoint(
                 job=job.job, name=name, store=job.store, epoch=epoch, cut=epoch * 10,
-                manifest=f"{folder}/manifest.json", manifest_hash="0", graph="g", size=100, objects=2,
+                index=f"{folder}/index.json", index_hash="0", graph="g", size=100, objects=2,
             )
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, Entry, SinkOpened
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest
+from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
 from flamestream.job.manifest import read
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.journal.file import head, record
@@ -143,7 +143,7 @@ class PastRun:
 
     def last_commit(self) -> LastCommit:
         """All of it."""
-        return LastCommit(self.record(), self.manifest(), self.held, self.outcome)
+        return LastCommit(self.record(), self.index(), self.held, self.outcome)
 
     def record(self) -> JobRecord:
         """The job record."""
@@ -154,16 +154,16 @@ class PastRun:
         return JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(self.epoch),
             committed=Epoch(self.epoch if self.committed else 0), cut=self.cut if self.committed else START,
-            manifest="manifests/one" if self.committed else "", manifest_hash="", job=JOB,
+            index="indexes/one" if self.committed else "", index_hash="", job=JOB,
             outcome=self.outcome if self.outcome == "completed" else "",
         )  # fmt: skip
 
-    def manifest(self) -> Manifest | None:
+    def index(self) -> SnapshotIndex | None:
         """That of the committed epoch, without state."""
         if not self.committed:
             return None
         offsets = {Partition(name): Offset(offset) for name, offset in self.positions.items()}
-        return Manifest(
+        return SnapshotIndex(
             job=JOB, graph="", python="", slots=SLOTS, epoch=Epoch(self.epoch), fence=FENCE, cut=self.cut,
             segments=(), fronts=(FrontPosition(FRONT, self.last_stamp, offsets),), outputs=(),
         )  # fmt: skip

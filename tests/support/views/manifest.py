@@ -255,8 +255,8 @@ def is_restored(document: Document) -> Any:
             "epoch": 5000,
             "cut": "50000",
             "store": "s3://bucket/old",
-            "manifest": "m",
-            "manifestHash": "0",
+            "index": "m",
+            "indexHash": "0",
         }
         world.snapshot("before", of="other", job="default.other", name="before", graph="g", **taken)
         _applied(world, document)

@@ -57,7 +57,7 @@ def savepoint(store: Path, operation: int, job: str, past: PastRun) -> Savepoint
         for word, count in counts.items()
     ]
     ref = put_segment(LocalStore(store, create=True), "one", table_of(rows))
-    manifest = going_on(past.kind, len(past.lines), committed=BEFORE).manifest()
+    manifest = going_on(past.kind, len(past.lines), committed=BEFORE).index()
     assert manifest is not None
     return Savepoint("before", str(store), msgspec.structs.replace(manifest, job=job, segments=(ref,)))
 

@@ -24,8 +24,8 @@ def record(committed: int) -> JobRecord:
         announced=epoch,
         committed=epoch,
         cut=START,
-        manifest="",
-        manifest_hash="",
+        index="",
+        index_hash="",
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import DecodeError, from_json, from_msgpack
 
@@ -61,7 +61,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("kind", [JobRecord, Manifest, ProcessIdentity])
+@pytest.mark.parametrize("kind", [JobRecord, SnapshotIndex, ProcessIdentity])
 def test_json_that_is_not_what_was_asked_for_is_one_error(name: str, kind: Any) -> None:
     with pytest.raises(DecodeError):
         from_json(HOSTILE[name], kind)

@@ -110,9 +110,9 @@ def test_code_that_did_not_begin_the_job_is_audited_only_if_the_user_lets_it(
     past = going_on()
     pod.audits(past)
     last = past.last_commit()
-    assert last.manifest is not None
-    manifest = msgspec.structs.replace(last.manifest, code=(CodeSpan(START, "of-then"),))
-    monkeypatch.setattr(audit_main, "committed_there", lambda *_: replace(last, manifest=manifest))
+    assert last.index is not None
+    manifest = msgspec.structs.replace(last.index, code=(CodeSpan(START, "of-then"),))
+    monkeypatch.setattr(audit_main, "committed_there", lambda *_: replace(last, index=manifest))
     assert audit_main.main() == 3
     assert "audit with --changed" in said(capsys)["error"]
     monkeypatch.setattr(sys, "argv", ["audit_main", "--changed"])

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
-from flamestream.store.snapshot_index import write_manifest
+from flamestream.store.snapshot_index import write_index
 from flamestream_operator.tools.preflight_main import newest
 
 
@@ -32,7 +32,7 @@ class Store:
 
 
 class Stream:
-    """Commits an epoch whenever its record was read, so often as is asked; the manifest before goes."""
+    """Commits an epoch whenever its record was read, so often as is asked; the index before goes."""
 
     def __init__(self, commits: int) -> None:
         self.store, self.commits, self.epoch = Store(), commits, 0
@@ -40,8 +40,8 @@ class Stream:
 
     def commit(self) -> JobRecord:
         self.epoch += 1
-        epoch, cut, name = Epoch(self.epoch), Time(self.epoch * 10), f"manifests/{self.epoch}"
-        manifest = Manifest(
+        epoch, cut, name = Epoch(self.epoch), Time(self.epoch * 10), f"indexes/{self.epoch}"
+        index = SnapshotIndex(
             job="j",
             graph="g",
             python="3.11",
@@ -54,11 +54,11 @@ class Stream:
             outputs=(),
         )
         self.store.objects.clear()
-        digest = write_manifest(self.store, name, manifest)  # type: ignore[arg-type]  # what it needs of a store
+        digest = write_index(self.store, name, index)  # type: ignore[arg-type]  # what it needs of a store
         layout = Layout(LayoutVersion(1), (WorkerId("w"),), (), WorkerId("w"))
         return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=cut, manifest=name,
-            manifest_hash=digest, job="j", writer="",
+            attempt=Attempt(1), layout=layout, announced=epoch, committed=epoch, cut=cut, index=name,
+            index_hash=digest, job="j", writer="",
         )  # fmt: skip
 
     def read(self) -> Any:

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, Slot, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.folder import LocalStore
-from flamestream.store.snapshot_index import write_manifest
+from flamestream.store.snapshot_index import write_index
 from flamestream.store.snapshots import checksum_of
 from flamestream_operator.coordination.savepoints import take
 
@@ -18,15 +18,15 @@ def committed(store: LocalStore, number: int) -> JobRecord:
     epoch, cut, rows = Epoch(number), Time(number * 10), f"rows of epoch {number}".encode()
     segment = SegmentRef(f"j/segments/{number}.parquet", len(rows), checksum_of(rows), 1, (Slot(0),))
     assert store.put_new(segment.name, rows)
-    manifest = Manifest(
+    index = SnapshotIndex(
         job="j", graph="g", python="3.11", slots=1, epoch=epoch, fence=NO_FENCE, cut=cut, segments=(segment,),
         fronts=(), outputs=(),
     )  # fmt: skip
-    name = f"manifests/{number}"
+    name = f"indexes/{number}"
     return JobRecord(
         attempt=Attempt(1), layout=Layout(LayoutVersion(1), (WorkerId("w"),), (), WorkerId("w")),
-        announced=epoch, committed=epoch, cut=cut, manifest=name,
-        manifest_hash=write_manifest(store, name, manifest), job="j",
+        announced=epoch, committed=epoch, cut=cut, index=name,
+        index_hash=write_index(store, name, index), job="j",
     )  # fmt: skip
 
 

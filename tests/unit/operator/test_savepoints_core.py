@@ -15,8 +15,8 @@ from support.operator.operator_world import World
 
 TAKEN: dict[str, Any] = {
     "phase": "Completed", "job": "default.other", "name": "before-1", "epoch": 42, "cut": "420",
-    "store": "s3://bucket/j", "manifest": "savepoints/default.other/before-1/manifest.json",
-    "manifestHash": "0", "graph": "g",
+    "store": "s3://bucket/j", "index": "savepoints/default.other/before-1/index.json",
+    "indexHash": "0", "graph": "g",
 }  # fmt: skip
 
 

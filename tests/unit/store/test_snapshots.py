@@ -13,7 +13,7 @@ import pytest
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.ids import (
@@ -31,7 +31,7 @@ from flamestream.model.ids import (
 from flamestream.model.time import FrontId, Time
 from flamestream.store import snapshots as module
 from flamestream.store.folder import LocalStore
-from flamestream.store.snapshot_index import delete_objects, read_manifest, write_manifest
+from flamestream.store.snapshot_index import delete_objects, read_index, write_index
 from flamestream.store.snapshots import StoreSnapshots
 from support.loops import reactor, turn_until
 from support.segment_rows import decode_segment, encode_segment
@@ -276,11 +276,11 @@ def test_actions_of_one_fence_are_done_in_order_and_bounded(port: Port) -> None:
     assert refused == [asked - 2, asked - 1]
 
 
-# --- manifests ----------------------------------------------------------------------------------------------
+# --- indexes ----------------------------------------------------------------------------------------------
 
 
-def manifest(epoch: int = 7) -> Manifest:
-    return Manifest(
+def index(epoch: int = 7) -> SnapshotIndex:
+    return SnapshotIndex(
         job="job",
         graph="g",
         python="3.11",
@@ -294,36 +294,36 @@ def manifest(epoch: int = 7) -> Manifest:
     )
 
 
-def test_a_manifest_is_read_as_it_was_written(store: Faulty) -> None:
-    written = write_manifest(store, "job/manifests/7", manifest())
-    assert read_manifest(store, "job/manifests/7", written) == manifest()
-    assert write_manifest(store, "job/manifests/7", manifest()) == written, "the same again is fine"
+def test_a_index_is_read_as_it_was_written(store: Faulty) -> None:
+    written = write_index(store, "job/indexes/7", index())
+    assert read_index(store, "job/indexes/7", written) == index()
+    assert write_index(store, "job/indexes/7", index()) == written, "the same again is fine"
 
 
-def test_another_manifest_under_the_name_is_never_overwritten(store: Faulty) -> None:
-    written = write_manifest(store, "job/manifests/7", manifest())
-    with pytest.raises(Corrupt, match="job/manifests/7"):
-        write_manifest(store, "job/manifests/7", manifest(8))
-    assert read_manifest(store, "job/manifests/7", written) == manifest()
+def test_another_index_under_the_name_is_never_overwritten(store: Faulty) -> None:
+    written = write_index(store, "job/indexes/7", index())
+    with pytest.raises(Corrupt, match="job/indexes/7"):
+        write_index(store, "job/indexes/7", index(8))
+    assert read_index(store, "job/indexes/7", written) == index()
 
 
-def test_a_manifest_whose_answer_was_lost_is_read_back(store: Faulty) -> None:
+def test_a_index_whose_answer_was_lost_is_read_back(store: Faulty) -> None:
     store.fault = "answer lost"
-    written = write_manifest(store, "job/manifests/7", manifest())
-    assert read_manifest(store, "job/manifests/7", written) == manifest()
+    written = write_index(store, "job/indexes/7", index())
+    assert read_index(store, "job/indexes/7", written) == index()
     store.fault = "away"
     with pytest.raises(StoreUnavailable, match="away"):
-        write_manifest(store, "job/manifests/8", manifest())
+        write_index(store, "job/indexes/8", index())
 
 
-def test_any_damage_to_a_manifest_is_corrupt(store: Faulty) -> None:
-    written = write_manifest(store, "job/manifests/7", manifest())
-    path = store.store.root / "job/manifests/7"
+def test_any_damage_to_a_index_is_corrupt(store: Faulty) -> None:
+    written = write_index(store, "job/indexes/7", index())
+    path = store.store.root / "job/indexes/7"
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(Corrupt, match="job/manifests/7"):
-            read_manifest(store, "job/manifests/7", written)
+        with pytest.raises(Corrupt, match="job/indexes/7"):
+            read_index(store, "job/indexes/7", written)
 
 
 def test_deleting_names_what_is_left(store: Faulty) -> None:

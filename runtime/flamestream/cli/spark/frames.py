@@ -143,8 +143,8 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     layout = Layout(version=LayoutVersion(1), owners=(name,) * slots, fronts=(name,) * fronts, acker=name)
     if found is None:
         record = JobRecord(
-            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, manifest="",
-            manifest_hash="", job=checked.job.name, code=checked.code,
+            attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="",
+            index_hash="", job=checked.job.name, code=checked.code,
         )  # fmt: skip
         version = None
     else:

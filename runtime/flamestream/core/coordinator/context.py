@@ -13,7 +13,7 @@ from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
 from flamestream.core.coordinator.membership import Membership
 from flamestream.core.coordinator.record_keeper import RecordKeeper
-from flamestream.core.coordinator.snapshot_index import CommittedManifest
+from flamestream.core.coordinator.snapshot_index import CommittedSnapshot
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Progress, Stop, Warm
 from flamestream.core.protocol.snapshot import FrontPosition
@@ -30,7 +30,7 @@ class Context:
         self.time = Deadlines(settings.heartbeat_us // 2)
         self.keeper = RecordKeeper(self.instructions, self.time, settings.retry_us)
         self.members = Membership()
-        self.committed = CommittedManifest(self.instructions, self.time, settings)
+        self.committed = CommittedSnapshot(self.instructions, self.time, settings)
         self.running = False
         """Whether the workers of the record's layout run under its fence, as far as is known."""
         self.idle = False
@@ -61,8 +61,8 @@ class Context:
 
     def warm(self, standbys: Iterable[WorkerId]) -> None:
         """Tell workers without slots what is committed, so that a takeover finds it at hand."""
-        if self.committed.manifest is not None:
-            self.instructions.tell(standbys, Warm(list(self.committed.manifest.segments)))
+        if self.committed.index is not None:
+            self.instructions.tell(standbys, Warm(list(self.committed.index.segments)))
 
     def stop_all(self, reason: str, finish: Finish) -> None:
         """End the workers, then this coordinator."""

@@ -18,7 +18,7 @@ from typing import Literal
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, WorkerId
 from flamestream.model.slot import DEFAULT_SLOTS
 from flamestream.model.time import START, Instant, Time
@@ -35,9 +35,9 @@ class Settings:
 
     job: str
     graph: str
-    """`Graph.identity`: workers and manifests must have the same."""
+    """`Graph.identity`: workers and indexes must have the same."""
     python: str
-    """"3.11": workers and manifests must have the same."""
+    """"3.11": workers and indexes must have the same."""
     code: str = ""
     """Digest of the application's files: workers must have loaded the same. "" asks nobody."""
     code_changed: bool = False
@@ -81,7 +81,7 @@ class Settings:
     """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
     hold up the stream."""
     retry_us: int = 100_000
-    """Pause before the record or a manifest is asked for again."""
+    """Pause before the record or an index is asked for again."""
     last_epoch_us: int = 3_000_000
     """A job that fails on user code gets so long for a last epoch."""
     drain_us: int = 60_000_000
@@ -128,8 +128,8 @@ class RecordUnknown:
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestWritten:
-    """The manifest is durable. `hash` is the hex SHA-256 of its bytes, which ReadManifest will be asked
+class IndexWritten:
+    """The index is durable. `hash` is the hex SHA-256 of its bytes, which ReadIndex will be asked
     with."""
 
     name: str
@@ -137,7 +137,7 @@ class ManifestWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestFailed:
+class IndexFailed:
     """The store is away, full or read-only: the epoch aborts, the stream goes on."""
 
     name: str
@@ -145,17 +145,17 @@ class ManifestFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestLoaded:
-    """The manifest asked for: its bytes have the hash, and decode."""
+class IndexLoaded:
+    """The index asked for: its bytes have the hash, and decode."""
 
     name: str
-    manifest: Manifest
+    index: SnapshotIndex
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestBroken:
-    """The manifest cannot be had. `category` is retryable (the store is away) or corrupt (missing, damaged,
-    not a manifest)."""
+class IndexBroken:
+    """The index cannot be had. `category` is retryable (the store is away) or corrupt (missing, damaged,
+    not an index)."""
 
     name: str
     category: str
@@ -209,10 +209,10 @@ Event = (
     | RecordWritten
     | RecordConflict
     | RecordUnknown
-    | ManifestWritten
-    | ManifestFailed
-    | ManifestLoaded
-    | ManifestBroken
+    | IndexWritten
+    | IndexFailed
+    | IndexLoaded
+    | IndexBroken
     | WorkerConnected
     | WorkerDisconnected
     | FromWorker
@@ -275,17 +275,17 @@ class WriteRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteManifest:
-    """Create the object, never overwrite; after a doubt read back and compare. Answer: ManifestWritten or
-    ManifestFailed."""
+class WriteIndex:
+    """Create the object, never overwrite; after a doubt read back and compare. Answer: IndexWritten or
+    IndexFailed."""
 
     name: str
-    manifest: Manifest
+    index: SnapshotIndex
 
 
 @dataclass(frozen=True, slots=True)
-class ReadManifest:
-    """Read the object and check its hash. Answer: ManifestLoaded or ManifestBroken."""
+class ReadIndex:
+    """Read the object and check its hash. Answer: IndexLoaded or IndexBroken."""
 
     name: str
     hash: str
@@ -344,8 +344,8 @@ class Finish:
 Action = (
     ReadRecord
     | WriteRecord
-    | WriteManifest
-    | ReadManifest
+    | WriteIndex
+    | ReadIndex
     | DeleteObjects
     | Tell
     | Disconnect

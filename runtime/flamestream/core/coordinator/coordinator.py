@@ -3,7 +3,7 @@ machine.
 
     starting    the job record is being read
     gathering   workers connect, until they can be adopted or recovered (gathering.py)
-    recovering  record first (attempt + 1), then manifest, Recover/Opened, Seal/Sealed, Replay (healing.py,
+    recovering  record first (attempt + 1), then index, Recover/Opened, Seal/Sealed, Replay (healing.py,
                 recovery.py)
     running     epochs (epochs.py); a lost worker, a broken link or a time that stays in flight leads to a
                 recovery
@@ -94,12 +94,12 @@ class Coordinator:
                 context.members.gone(worker, context.time.now)
             case co.RecordRead() | co.RecordWritten() | co.RecordConflict() | co.RecordUnknown():
                 self._hear_record(event)
-            case co.ManifestWritten():
-                self._epochs.manifest_written(event)
-            case co.ManifestFailed():
-                self._epochs.manifest_failed(event)
-            case co.ManifestLoaded() | co.ManifestBroken():
-                self._hear_manifest(event)
+            case co.IndexWritten():
+                self._epochs.index_written(event)
+            case co.IndexFailed():
+                self._epochs.index_failed(event)
+            case co.IndexLoaded() | co.IndexBroken():
+                self._hear_index(event)
             case co.Requested(what):
                 self._requested(what)
             case co.Woken():
@@ -204,10 +204,10 @@ class Coordinator:
             context.idle = progress.oldest == END
         self._stuck.hear(worker, progress, acker=acker)
 
-    def _hear_manifest(self, event: co.ManifestLoaded | co.ManifestBroken) -> None:
+    def _hear_index(self, event: co.IndexLoaded | co.IndexBroken) -> None:
         if (
             self._context.committed.hear(event)
-            and isinstance(event, co.ManifestBroken)
+            and isinstance(event, co.IndexBroken)
             and self._context.running
         ):
             self._context.keeper.read()  # perhaps somebody else has committed since, and deleted it
@@ -353,7 +353,7 @@ class Coordinator:
 
 def _other_slots(record: JobRecord, settings: co.Settings) -> str:
     """The reason why the job cannot go on; "" if it has the slots that it began with. They are known before
-    the first manifest (!): output may have left, and an adopted stream would get a manifest of what it is
+    the first index (!): output may have left, and an adopted stream would get an index of what it is
     not."""
     began = len(record.layout.owners)
     if not settings.durable or began == settings.slots:

@@ -7,7 +7,7 @@ acknowledged, and one more epoch is committed (where output waits for commits: u
 not be exact, since what is missed is replayed by the next start. Failed: minimal time stands at the error, so
 one more epoch saves what is below.
 
-A coordinator that has been overtaken sees a job fall apart: its workers leave, and what its manifest names is
+A coordinator that has been overtaken sees a job fall apart: its workers leave, and what its index names is
 deleted. So "failed" is said only behind a write of the record, which fails if another coordinator acts (!).
 
 Keeps: only a completed job is marked so in the record; nobody but the coordinator in charge fails a job; an
@@ -168,7 +168,7 @@ class Endings:
         if not self._context.settings.two_phase:
             return False
         return not committed.known(self._context.record) or (
-            committed.manifest is not None and bool(committed.manifest.held)
+            committed.index is not None and bool(committed.index.held)
         )
 
     def _mark_completed(self) -> bool:

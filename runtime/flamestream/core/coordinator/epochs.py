@@ -1,4 +1,4 @@
-"""Epochs: announce, gather what the workers accept, write the manifest, commit by one write of the job
+"""Epochs: announce, gather what the workers accept, write the index, commit by one write of the job
 record.
 
 One epoch is pending at a time, and goes through four stages:
@@ -6,8 +6,8 @@ One epoch is pending at a time, and goes through four stages:
     announcing  the number is being written into the record: whoever comes later uses a greater one
     gathering   all workers were told; the acker's worker says where it cut (decision 003), each accepts when
                 its part is durable and every sink has acknowledged all output below the cut
-    writing     the manifest, under a name that nobody else can use
-    committing  the record names the manifest: this write, and nothing else, is the commit
+    writing     the index, under a name that nobody else can use
+    committing  the record names the index: this write, and nothing else, is the commit
 
 Until `committing` an epoch can be aborted; from then on only the record says what became of it.
 
@@ -26,14 +26,14 @@ from flamestream.core.coordinator.compaction import to_compact
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import (
     DeleteObjects,
-    ManifestFailed,
-    ManifestWritten,
+    IndexFailed,
+    IndexWritten,
     Settings,
-    WriteManifest,
+    WriteIndex,
 )
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, Committed, CutTaken
-from flamestream.core.protocol.snapshot import CodeSpan, Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import CodeSpan, SegmentRef, SnapshotIndex
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Epoch, Fence, WorkerId
@@ -60,8 +60,8 @@ class PendingEpoch:
         self.cut: Time | None = None
         self.accepted: dict[WorkerId, Accepted] = {}
         self.name = ""
-        """Name of its manifest."""
-        self.manifest: Manifest | None = None
+        """Name of its index."""
+        self.index: SnapshotIndex | None = None
 
     def complete(self) -> bool:
         """Whether every worker has accepted it at the cut."""
@@ -80,10 +80,10 @@ class PendingEpoch:
         return True
 
 
-def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Settings) -> Manifest:
+def next_index(previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Settings) -> SnapshotIndex:
     """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest
     counts."""
-    assert epoch.cut is not None, "a manifest of an epoch that is not cut"
+    assert epoch.cut is not None, "an index of an epoch that is not cut"
     answers = [epoch.accepted[worker] for worker in sorted(epoch.accepted)]
     # merged: their rows are in `segments` of the same answers
     replaced = {name for answer in answers for name in answer.replaced}
@@ -92,7 +92,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
     fronts.update((position.front, position) for answer in answers for position in answer.fronts)
     outputs = {(output.sink, output.slot): output for output in (previous.outputs if previous else ())}
     outputs.update(((output.sink, output.slot), output) for answer in answers for output in answer.outputs)
-    return Manifest(
+    return SnapshotIndex(
         job=settings.job, graph=settings.graph, python=settings.python, slots=settings.slots,
         epoch=epoch.number, fence=epoch.fence, cut=epoch.cut,
         segments=(*old, *(segment for answer in answers for segment in answer.segments)),
@@ -104,7 +104,7 @@ def next_manifest(previous: Manifest | None, epoch: PendingEpoch, settings: Sett
     )  # fmt: skip
 
 
-def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
+def spans_of(previous: SnapshotIndex | None, code: str) -> tuple[CodeSpan, ...]:
     """The applications that made what, when the one with digest `code` has gone on from the snapshot
     before."""
     spans = previous.code if previous else ()
@@ -113,8 +113,8 @@ def spans_of(previous: Manifest | None, code: str) -> tuple[CodeSpan, ...]:
     return (*spans, CodeSpan(previous.cut if previous else START, code))
 
 
-def superseded(previous: Manifest | None, name: str, new: Manifest) -> list[str]:
-    """Objects that the previous manifest (and only it) needed, and itself."""
+def superseded(previous: SnapshotIndex | None, name: str, new: SnapshotIndex) -> list[str]:
+    """Objects that the previous index (and only it) needed, and itself."""
     if previous is None:
         return []
     kept = {segment.name for segment in new.segments}
@@ -152,7 +152,7 @@ class Epochs:
             interval is None
             or self.pending
             or not self._keeper.idle
-            # the next manifest is made from the last one
+            # the next index is made from the last one
             or not self._committed.known(self._context.record)
         ):
             return
@@ -199,8 +199,8 @@ class Epochs:
         if self._gathering(number):
             self._not_saved(f"{worker}: {reason}")
 
-    def manifest_written(self, event: ManifestWritten) -> None:
-        """The manifest is durable: commit."""
+    def index_written(self, event: IndexWritten) -> None:
+        """The index is durable: commit."""
         epoch = self.pending
         if epoch and epoch.stage is Stage.WRITING and epoch.name == event.name and epoch.cut is not None:
             # the record is being read because somebody else may have written it: do not commit into that
@@ -213,13 +213,13 @@ class Epochs:
                 before,
                 committed=number,
                 cut=epoch.cut,
-                manifest=name,
-                manifest_hash=event.hash,
+                index=name,
+                index_hash=event.hash,
                 writer=self._nonce,
             )
             self._keeper.write(record, self._on_stage(self._commit))
 
-    def manifest_failed(self, event: ManifestFailed) -> None:
+    def index_failed(self, event: IndexFailed) -> None:
         """The store is away: this epoch is given up, the stream goes on."""
         if self.pending and self.pending.stage is Stage.WRITING and self.pending.name == event.name:
             self._not_saved(event.message)
@@ -251,9 +251,7 @@ class Epochs:
             and self._deadlines.due_in(epoch.since, self._settings.epoch_timeout_us)
         ):
             missing = [worker for worker in epoch.workers if worker not in epoch.accepted]
-            waiting_for = (
-                f"not accepted by {', '.join(missing)}" if missing else "the manifest is not written"
-            )
+            waiting_for = f"not accepted by {', '.join(missing)}" if missing else "the index is not written"
             self._not_saved(f"{waiting_for} within {self._settings.epoch_timeout_us / 1e6:g} s")
 
     # --- inside ---
@@ -276,29 +274,29 @@ class Epochs:
     def _announced(self, epoch: PendingEpoch) -> None:
         epoch.stage = Stage.GATHERING
         compact: dict[WorkerId, list[SegmentRef]] = {}
-        if self._committed.manifest:
-            compact = to_compact(self._committed.manifest.segments, epoch.workers, epoch.number)
+        if self._committed.index:
+            compact = to_compact(self._committed.index.segments, epoch.workers, epoch.number)
         for worker in epoch.workers:
             self._instructions.tell([worker], Announce(epoch.fence, epoch.number, compact.get(worker, [])))
 
     def _write_if_complete(self, epoch: PendingEpoch) -> None:
         if epoch.complete():
             epoch.stage = Stage.WRITING
-            epoch.manifest = next_manifest(self._committed.manifest, epoch, self._settings)
+            epoch.index = next_index(self._committed.index, epoch, self._settings)
             # nobody else can mean this object (!)
-            epoch.name = f"manifests/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
-            self._instructions.add(WriteManifest(epoch.name, epoch.manifest))
+            epoch.name = f"indexes/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
+            self._instructions.add(WriteIndex(epoch.name, epoch.index))
 
     def _commit(self, epoch: PendingEpoch) -> None:
-        """The record names the manifest, so the epoch is committed: tell everybody, and only then let objects
+        """The record names the index, so the epoch is committed: tell everybody, and only then let objects
         go (!)."""
-        assert epoch.manifest is not None, "a commit without a manifest"
-        previous, previous_name = self._committed.manifest, self._committed.name
+        assert epoch.index is not None, "a commit without an index"
+        previous, previous_name = self._committed.index, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0
-        self._committed.learn(epoch.name, epoch.manifest)
-        self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.manifest.cut))
+        self._committed.learn(epoch.name, epoch.index)
+        self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.index.cut))
         self._context.warm(self._context.members.spares(epoch.workers))
-        if names := superseded(previous, previous_name, epoch.manifest):
+        if names := superseded(previous, previous_name, epoch.index):
             self._instructions.add(DeleteObjects(names))
 
     def _next_epoch_number(self, record: JobRecord) -> Epoch:

@@ -133,7 +133,7 @@ class Healing:
         context.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:
-        """Tell the workers of the layout, all of which are connected, to recover, once the manifest is
+        """Tell the workers of the layout, all of which are connected, to recover, once the index is
         known."""
         context, recovery = self._context, self.recovery
         if recovery is None or recovery.told or not context.keeper.idle:
@@ -148,9 +148,7 @@ class Healing:
             key = self._key(record.attempt)
             context.instructions.tell(
                 context.workers,
-                recovery.begin(
-                    record, context.committed.manifest, addresses, key, [*context.reached.values()]
-                ),
+                recovery.begin(record, context.committed.index, addresses, key, [*context.reached.values()]),
             )
             context.members.expect(context.workers, context.time.now)
 
@@ -227,8 +225,8 @@ class Healing:
                 old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
             )
         return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, manifest="",
-            manifest_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
+            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, index="",
+            index_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
         )  # fmt: skip
 
     def _next_attempt(self, record: JobRecord) -> Attempt:

@@ -7,7 +7,7 @@ older attempt can release nothing any more, so nothing that it journals from now
 all: every worker is ready, every time that was ever stamped or released is at or below the bound, and only
 then may a front replay or stamp.
 
-Keeps: no input lost or counted twice (invariant 3); a consumer that forgot what the manifest says it had is
+Keeps: no input lost or counted twice (invariant 3); a consumer that forgot what the index says it had is
 an error (invariant 4). Does not: survive the loss of a worker: then another recovery, with the next attempt,
 starts from the beginning.
 """
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Opened, Recover, Replay, Seal, Sealed
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, SinkName, Slot, WorkerId
 from flamestream.model.layout import Assignment
@@ -33,31 +33,31 @@ class Recovery:
         """Whether Recover has been sent: an answer or a reconnection is of this attempt."""
         self.fence: Fence = NO_FENCE
         self._workers: tuple[WorkerId, ...] = ()
-        self._manifest: Manifest | None = None
+        self._index: SnapshotIndex | None = None
         self._opened: dict[WorkerId, Opened] = {}
         self._sealed: dict[WorkerId, Sealed] = {}
 
     def begin(
-        self, record: JobRecord, manifest: Manifest | None, addresses: Mapping[WorkerId, str], key: str,
+        self, record: JobRecord, index: SnapshotIndex | None, addresses: Mapping[WorkerId, str], key: str,
         reached: list[FrontPosition],
     ) -> Recover:  # fmt: skip
         """Begin: the message that all workers get first. `reached`: how far fronts had come before, where that is
         skipped."""
-        self.told, self.fence, self._workers, self._manifest = (
+        self.told, self.fence, self._workers, self._index = (
             True,
             record.fence,
             record.layout.workers,
-            manifest,
+            index,
         )
-        # of the manifest, not of the record: without one (guarantee `none`) all start empty, whatever it says
-        cut, epoch = (manifest.cut, manifest.epoch) if manifest else (START, Epoch(0))
+        # of the index, not of the record: without one (guarantee `none`) all start empty, whatever it says
+        cut, epoch = (index.cut, index.epoch) if index else (START, Epoch(0))
         assignment = Assignment(record.fence, record.layout)
-        return Recover(assignment, dict(addresses), key, cut, epoch, manifest, reached)
+        return Recover(assignment, dict(addresses), key, cut, epoch, index, reached)
 
     @property
     def cut(self) -> Time:
         """The cut at which its replay begins."""
-        return self._manifest.cut if self._manifest else START
+        return self._index.cut if self._index else START
 
     def opened(self, worker: WorkerId, answer: Opened) -> Seal | None:
         """Take an answer to Recover; the last one gives what all workers are told next."""
@@ -92,19 +92,19 @@ class Recovery:
         return {time for end in ends if end and (time := time_of_meta(Meta(end))) >= self.cut}
 
     def _check_outputs(self) -> None:
-        """Raises Corrupt if a consumer has lost what the manifest says it had."""
+        """Raises Corrupt if a consumer has lost what the index says it had."""
         returned: dict[tuple[SinkName, Slot], SlotOutput] = {
             (output.sink, output.slot): output
             for answer in self._opened.values()
             for output in answer.outputs
         }
-        for expected in self._manifest.outputs if self._manifest else ():
+        for expected in self._index.outputs if self._index else ():
             found = returned.get((expected.sink, expected.slot))
             if found is None or (found.sequence, found.t_last) < (expected.sequence, expected.t_last):
                 raise Corrupt(
                     f"sink {expected.sink!r} has lost data: slot {expected.slot} had bundle "
                     f"{expected.sequence} when epoch"
-                    f" {self._manifest.epoch if self._manifest else 0} was committed, and now ends at bundle"
+                    f" {self._index.epoch if self._index else 0} was committed, and now ends at bundle"
                     f" {found.sequence if found else 0}. Restore the sink; or begin anew (`flamestream "
                     "reset`) with an empty one"
                 )

@@ -28,9 +28,9 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The greatest epoch number ever used: none is used twice."""
     committed: Annotated[Epoch, Meta(ge=0, lt=MAX_EPOCH)]
     cut: Time
-    manifest: str
-    """Name of the committed manifest; "" before the first commit."""
-    manifest_hash: str
+    index: str
+    """Name of the committed index; "" before the first commit."""
+    index_hash: str
     job: str = ""
     outcome: str = ""
     """"" while the job may run; "completed", or why it must not go on."""

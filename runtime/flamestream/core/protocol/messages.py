@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.core.protocol.snapshot import AtTime, FrontPosition, Manifest, SegmentRef, SlotOutput
+from flamestream.core.protocol.snapshot import AtTime, FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.model.ids import (
     Epoch,
     Fence,
@@ -148,7 +148,7 @@ class Hello(_Message, frozen=True):
     died_of: str = ""
     """The reason why the life of this worker before mine ended, if it could be known."""
     clocks: Annotated[int, Meta(ge=0)] = 0
-    """Fronts of my graph's clocks and calls, which are in no manifest: a coordinator that loads no application
+    """Fronts of my graph's clocks and calls, which are in no index: a coordinator that loads no application
     hears of them here."""
 
 
@@ -315,7 +315,7 @@ class Recover(_Message, frozen=True):
     """Peers of this attempt authenticate each other with it."""
     cut: Time
     epoch: Epoch
-    manifest: Manifest | None
+    index: SnapshotIndex | None
     """None: start empty (nothing was ever committed)."""
     reached: list[FrontPosition] = []
     """Under `at-most-once`: how far fronts had come above the cut, as far as it was reported."""

@@ -59,7 +59,7 @@ class CodeSpan(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):
     """A committed snapshot: everything that a restore needs, by name and checksum."""
 
     job: str

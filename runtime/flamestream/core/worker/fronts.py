@@ -8,6 +8,8 @@ order at their own times; new records are asked for only behind them.
 
 Keeps: a promise never passes a run that is not durable; stamping only within credit (invariants 1, 3 and 8).
 Does not: talk to producers or journals; it gathers actions.
+
+It is longer than other modules: what a front may do next hangs on all of this at once, in each pass.
 """
 
 from collections import Counter, deque
@@ -22,7 +24,6 @@ from flamestream.core.protocol.actions import (
     Pull,
     ReadRun,
     Saved,
-    SealJournal,
     TrimJournal,
     WakeAt,
 )
@@ -32,10 +33,11 @@ from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
+from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers
 from flamestream.core.worker.skipping import delivered_above, gone_on
 from flamestream.model import payload as codec
-from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.errors import UserError
 from flamestream.model.event_time import ENDED, Marker, Timing
 from flamestream.model.ids import Fence, Offset, Partition, SourceName
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of
@@ -110,11 +112,10 @@ class Fronts:
         self._telling: set[FrontId] = set()
         """Fronts of calls that are to tell the end of their event time."""
         self._told: dict[FrontId, Promise] = {}
-        self._unsealed = {front for front in self._fronts if self._journalled(front)}
-        self._sealed: dict[FrontId, Sequence[Entry]] = {}
-        self._released: set[Time] = set()
-        self.last = START
-        """The newest journalled run or pledge above the cut; START if there is none."""
+        self.sealing = Sealing(
+            fence,
+            {number: front.source for number, front in self._settings.items() if self._journalled(number)},
+        )
         self._following: set[FrontId] = set()
         self.drained = False
         self._started = False
@@ -127,28 +128,7 @@ class Fronts:
         released = set(released)
         if self._skips and released:
             raise UserError(delivered_above(len(released), min(released)))
-        self._released = {time for time in released if front_of(time) in self._unsealed}
-        self.actions.extend(SealJournal(self._fence, front, cut) for front in sorted(self._unsealed))
-
-    def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
-        """The answer to SealJournal: the entries of `front` above the cut. Raises Corrupt if some are lost."""
-        # (!) Without them the replay is of other input: it would be blamed on the functions, or on nobody.
-        lost = {time for time in self._released if front_of(time) == front} - {
-            entry.time for entry in entries
-        }
-        if lost:
-            raise Corrupt(
-                f"the journal of source {self._settings[front].source!r} has lost entries: results of "
-                f"{len(lost)} of its runs were delivered (the first at time {min(lost)}), and it has none of "
-                "them. Restore the journal; or begin anew (`flamestream reset`) with empty sinks"
-            )
-        self._unsealed.discard(front)
-        self._sealed[front] = [entry for entry in entries if not entry.is_pledge]
-        self.last = max([self.last, *(entry.time for entry in entries)])
-
-    @property
-    def all_sealed(self) -> bool:
-        return not self._unsealed
+        self.actions += self.sealing.begin(cut, released)
 
     def start(self, bound: Time) -> None:
         """Every worker is ready: replay, then go on."""
@@ -158,7 +138,7 @@ class Fronts:
                 self._over(number, front)
                 continue
             if isinstance(front, JournalledFront):
-                entries = self._sealed.get(number, ())
+                entries = self.sealing.entries.get(number, ())
                 front.start(entries, bound)
                 self._to_read[number] = list(reversed(entries))
             self._read_on(number)

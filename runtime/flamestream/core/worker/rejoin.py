@@ -7,7 +7,7 @@
     Replay   -> run
 
 A survivor keeps the slots it had, rolled back to the cut, if the cut is one of its live cuts; all other slots
-are loaded from the manifest's segments. State above the cut must not survive (!), and frames of the new
+are loaded from the index's segments. State above the cut must not survive (!), and frames of the new
 attempt count only once everything is loaded.
 
 Replay reaches each worker in its own time, late if its link or its coordinator is slow, and whoever has heard
@@ -99,8 +99,8 @@ class Rejoin:
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
         actions: list[Action] = [LinkPeers(fence, message.key, others)]
         # a survivor's slots are at hand
-        # without a manifest nothing was ever committed: an empty slot is complete
-        self._loading = set(mine) - self._have if message.manifest is not None else set()
+        # without an index nothing was ever committed: an empty slot is complete
+        self._loading = set(mine) - self._have if message.index is not None else set()
         self._have |= set(mine) - self._loading
         actions += self._loads(message, mine)
         self._unopened = set(sinks)
@@ -109,19 +109,19 @@ class Rejoin:
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
         self._held, self._requests, self._mine, self._waits_for_load = [], [], frozenset(mine), False
-        manifest = message.manifest
-        if manifest is None:
+        index = message.index
+        if index is None:
             return []
         # survivors read it as well: what they held is forgotten with the attempt, and slots move
-        held = [segment for segment in manifest.held if self._mine.intersection(segment.slots)]
+        held = [segment for segment in index.held if self._mine.intersection(segment.slots)]
         # (!) Requests are of the worker that has their front, whoever has their slot.
         owners = message.assignment.layout.fronts
         asks = any(owners[front.front] == self._me for front in self._settings.fronts if front.of_call)
-        requests = manifest.requests if asks else ()
+        requests = index.requests if asks else ()
         if not (self._loading or held or requests):
             return []
         self._waits_for_load = True
-        segments = [segment for segment in manifest.segments if self._loading.intersection(segment.slots)]
+        segments = [segment for segment in index.segments if self._loading.intersection(segment.slots)]
         return [Load(message.assignment.fence, segments, sorted(self._loading), held, requests)]
 
     def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:

@@ -10,7 +10,8 @@ processed together, in the order of metas; then acks, promises, questions and ti
 Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the
 attempt with `Failed`; an assertion ends the process, for a worker whose invariant is broken must not go on.
 
-Does not: any I/O, and it reads no clock: readings of two come with the pass.
+Does not: any I/O, and it reads no clock: readings of two come with the pass. It is longer than other modules, for
+the order of what a pass does is all that it decides.
 Source: design, "Where things run" and "Processing".
 """
 
@@ -223,9 +224,7 @@ class Worker:
         self._halted = False
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
-        positions = (
-            {} if message.manifest is None else {front.front: front for front in message.manifest.fronts}
-        )
+        positions = {} if message.index is None else {front.front: front for front in message.index.fronts}
         self._counters.begin(self._fronts.replayed, self._outputs.invalidated, message.cut)
         reached = {front.front: front for front in message.reached}
         self._begin(message.assignment.layout, message.cut, positions, reached)
@@ -291,7 +290,7 @@ class Worker:
                 self._outputs.opened(event, compare=self._settings.exactly_once)
                 self._rejoin.opened(event.sink, event.last, event.newest)
             case ev.JournalSealed():
-                self._fronts.sealed(event.front, event.entries)
+                self._fronts.sealing.sealed(event.front, event.entries)
                 self._calls.sealed(event.front, event.entries)
             case ev.Loaded():
                 self._rejoin.loaded(event.chains, event.held, event.requests)
@@ -303,7 +302,9 @@ class Worker:
 
     def _advance(self) -> None:
         """Tell the coordinator how far this recovery is."""
-        told = self._rejoin.progress(self._outputs.released(), self._fronts.all_sealed, self._fronts.last)
+        told = self._rejoin.progress(
+            self._outputs.released(), self._fronts.sealing.done, self._fronts.sealing.last
+        )
         if any(isinstance(message, msg.Sealed) for message in told):
             # not at Replay: peers that heard theirs first are already heard (!)
             self._outputs.resume(self._rejoin.take_held())

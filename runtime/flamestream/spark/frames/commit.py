@@ -1,6 +1,6 @@
 """Commit: a batch's new state becomes the job's, by one compare-and-set of the job record.
 
-The manifest is the streaming runner's, so either runner goes on from it, `flamestream snapshots` shows it,
+The index is the streaming runner's, so either runner goes on from it, `flamestream snapshots` shows it,
 and Spark reads it as a table.
 
 Keeps: nothing is committed that a consumer may still lack (the batch has delivered); superseded objects go
@@ -16,13 +16,13 @@ import msgspec
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, Manifest, SlotOutput
+from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
 from flamestream.model.time import Time
 from flamestream.spark.frames.delivering import REPLACED, SEGMENT
 from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
-from flamestream.store.snapshot_index import delete_objects, read_manifest, write_manifest
+from flamestream.store.snapshot_index import delete_objects, read_index, write_index
 
 Write = Callable[[JobRecord], None]
 """Compare-and-set. Raises if somebody else has written."""
@@ -45,15 +45,15 @@ class Committed:
     ) -> None:
         self.record, self._write, self._url = record, write, store
         self._job, self._graph, self._python, self._slots, self._code = job, graph, python, slots, code
-        self.manifest: Manifest | None = None
-        if record.manifest:
-            self.manifest = read_manifest(store_at(store), record.manifest, record.manifest_hash)
-            self._check(self.manifest)
+        self.index: SnapshotIndex | None = None
+        if record.index:
+            self.index = read_index(store_at(store), record.index, record.index_hash)
+            self._check(self.index)
 
     @property
     def place(self) -> StatePlace:
         """Where the state is."""
-        return StatePlace(self._url, self.manifest.segments if self.manifest is not None else ())
+        return StatePlace(self._url, self.index.segments if self.index is not None else ())
 
     def commit(
         self,
@@ -64,34 +64,34 @@ class Committed:
         sinks: Mapping[int, str],
     ) -> None:
         """A batch has delivered and written its states; `lines` is its report."""
-        before, said = self.manifest, list(lines)
+        before, said = self.index, list(lines)
         gone = {bytes(line.payload).decode() for line in said if line.to == REPLACED}
         kept = [ref for ref in self.place.segments if ref.name not in gone]
-        manifest = Manifest(
+        index = SnapshotIndex(
             job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch),
             fence=self.record.fence, cut=cut,
             segments=(*kept, *(decoded_ref(bytes(line.payload)) for line in said if line.to == SEGMENT)),
             fronts=tuple(fronts), outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
         )  # fmt: skip
         store = store_at(self._url)
-        name = f"manifests/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
-        digest = write_manifest(store, name, manifest)
+        name = f"indexes/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
+        digest = write_index(store, name, index)
         record = msgspec.structs.replace(
             self.record,
             announced=Epoch(epoch),
             committed=Epoch(epoch),
             cut=cut,
-            manifest=name,
-            manifest_hash=digest,
+            index=name,
+            index_hash=digest,
             outcome="",
         )
-        old = self.record.manifest
+        old = self.record.index
         self._write(record)
-        self.record, self.manifest = record, manifest
+        self.record, self.index = record, index
         # Behind the record's write: until then they are what is committed (!).
         delete_objects(store, [*gone, *([old] if old else [])])
 
-    def _check(self, found: Manifest) -> None:
+    def _check(self, found: SnapshotIndex) -> None:
         ours = (self._job, self._graph, self._slots, self._python)
         for what, theirs, mine in zip(
             ("job", "graph", "number of slots", "Python"),
@@ -105,10 +105,12 @@ class Committed:
                     f"this job has {mine!r}"
                 )
         if found.held:
-            raise UserError(holds_output(self.record.manifest))
+            raise UserError(holds_output(self.record.index))
 
 
-def _outputs(before: Manifest | None, lines: list[Any], sinks: Mapping[int, str]) -> tuple[SlotOutput, ...]:
+def _outputs(
+    before: SnapshotIndex | None, lines: list[Any], sinks: Mapping[int, str]
+) -> tuple[SlotOutput, ...]:
     found = {(output.sink, output.slot): output for output in (before.outputs if before is not None else ())}
     for line in lines:
         if line.to >= 0 and line.slot >= 0:

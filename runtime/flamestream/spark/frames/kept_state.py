@@ -4,7 +4,7 @@ The files are those of the streaming runner (store/segment.py), so either runner
 state. A task reads the states of the keys that it meets, not those of all keys: segments are immutable, so
 each Python process keeps the tables that it has decoded.
 
-Keeps: only segments that the committed manifest names, with the size and checksum that it says. Does not:
+Keeps: only segments that the committed index names, with the size and checksum that it says. Does not:
 commit (commit.py).
 """
 

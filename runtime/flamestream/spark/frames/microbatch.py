@@ -132,13 +132,13 @@ class MicroBatches:
         return base
 
     def _first(self) -> Cut | None:
-        manifest = self._committed.manifest
-        if manifest is None:
+        index = self._committed.index
+        if index is None:
             return None
         before = self._planner.begin()
         return Cut(
-            manifest.cut,
-            {front: position for front, (_, position) in self._planner.pieces(before, manifest.cut).items()},
+            index.cut,
+            {front: position for front, (_, position) in self._planner.pieces(before, index.cut).items()},
         )
 
     # --- a batch: in a thread of py4j's ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flamestream.connectors import sinks
-from flamestream.core.protocol.snapshot import Manifest
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job import py_files
 from flamestream.job.application import load
 from flamestream.job.located import parse
@@ -63,7 +63,7 @@ class JobFiles:
             )
         return self._path(folder)
 
-    def snapshot(self, epoch: int | None) -> Manifest:
+    def snapshot(self, epoch: int | None) -> SnapshotIndex:
         """The snapshot of `epoch`; else of the committed epoch, if the run folder says which; else the
         newest.
 
@@ -71,17 +71,17 @@ class JobFiles:
         """
         wanted = epoch if epoch is not None else self._committed()
         store = store_from(self.store)
-        names = store.names("manifests/")
+        names = store.names("indexes/")
         chosen = (
             names
             if wanted is None
-            else [name for name in names if name.startswith(f"manifests/{wanted:012d}-")]
+            else [name for name in names if name.startswith(f"indexes/{wanted:012d}-")]
         )
         for name in reversed(chosen):
             try:
-                found = from_json(store.get(name), Manifest)
+                found = from_json(store.get(name), SnapshotIndex)
             except msgspec.DecodeError as error:
-                raise Corrupt(f"{name} in {self.store} is not a manifest: {error}") from error
+                raise Corrupt(f"{name} in {self.store} is no snapshot index: {error}") from error
             if found.job == self.job:
                 return found
         which = "no snapshot" if wanted is None else f"no snapshot of epoch {wanted}"

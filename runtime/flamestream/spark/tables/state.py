@@ -3,7 +3,7 @@
 A task reads some segments: those of one group of slots, since a key's full state and its changes may be in
 several.
 
-Keeps: what it reads has the size and checksum that the manifest says. Does not: follow a job that goes on: an
+Keeps: what it reads has the size and checksum that the snapshot index says. Does not: follow a job that goes on: an
 epoch is what it is, until the store forgets it.
 """
 
@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.snapshot import Manifest, SegmentRef
+from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
@@ -41,7 +41,7 @@ class StateReader(DataSourceReader):
     """Reads a job's state for one query."""
 
     def __init__(
-        self, files: JobFiles, snapshot: Manifest, schema: Any, slots: frozenset[int] | None
+        self, files: JobFiles, snapshot: SnapshotIndex, schema: Any, slots: frozenset[int] | None
     ) -> None:
         self._files, self._snapshot, self._schema = files, snapshot, schema
         self._wanted = WantedSlots(snapshot.slots, slots)

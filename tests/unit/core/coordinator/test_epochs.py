@@ -3,10 +3,10 @@
 import pytest
 
 from flamestream.core.coordinator.coordination import (
-    ManifestFailed,
+    IndexFailed,
     ReadRecord,
     RecordUnknown,
-    WriteManifest,
+    WriteIndex,
     WriteRecord,
 )
 from flamestream.core.coordinator.epochs import Epochs, spans_of
@@ -54,7 +54,7 @@ def test_it_commits_when_all_have_accepted_and_not_before() -> None:
     bench.accept("b", 5)
     assert (bench.record.committed, bench.record.cut) == (1, 5)
     assert bench.count(msg.Committed) == 2
-    assert bench.record.manifest_hash == bench.outside.hash(bench.record.manifest)
+    assert bench.record.index_hash == bench.outside.hash(bench.record.index)
     assert bench.status.epoch == 1
 
 
@@ -83,41 +83,41 @@ def test_a_cut_below_the_committed_one_is_a_bug() -> None:
     assert bench.end.category == "bug"
 
 
-def test_the_manifest_is_durable_before_the_commit() -> None:
+def test_the_index_is_durable_before_the_commit() -> None:
     bench = announced()
-    bench.held.add(WriteManifest)
+    bench.held.add(WriteIndex)
     bench.cut(5).accept("a", 5).accept("b", 5)
     assert bench.record.committed == 0
     (write,) = bench.pending
-    assert isinstance(write, WriteManifest)
-    assert write.name == "manifests/000000000001-1-n1"
+    assert isinstance(write, WriteIndex)
+    assert write.name == "indexes/000000000001-1-n1"
     bench.release(write)
-    assert bench.record.manifest == write.name
+    assert bench.record.index == write.name
 
 
-def test_the_manifest_says_what_a_restore_needs() -> None:
+def test_the_index_says_what_a_restore_needs() -> None:
     front = FrontPosition(FrontId(0), Time(4), {Partition("p"): Offset(3)})
     first, second = (SlotOutput(SinkName("s"), Slot(slot), SequenceNumber(1), b"t") for slot in (0, 1))
     bench = announced().cut(5)
     bench.accept("a", 5, segments=[segment("x")], fronts=[front], outputs=[first]).accept(
         "b", 5, outputs=[second]
     )
-    manifest = bench.outside.objects[bench.record.manifest]
-    assert manifest.segments == (segment("x"),)
-    assert manifest.fronts == (front,)
-    assert manifest.outputs == (first, second)
-    assert (manifest.job, manifest.graph, manifest.python, manifest.slots) == ("j", "g", "3.11", 4)
-    assert (manifest.epoch, manifest.cut, manifest.fence) == (1, 5, bench.fence)
+    index = bench.outside.objects[bench.record.index]
+    assert index.segments == (segment("x"),)
+    assert index.fronts == (front,)
+    assert index.outputs == (first, second)
+    assert (index.job, index.graph, index.python, index.slots) == ("j", "g", "3.11", 4)
+    assert (index.epoch, index.cut, index.fence) == (1, 5, bench.fence)
 
 
-def test_the_next_manifest_keeps_what_was_not_replaced() -> None:
+def test_the_next_index_keeps_what_was_not_replaced() -> None:
     out = [SlotOutput(SinkName("s"), Slot(0), SequenceNumber(number), b"t") for number in (1, 2)]
     bench = running("a", "b").epoch(5, segments=[segment("x"), segment("y")], outputs=[out[0]])
-    before = bench.record.manifest
+    before = bench.record.index
     bench.epoch(9, segments=[segment("z")], replaced=["x"], outputs=[out[1]])
-    manifest = bench.outside.objects[bench.record.manifest]
-    assert [each.name for each in manifest.segments] == ["y", "z"]
-    assert manifest.outputs == (out[1],)
+    index = bench.outside.objects[bench.record.index]
+    assert [each.name for each in index.segments] == ["y", "z"]
+    assert index.outputs == (out[1],)
     assert bench.outside.deleted == ["x", before]
 
 
@@ -131,19 +131,19 @@ def test_nothing_is_deleted_before_the_commit_is_known() -> None:
     assert bench.outside.deleted[0] == "x"
 
 
-@pytest.mark.parametrize("how", ["refused", "recovery", "manifest", "timeout"])
+@pytest.mark.parametrize("how", ["refused", "recovery", "index", "timeout"])
 def test_an_aborted_number_is_never_used_again(how: str) -> None:
     bench = announced(epoch_timeout_us=30 * SECOND)
     if how == "refused":
         bench.hear("b", msg.Refused(bench.fence, bench.record.announced, "disk full"))
     elif how == "recovery":
         bench.connect("c").lose("b")
-    elif how == "manifest":
-        bench.held.add(WriteManifest)
+    elif how == "index":
+        bench.held.add(WriteIndex)
         bench.cut(5).accept("a", 5).accept("b", 5)
         (write,) = bench.pending
-        assert isinstance(write, WriteManifest)
-        bench.say(ManifestFailed(write.name, "read-only"))
+        assert isinstance(write, WriteIndex)
+        bench.say(IndexFailed(write.name, "read-only"))
         bench.held.clear()
     else:
         bench.run_for(31 * SECOND, 5)
@@ -173,14 +173,14 @@ def test_an_epoch_that_was_given_up_while_its_number_was_written_is_not_announce
 
 def test_the_stream_goes_on_without_the_store() -> None:
     bench = running("a", "b")
-    bench.held.add(WriteManifest)
+    bench.held.add(WriteIndex)
     for time in range(5, 25):
         bench.run_for(SECOND, time)
         if bench.record.announced and bench.last(msg.Announce) and not bench.pending:
             bench.cut(time).accept("a", time).accept("b", time)
         for write in bench.pending:
-            assert isinstance(write, WriteManifest)
-            bench.say(ManifestFailed(write.name, "no space left"))
+            assert isinstance(write, WriteIndex)
+            bench.say(IndexFailed(write.name, "no space left"))
         bench.pending.clear()
     assert bench.finish is None
     assert bench.record.attempt == 1
@@ -219,14 +219,14 @@ def test_a_commit_after_a_rival_has_taken_over_does_not_happen() -> None:
 
 
 def test_an_epoch_is_not_committed_while_the_record_is_in_doubt() -> None:
-    """A worker says that it knows a newer attempt, and before the record is read again the manifest is
+    """A worker says that it knows a newer attempt, and before the record is read again the index is
     written."""
     bench = announced().cut(5).accept("a", 5)
-    bench.held.update({WriteManifest, ReadRecord})
+    bench.held.update({WriteIndex, ReadRecord})
     bench.accept("b", 5)
     (write,) = bench.pending
     bench.hear("a", msg.Failed(bench.fence, "fenced", "a sink refused it"))
-    assert [type(action) for action in bench.pending] == [WriteManifest, ReadRecord]
+    assert [type(action) for action in bench.pending] == [WriteIndex, ReadRecord]
     bench.release(write)
     assert bench.record.committed == 0
     assert bench.last(msg.Abort).epoch == 1
@@ -251,7 +251,7 @@ def test_without_a_guarantee_there_are_no_epochs_and_recoveries_start_empty() ->
     bench = running("a", "b", interval_us=None).run_for(10 * SECOND, 5)
     assert bench.count(msg.Announce) == 0
     bench.connect("c").lose("b")
-    assert bench.last(msg.Recover).manifest is None
+    assert bench.last(msg.Recover).index is None
     assert bench.last(msg.Recover).cut == 0
 
 
@@ -262,16 +262,16 @@ def test_too_many_segments_of_a_size_are_given_to_one_worker_to_merge() -> None:
     assert sorted(compact, key=len) == [[], many]
 
 
-def test_a_new_coordinator_reads_the_manifest_before_it_adds_to_it() -> None:
+def test_a_new_coordinator_reads_the_index_before_it_adds_to_it() -> None:
     old = running("a", "b").epoch(5, segments=[segment("x")])
     bench = (
         Bench(old.outside, "n2").say().connect("a", "b", ready=old.fence).epoch(9, segments=[segment("y")])
     )
-    assert [each.name for each in bench.outside.objects[bench.record.manifest].segments] == ["x", "y"]
+    assert [each.name for each in bench.outside.objects[bench.record.index].segments] == ["x", "y"]
     assert bench.outside.deleted == [next(iter(bench.outside.objects))]
 
 
-def test_a_manifest_that_cannot_be_read_stops_epochs_not_the_stream() -> None:
+def test_a_index_that_cannot_be_read_stops_epochs_not_the_stream() -> None:
     old = running("a", "b").epoch(5)
     lost = dict(old.outside.objects)
     old.outside.objects.clear()
@@ -284,7 +284,7 @@ def test_a_manifest_that_cannot_be_read_stops_epochs_not_the_stream() -> None:
     assert bench.record.announced == 2
 
 
-def test_a_manifest_that_is_back_serves_a_recovery_though_it_was_missing_before() -> None:
+def test_a_index_that_is_back_serves_a_recovery_though_it_was_missing_before() -> None:
     old = running("a", "b").epoch(5)
     lost = dict(old.outside.objects)
     old.outside.objects.clear()
@@ -329,11 +329,11 @@ def test_a_worker_named_in_no_layout_cannot_accept() -> None:
     assert bench.record.committed == 0
 
 
-def test_each_manifest_says_which_code_made_what() -> None:
+def test_each_index_says_which_code_made_what() -> None:
     old = running("a", "b", code="old").epoch(5)
-    assert old.outside.objects[old.record.manifest].code == (CodeSpan(START, "old"),)
+    assert old.outside.objects[old.record.index].code == (CodeSpan(START, "old"),)
     old.epoch(7)
-    assert old.outside.objects[old.record.manifest].code == (CodeSpan(START, "old"),)
-    before = old.outside.objects[old.record.manifest]
+    assert old.outside.objects[old.record.index].code == (CodeSpan(START, "old"),)
+    before = old.outside.objects[old.record.index]
     assert spans_of(before, "new") == (CodeSpan(START, "old"), CodeSpan(Time(7), "new"))
     assert spans_of(before, "") == before.code

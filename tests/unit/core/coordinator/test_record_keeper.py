@@ -27,7 +27,7 @@ def record(attempt: int, writer: str = "me") -> JobRecord:
     layout = Layout(LayoutVersion(1), (a,), (a,), a)
     return JobRecord(
         attempt=Attempt(attempt), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START,
-        manifest="", manifest_hash="", writer=writer,
+        index="", index_hash="", writer=writer,
     )  # fmt: skip
 
 

@@ -1,12 +1,12 @@
-"""Resumption: a start goes on from what is committed; a record, manifest, consumer or code that does not fit
+"""Resumption: a start goes on from what is committed; a record, index, consumer or code that does not fit
 is named, and never taken for an empty state."""
 
 import pytest
 from msgspec.structs import replace
 
 from flamestream.core.coordinator.coordination import (
-    ManifestBroken,
-    ReadManifest,
+    IndexBroken,
+    ReadIndex,
 )
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import SlotOutput
@@ -19,11 +19,11 @@ from flamestream.model.time import END, Time
 from support.core.coordinating import SECOND, Bench, running, successor
 
 
-def test_a_second_start_resumes_from_the_manifest() -> None:
+def test_a_second_start_resumes_from_the_index() -> None:
     old = running().epoch(5)
     bench = successor(old).sleep(3 * SECOND).connect("c", "d")
     recover = bench.last(msg.Recover)
-    assert (recover.cut, recover.epoch, recover.manifest.epoch) == (5, 1, 1)
+    assert (recover.cut, recover.epoch, recover.index.epoch) == (5, 1, 1)
     bench.recover()
     assert bench.last(msg.Replay).bound == 5
 
@@ -39,36 +39,36 @@ def test_a_record_with_an_outcome_ends_at_once() -> None:
     ("change", "word"),
     [({"graph": "h"}, "graph"), ({"python": "3.12"}, "Python"), ({"job": "k"}, "job")],
 )
-def test_a_manifest_of_another_job_is_an_error_that_names_it(change: dict[str, str], word: str) -> None:
+def test_a_index_of_another_job_is_an_error_that_names_it(change: dict[str, str], word: str) -> None:
     old = running().epoch(5)
     bench = successor(old, **change).sleep(3 * SECOND)
     for worker in "cd":
         bench.say(bench.hello(worker, graph=bench.settings.graph, python=bench.settings.python))
     assert bench.end.category == "user"
     assert word in bench.end.message
-    assert old.record.manifest in bench.end.message
+    assert old.record.index in bench.end.message
     assert bench.count(msg.Recover) == 0
 
 
-def test_a_missing_manifest_is_corrupt_and_never_an_empty_state() -> None:
+def test_a_missing_index_is_corrupt_and_never_an_empty_state() -> None:
     old = running().epoch(5)
     old.outside.objects.clear()
     bench = successor(old).sleep(3 * SECOND).connect("c", "d")
     assert bench.end.category == "corrupt"
-    assert old.record.manifest in bench.end.message
+    assert old.record.index in bench.end.message
     assert bench.count(msg.Recover) == 0
 
 
-def test_a_manifest_that_a_successor_has_deleted_is_no_verdict() -> None:
+def test_a_index_that_a_successor_has_deleted_is_no_verdict() -> None:
     """Whoever has been overtaken reads what the record no longer names."""
     old = running().epoch(5)
     zombie = successor(old).sleep(3 * SECOND)
-    zombie.held.add(ReadManifest)
+    zombie.held.add(ReadIndex)
     zombie.connect("c", "d")
     other = successor(old, "n3").sleep(3 * SECOND).connect("e", "f").recover().epoch(9)
     (overtaken,) = zombie.pending
-    assert isinstance(overtaken, ReadManifest)
-    assert old.record.manifest != overtaken.name and overtaken.name in other.outside.deleted
+    assert isinstance(overtaken, ReadIndex)
+    assert old.record.index != overtaken.name and overtaken.name in other.outside.deleted
     zombie.outside.objects.pop(overtaken.name)
     zombie.release(zombie.pending.pop())
     assert (zombie.end.outcome, other.finish) == ("fenced", None)
@@ -94,7 +94,7 @@ def test_a_job_whose_record_says_why_it_must_not_go_on_fails_with_that() -> None
     assert "its owner has condemned it" in bench.end.message
 
 
-def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:
+def test_a_index_that_does_not_fit_the_record_is_corrupt() -> None:
     old = running().epoch(5)
     old.outside.record = type(old.record)(
         **{**{f: getattr(old.record, f) for f in old.record.__struct_fields__}, "cut": Time(4)}
@@ -106,8 +106,8 @@ def test_a_manifest_that_does_not_fit_the_record_is_corrupt() -> None:
 def test_a_store_that_is_away_is_asked_again() -> None:
     old = running().epoch(5)
     bench = successor(old).sleep(3 * SECOND)
-    bench.held.add(ReadManifest)
-    bench.connect("c", "d").say(ManifestBroken(old.record.manifest, "retryable", "timeout"))
+    bench.held.add(ReadIndex)
+    bench.connect("c", "d").say(IndexBroken(old.record.index, "retryable", "timeout"))
     assert "timeout" in bench.status.problems[0]
     bench.held.clear()
     bench.sleep(SECOND)
@@ -149,10 +149,10 @@ def test_a_start_with_other_code_than_the_last_has_to_be_meant(now: str, meant: 
         assert bench.end.category == "user" and "--changed" in bench.end.message
 
 
-def test_a_store_that_is_slow_to_give_the_manifest_costs_no_worker() -> None:
+def test_a_store_that_is_slow_to_give_the_index_costs_no_worker() -> None:
     bench = running("a", "b").epoch(5)
     bench = Bench(bench.outside, "n2", discovery_us=0).say()
-    bench.held.add(ReadManifest)
+    bench.held.add(ReadIndex)
     bench.connect("x", "y").sleep(60 * SECOND)  # they have no fence yet, and so nothing to report
     bench.held.clear()
     bench.release(bench.pending.pop())

@@ -33,7 +33,7 @@ def test_a_new_job_begins_when_as_many_workers_are_there_as_it_wants() -> None:
     recover = bench.last(msg.Recover, "b")
     assert recover.assignment.fence == Fence(Attempt(1), LayoutVersion(1))
     assert recover.addresses == {"a": "a:1", "b": "b:1"}
-    assert (recover.cut, recover.epoch, recover.manifest) == (START, 0, None)
+    assert (recover.cut, recover.epoch, recover.index) == (START, 0, None)
 
 
 def test_a_new_job_does_not_wait_for_ever_for_all_workers() -> None:

@@ -19,13 +19,13 @@ from flamestream.core.coordinator.coordination import (
     Event,
     Finish,
     FromWorker,
-    ManifestFailed,
+    IndexFailed,
     ReadRecord,
     RecordUnknown,
     Tell,
     WorkerConnected,
     WorkerDisconnected,
-    WriteManifest,
+    WriteIndex,
     WriteRecord,
 )
 from flamestream.core.protocol import messages as msg
@@ -161,8 +161,8 @@ class Storm:
                 return self.write(boss, action)
             case ReadRecord() if self.chance(0.1):
                 return RecordUnknown("no answer")
-            case WriteManifest(name) if self.chance(0.1):
-                return ManifestFailed(name, "away")
+            case WriteIndex(name) if self.chance(0.1):
+                return IndexFailed(name, "away")
             case Tell(worker, message):
                 if worker in self.workers and self.workers[worker].boss == boss:
                     self.tell(boss, self.workers[worker], message)
@@ -175,7 +175,7 @@ class Storm:
             case DeleteObjects(names):
                 kept = self.outside.record
                 assert kept is not None
-                assert kept.manifest not in names
+                assert kept.index not in names
             case _:
                 return bench.carry_out(action)
         return None

@@ -14,8 +14,8 @@ from support.core.coordinating import Bench
 
 LAYOUT = {"version": 2, "owners": ["a", "b"], "fronts": ["a"], "acker": "b"}
 WHOLE: dict[str, Any] = {
-    "attempt": 3, "layout": LAYOUT, "announced": 5, "committed": 4, "cut": 9, "manifest": "m",
-    "manifest_hash": "00", "job": "j",
+    "attempt": 3, "layout": LAYOUT, "announced": 5, "committed": 4, "cut": 9, "index": "m",
+    "index_hash": "00", "job": "j",
 }  # fmt: skip
 OUT_OF_RANGE: dict[str, dict[str, Any]] = {
     "an attempt of 10^400": {"attempt": 10**400},

@@ -155,7 +155,7 @@ def _of_a_call() -> tuple[Fronts, list[tuple[int, int]]]:
     front = FrontSettings(F, SourceName("asked()"), timed=False, replayable=False, of_call=True)
     fronts = Fronts(FENCE, WorkerSettings("j", 4, (front,)), [F], {}, enter)
     fronts.seal(START, ())
-    fronts.sealed(F, [])
+    fronts.sealing.sealed(F, [])
     fronts.start(START)
     return fronts, entered
 

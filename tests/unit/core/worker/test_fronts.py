@@ -70,11 +70,13 @@ def test_the_newest_run_is_that_of_whichever_front_has_it(newest: int) -> None:
     fronts = Fronts(
         FENCE, settings, [FrontId(0), FrontId(1), FrontId(2)], {}, lambda source, entry, payloads: 0
     )
-    assert fronts.last == START
-    fronts.sealed(FrontId(newest), [ev.Entry(Time(50), P, Offset(0), 1), ev.Entry(Time(70), P, Offset(1), 1)])
-    fronts.sealed(FrontId(1 - newest), [ev.Entry(Time(60), P, Offset(0), 1)])
-    fronts.sealed(FrontId(2), [])
-    assert fronts.last == 70
+    assert fronts.sealing.last == START
+    fronts.sealing.sealed(
+        FrontId(newest), [ev.Entry(Time(50), P, Offset(0), 1), ev.Entry(Time(70), P, Offset(1), 1)]
+    )
+    fronts.sealing.sealed(FrontId(1 - newest), [ev.Entry(Time(60), P, Offset(0), 1)])
+    fronts.sealing.sealed(FrontId(2), [])
+    assert fronts.sealing.last == 70
 
 
 def test_a_promise_is_told_when_it_is_new() -> None:

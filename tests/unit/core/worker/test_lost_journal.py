@@ -41,13 +41,13 @@ def _crashed(seed: int) -> CoreCluster:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_journal_that_lacks_what_was_delivered_is_corrupt_and_no_other_is(seed: int) -> None:
     cluster = _crashed(seed)
-    assert cluster.manifest is not None
+    assert cluster.index is not None
     ends = [bundle.t_last for sink in cluster.sinks.values() for bundle in sink.last.values()]
     delivered = {time_of_meta(Meta(end)) for end in ends} - {0}
     front = FrontId(cluster.rng.randrange(2))
     entries = cluster.journals[front]
     kept = cluster.rng.randint(0, len(entries))
-    lost = {entry.time for entry in entries[kept:] if entry.time >= cluster.manifest.cut} & delivered
+    lost = {entry.time for entry in entries[kept:] if entry.time >= cluster.index.cut} & delivered
     del entries[kept:]
     cluster.seal()
     failures = cluster.heard(msg.Failed)

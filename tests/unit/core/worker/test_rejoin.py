@@ -125,8 +125,8 @@ def test_journals_are_not_sealed_before_the_coordinator_says_so() -> None:
         for _, action in cluster.done
         if isinstance(action, act.SealJournal) and action.fence == cluster.fence
     ]
-    assert cluster.manifest is not None
-    assert [seal.cut for seal in seals] == [cluster.manifest.cut]
+    assert cluster.index is not None
+    assert [seal.cut for seal in seals] == [cluster.index.cut]
 
 
 def test_a_replay_that_comes_before_this_worker_was_ready_starts_nothing() -> None:
@@ -156,13 +156,13 @@ def test_a_fresh_worker_loads_its_slots_and_goes_on(seed: int) -> None:
 
 def test_only_segments_with_a_wanted_slot_are_loaded() -> None:
     cluster = _cluster(2)
-    assert cluster.manifest is not None
+    assert cluster.index is not None
     gone = next(iter(cluster.workers))
     cluster.crash(gone)
     cluster.recover()
     (load,) = _loads(cluster)
     assert [segment.name for segment in load.segments] == [
-        segment.name for segment in cluster.manifest.segments if gone in segment.name
+        segment.name for segment in cluster.index.segments if gone in segment.name
     ]
 
 

@@ -38,8 +38,8 @@ def committed(cluster: CoreCluster) -> FrontPosition:
     cluster.run()
     assert cluster.commit()
     cluster.run()
-    assert cluster.manifest is not None
-    return cluster.manifest.fronts[0]
+    assert cluster.index is not None
+    return cluster.index.fronts[0]
 
 
 def reached(cluster: CoreCluster) -> list[FrontPosition]:

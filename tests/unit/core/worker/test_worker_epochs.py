@@ -58,10 +58,10 @@ def _restored(cluster: CoreCluster) -> None:
 def test_an_epoch_is_accepted_at_the_acker_s_cut_with_positions_and_outputs() -> None:
     cluster = _cluster(2)
     assert _epoch(cluster)
-    assert cluster.manifest is not None
-    assert cluster.manifest.cut == cluster.minimal > START
-    assert [(position.front, position.offsets) for position in cluster.manifest.fronts] == [(0, {"": 3})]
-    assert sum(output.sequence for output in cluster.manifest.outputs) >= 2
+    assert cluster.index is not None
+    assert cluster.index.cut == cluster.minimal > START
+    assert [(position.front, position.offsets) for position in cluster.index.fronts] == [(0, {"": 3})]
+    assert sum(output.sequence for output in cluster.index.outputs) >= 2
     _restored(cluster)
 
 
@@ -259,8 +259,8 @@ def test_a_commit_that_is_no_news_changes_nothing() -> None:
     cluster = _cluster()
     assert _epoch(cluster)
     cluster.run()
-    assert cluster.manifest is not None
-    for cut in (cluster.manifest.cut, START):
+    assert cluster.index is not None
+    for cut in (cluster.index.cut, START):
         assert cluster.step(ONE, ev.FromCoordinator(msg.Committed(cluster.fence, Epoch(77), cut))) == []
 
 
@@ -268,9 +268,9 @@ def test_journals_are_trimmed_to_the_committed_cut() -> None:
     cluster = _cluster()
     assert _epoch(cluster)
     cluster.run()
-    assert cluster.manifest is not None
+    assert cluster.index is not None
     trims = [action for _, action in cluster.done if isinstance(action, act.TrimJournal)]
-    assert trims == [act.TrimJournal(cluster.fence, FrontId(0), cluster.manifest.cut)]
+    assert trims == [act.TrimJournal(cluster.fence, FrontId(0), cluster.index.cut)]
 
 
 def test_what_is_below_the_committed_cut_is_let_go() -> None:
@@ -293,14 +293,14 @@ def test_the_segments_to_merge_go_with_the_upload_and_are_replaced() -> None:
     cluster = _cluster()
     assert _epoch(cluster)
     cluster.run()
-    assert cluster.manifest is not None
-    (old,) = cluster.manifest.segments
+    assert cluster.index is not None
+    (old,) = cluster.index.segments
     cluster.feed(0, "a3")
     cluster.run()
     cluster.announce([old])
     cluster.run()
     assert cluster.accepted()[ONE].replaced == [old.name]
-    assert cluster.commit() and old not in cluster.manifest.segments
+    assert cluster.commit() and old not in cluster.index.segments
     _restored(cluster)
 
 

@@ -1,0 +1,54 @@
+"""Sealing: what counts of the journals of a worker's fronts, fixed when a recovery begins.
+
+    begin -> SealJournal, a front each -> sealed: its entries above the cut -> done
+
+Keeps: an entry whose results were delivered is there, or the attempt ends as corrupt (!). Does not: read a run
+again (fronts.py).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from flamestream.core.protocol.actions import SealJournal
+from flamestream.core.protocol.events import Entry
+from flamestream.model.errors import Corrupt
+from flamestream.model.ids import Fence, SourceName
+from flamestream.model.time import START, FrontId, Time, front_of
+
+
+class Sealing:
+    """Of one attempt. `sources` are those of its fronts that have a journal."""
+
+    def __init__(self, fence: Fence, sources: Mapping[FrontId, SourceName]) -> None:
+        self.entries: dict[FrontId, Sequence[Entry]] = {}
+        """The journalled runs above the cut, by front, in order."""
+        self.last = START
+        """The newest journalled run or pledge above the cut; START if there is none."""
+        self._fence, self._sources = fence, sources
+        self._open = set(sources)
+        self._released: set[Time] = set()
+
+    def begin(self, cut: Time, released: Iterable[Time]) -> list[SealJournal]:
+        """What to ask for. Consumers have results of the runs at `released`."""
+        self._released = {time for time in released if front_of(time) in self._open}
+        return [SealJournal(self._fence, front, cut) for front in sorted(self._open)]
+
+    def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
+        """The answer to SealJournal: the entries of `front` above the cut. Raises Corrupt if some are lost."""
+        # (!) Without them the replay is of other input: it would be blamed on the functions, or on nobody.
+        lost = {time for time in self._released if front_of(time) == front} - {
+            entry.time for entry in entries
+        }
+        if lost:
+            raise Corrupt(
+                f"the journal of source {self._sources[front]!r} has lost entries: results of {len(lost)} of its "
+                f"runs were delivered (the first at time {min(lost)}), and it has none of them. Restore the "
+                "journal; or begin anew (`flamestream reset`) with empty sinks"
+            )
+        self._open.discard(front)
+        self.entries[front] = [entry for entry in entries if not entry.is_pledge]
+        self.last = max([self.last, *(entry.time for entry in entries)])
+
+    @property
+    def done(self) -> bool:
+        """Whether every journal is sealed."""
+        return not self._open

@@ -26,7 +26,7 @@ from harness.drive import machine, noise
 from harness.report import CACHE
 from harness.suite import keep
 
-from support.asked_service import AskedService, asked_service
+from support.calls.asked_service import AskedService, asked_service
 from support.runs.after_lambda import ExampleJob, judged, orders
 from support.runs.cli_job import explained
 from support.runs.kills import Killer, Role

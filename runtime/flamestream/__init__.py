@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from flamestream import reference as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
 from flamestream.model.at import At, at
-from flamestream.model.call import Call, InDoubt, call
+from flamestream.model.calls.call import Call, InDoubt, call
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.event_decoder import decoder
 from flamestream.model.event_time import Arrived

@@ -11,8 +11,8 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import Any, Final
 
-from flamestream.model.call import Answer, Call, CallFunction, answered, hash_of, takes_call
-from flamestream.model.clients import NO_CLIENTS, ClientMisused, Clients
+from flamestream.model.calls.call import Answer, Call, CallFunction, answered, hash_of, takes_call
+from flamestream.model.calls.clients import NO_CLIENTS, ClientMisused, Clients
 from flamestream.model.payloads.codec import encode
 from flamestream.model.vertex import Function
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from flamestream.model.call import Answer, Call, calls_of, id_of
+from flamestream.model.calls.call import Answer, Call, calls_of, id_of
 from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
 from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
 from flamestream.model.failure import FATAL, failure, located, told

@@ -8,7 +8,7 @@ sinks').
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from flamestream.model.call import Answer, hash_of
+from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.payload import encode

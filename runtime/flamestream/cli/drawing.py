@@ -15,10 +15,10 @@ from dataclasses import asdict
 from typing import Any
 
 from flamestream.cli.functions import functions
-from flamestream.model.call import CallFunction
+from flamestream.model.calls.call import CallFunction
+from flamestream.model.calls.productions import Production
 from flamestream.model.duration import shown
 from flamestream.model.graph import Graph
-from flamestream.model.productions import Production
 from flamestream.model.vertex import Kind, Vertex
 
 _SHAPES = {

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import ModuleType
 
 from flamestream.job.py_files import PyFile, check_loaded, folder_of
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
-from flamestream.model.productions import with_productions
 
 _LAST_LINES = 3
 

@@ -28,11 +28,11 @@ from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import EXACT, STRONG, DeadLetter, Job, changes_of_calls, read
 from flamestream.job.manifest_rules import UNJOURNALLED
 from flamestream.job.py_files import PyFile
-from flamestream.model.call import calls_of, change_calls
+from flamestream.model.calls.call import calls_of, change_calls
+from flamestream.model.calls.productions import asked_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
-from flamestream.model.productions import asked_of
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flamestream.model.call import CallFunction
+    from flamestream.model.calls.call import CallFunction
     from flamestream.model.event_time import Timing
 
 Function = Callable[..., Any]

@@ -37,14 +37,14 @@ from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
-from flamestream.model.call import change_calls
+from flamestream.model.calls.call import change_calls
+from flamestream.model.calls.productions import asked_of, productions_of
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
-from flamestream.model.productions import asked_of, productions_of
 from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen

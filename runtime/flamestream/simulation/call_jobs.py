@@ -9,7 +9,7 @@ from itertools import takewhile
 from random import Random
 from typing import Any
 
-from flamestream.model.call import CallFunction, CallSettings
+from flamestream.model.calls.call import CallFunction, CallSettings
 from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.stream import Stream

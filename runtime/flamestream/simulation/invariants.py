@@ -27,7 +27,7 @@ from flamestream.core.protocol.messages import Data, Frame
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
-from flamestream.model.call import calls_of
+from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of

@@ -18,7 +18,7 @@ from typing import Any
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
-from flamestream.model.call import Answer, hash_of
+from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot

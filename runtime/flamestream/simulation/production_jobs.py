@@ -8,8 +8,8 @@ bytes than the reference, which has what was journalled.
 from random import Random
 from typing import Any
 
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.graph import Graph
-from flamestream.model.productions import with_productions
 from flamestream.model.stream import Stream
 from flamestream.simulation.graphs import (
     DEAD_LETTERS,

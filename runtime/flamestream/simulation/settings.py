@@ -7,7 +7,7 @@ from random import Random
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.model.call import calls_of
+from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import FrontId, Timestamp
 from flamestream.simulation.faults import FaultPlan

@@ -20,10 +20,10 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.worker.front import JournalledFront
+from flamestream.model.calls.productions import productions_of
 from flamestream.model.event_time import ENDED
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
 from flamestream.model.payloads.codec import encode_many
-from flamestream.model.productions import productions_of
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch

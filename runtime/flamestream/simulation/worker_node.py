@@ -16,7 +16,7 @@ from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppe
 from flamestream.core.protocol.messages import Hello, Progress, Recover
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
-from flamestream.model.call import calls_of
+from flamestream.model.calls.call import calls_of
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
 from flamestream.model.time import FrontId

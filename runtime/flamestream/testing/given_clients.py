@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from flamestream.asking import CLIENTS, awaitable_here
-from flamestream.model.clients import Call, ClientMisused, Clients, Http
+from flamestream.model.calls.clients import Call, ClientMisused, Clients, Http
 
 _NONE: Final = "this test gives no {} client {!r}: it gives {}"
 

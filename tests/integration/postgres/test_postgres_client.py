@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support import loops
-from support.asking import BEGINS, Asking, asking_with
+from support.calls.asking import BEGINS, Asking, asking_with
 from support.postgres import PostgresServer, postgres
 
 APPLICATION = f"""{BEGINS}

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("redis")  # an extra
 
-from support.asking import BEGINS, Asking, asking_with
+from support.calls.asking import BEGINS, Asking, asking_with
 from support.redis import RedisServer, redis_server
 from support.runs.cli_job import CliJob, explained
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.asked_service import FAULTS, AskedService, asked_service
+from support.calls.asked_service import FAULTS, AskedService, asked_service
 from support.runs.after_lambda import (
     FOLDER,
     ExampleJob,

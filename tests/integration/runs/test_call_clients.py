@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from support import loops
-from support.asking import BEGINS, Asking, asking_with
-from support.http2 import http2_server
+from support.calls.asking import BEGINS, Asking, asking_with
+from support.calls.http2 import http2_server
 from support.ports import free_port
 
 APPLICATION = f"""{BEGINS}

@@ -16,7 +16,7 @@ from flamestream.model.quoted import public
 from flamestream.node.calls import caller
 from flamestream.node.calls.process import CallerConfig
 from support import loops
-from support.asking import MOST, Asking, closed
+from support.calls.asking import MOST, Asking, closed
 from support.processes import alive
 
 APPLICATION = """

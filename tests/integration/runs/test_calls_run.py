@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.asked_service import AskedService, asked_service
+from support.calls.asked_service import AskedService, asked_service
 from support.runs.cli_job import CliJob, explained
 from support.runs.kills import Killer, Role
 

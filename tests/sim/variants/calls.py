@@ -11,7 +11,7 @@ from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.requests import Request, Requests
-from flamestream.model.call import Answer, Intent, hash_of
+from flamestream.model.calls.call import Answer, Intent, hash_of
 from flamestream.model.ids import SourceName
 from flamestream.model.time import END, START, Time
 from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job

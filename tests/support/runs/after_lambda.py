@@ -17,7 +17,7 @@ import yaml
 
 from flamestream.job.application import load
 from flamestream.model.graph import Graph
-from support.asked_service import AskedService, Log
+from support.calls.asked_service import AskedService, Log
 from support.runs.cli_job import REPOSITORY, CliJob
 
 FOLDER = REPOSITORY / "examples" / "after_lambda"

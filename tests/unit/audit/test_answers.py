@@ -8,7 +8,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.audit.answers import unpaired
-from flamestream.model.call import Answer, hash_of
+from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.payload import encode
 from flamestream.model.time import START, FrontId, Time, Timestamp, time_of
 from flamestream.reference import Run, interpret

@@ -11,7 +11,7 @@ from flamestream.connectors.sources import SourceTraits
 from flamestream.connectors.synthetic.memory import channel_named
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.model.call import Answer
+from flamestream.model.calls.call import Answer
 from flamestream.model.ids import Offset, Partition, SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.time import END, START, FrontId, Time

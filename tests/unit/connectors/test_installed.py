@@ -18,8 +18,8 @@ OURS = "runtime/flamestream/connectors/"
 NOUNS = {"memory", "http", "events"}
 """Kinds whose name is also another thing's: a pod's resource, a scheme, an API's objects."""
 OTHERS = {
-    "runtime/flamestream/cli/demo.py", "runtime/flamestream/job/journal_of.py", "runtime/flamestream/model/clients.py",
-    "runtime/flamestream/testing/given_clients.py",
+    "runtime/flamestream/cli/demo.py", "runtime/flamestream/job/journal_of.py",
+    "runtime/flamestream/model/calls/clients.py", "runtime/flamestream/testing/given_clients.py",
 }  # fmt: skip
 """The demo writes a manifest; a journal's own field is `kafka`; `call.postgres` and `call.redis` are a user's words."""
 

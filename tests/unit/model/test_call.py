@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.model.call import CallFunction, answered, id_of
+from flamestream.model.calls.call import CallFunction, answered, id_of
 from flamestream.model.errors import GraphError, UserError
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.model.clients import ClientMisused, Http
+from flamestream.model.calls.clients import ClientMisused, Http
 from flamestream.model.errors import UserError
 from flamestream.testing import clients
 

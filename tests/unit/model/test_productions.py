@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import flamestream as fs
 from flamestream.asking import answer_here
+from flamestream.model.calls.productions import SHARES, chains_of, productions_of, with_productions
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.payload import ErrorValue
-from flamestream.model.productions import SHARES, chains_of, productions_of, with_productions
 from flamestream.model.quoted import quoted
 from flamestream.model.stream import Stream
 from flamestream.model.time import FrontId, Time, Timestamp, time_of

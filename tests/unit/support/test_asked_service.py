@@ -8,7 +8,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from support.asked_service import AskedService, asked_service
+from support.calls.asked_service import AskedService, asked_service
 
 
 def ask(service: AskedService, key: str, item: str = "pen") -> bytes:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.asked_service import Log
+from support.calls.asked_service import Log
 from support.runs.after_lambda import Verdict, judged, orders
 
 ROWS = orders(3)

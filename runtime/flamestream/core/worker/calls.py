@@ -20,7 +20,7 @@ from flamestream.core.protocol.events import CallReturned, Entry
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.model import payload as codec
-from flamestream.model.call import Answer, Intent, hash_of, id_of
+from flamestream.model.calls.call import Answer, Intent, hash_of, id_of
 from flamestream.model.event_time import Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId

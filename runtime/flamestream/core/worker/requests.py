@@ -21,7 +21,7 @@ from typing import Any, Final
 from flamestream.core.dataflow.barrier import Result
 from flamestream.core.dataflow.delivery import NOT_AGAIN, difference
 from flamestream.core.protocol.chain import Chain, Row
-from flamestream.model.call import Answer, CallFunction, InDoubt, Intent, hash_of
+from flamestream.model.calls.call import Answer, CallFunction, InDoubt, Intent, hash_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.failure import failure
 from flamestream.model.ids import Epoch, SinkName, Slot, SourceName

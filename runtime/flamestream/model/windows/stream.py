@@ -5,7 +5,7 @@ Does not: do anything with an item (programs do), or find what is due (process.p
 
 from typing import Any, TypeVar
 
-from flamestream.model.call import CallFunction
+from flamestream.model.calls.call import CallFunction
 from flamestream.model.duration import UNITS, Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, Dated, Marker, Stamped, TimeOf, Timing, Undecoded

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from flamestream.asking import each_of
-from flamestream.model.call import Call, CallSettings
+from flamestream.model.calls.call import Call, CallSettings
 
 LAST_TOGETHER: Final = 2
 """Tries of a request that are made with others."""

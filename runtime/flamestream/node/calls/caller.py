@@ -23,7 +23,7 @@ import msgspec
 from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned
 from flamestream.model.backoff import Backoff
-from flamestream.model.call import CallFunction, InDoubt
+from flamestream.model.calls.call import CallFunction, InDoubt
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode

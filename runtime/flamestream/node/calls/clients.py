@@ -19,7 +19,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.asking import awaitable_here
-from flamestream.model.clients import Call, ClientMisused, Http
+from flamestream.model.calls.clients import Call, ClientMisused, Http
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient

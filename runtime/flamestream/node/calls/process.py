@@ -29,7 +29,7 @@ from flamestream.job.application import load
 from flamestream.job.exit_codes import ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.machine import process_shell
-from flamestream.model.call import CallFunction, answered, calls_of, change_calls
+from flamestream.model.calls.call import CallFunction, answered, calls_of, change_calls
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure

@@ -10,7 +10,7 @@ from typing import Any
 
 from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned
-from flamestream.model.call import CallFunction, answered
+from flamestream.model.calls.call import CallFunction, answered
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.node.calls.caller import Caller

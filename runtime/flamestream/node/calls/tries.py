@@ -20,8 +20,8 @@ from typing import Any, Final
 from flamestream.asking import Stopped, asked
 from flamestream.job.egress import NotAllowed
 from flamestream.model.backoff import Backoff
-from flamestream.model.call import Call, CallFunction
-from flamestream.model.clients import NO_CLIENTS, ClientMisused, Clients
+from flamestream.model.calls.call import Call, CallFunction
+from flamestream.model.calls.clients import NO_CLIENTS, ClientMisused, Clients
 from flamestream.node.calls.batches import Batches, OfBatch
 from flamestream.node.calls.breaker import Breaker, chain
 from flamestream.node.calls.pace import Pace

@@ -17,7 +17,7 @@ from typing import Any
 from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned, Event
 from flamestream.model import payload as codec
-from flamestream.model.call import CallFunction, answered
+from flamestream.model.calls.call import CallFunction, answered
 from flamestream.model.payload import ErrorValue
 from flamestream.simulation.world import World
 

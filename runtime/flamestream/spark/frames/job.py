@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.call import Answer
+from flamestream.model.calls.call import Answer
 from flamestream.model.failure import told
 from flamestream.model.meta import Meta, first_component, time_of_meta
 from flamestream.model.payload import ErrorValue

@@ -7,7 +7,7 @@ import pytest
 from flamestream.core.dataflow.barrier import Result
 from flamestream.core.protocol.chain import chains_of
 from flamestream.core.worker.requests import Request, Requests
-from flamestream.model.call import Answer, CallFunction, CallSettings, hash_of
+from flamestream.model.calls.call import Answer, CallFunction, CallSettings, hash_of
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, meta_of

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from flamestream.connectors import clients
-from flamestream.model.clients import ClientMisused
+from flamestream.model.calls.clients import ClientMisused
 from flamestream.model.errors import ManifestError
 from flamestream.node.calls.clients import OpenClients
 

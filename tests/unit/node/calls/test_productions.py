@@ -9,7 +9,7 @@ from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned, Event
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model import payload as codec
-from flamestream.model.call import CallFunction, CallSettings
+from flamestream.model.calls.call import CallFunction, CallSettings
 from flamestream.model.ids import NO_FENCE, SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time

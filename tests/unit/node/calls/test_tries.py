@@ -12,7 +12,7 @@ import pytest
 
 from flamestream.asking import Stopped
 from flamestream.job.egress import NotAllowed
-from flamestream.model.call import CallFunction, call
+from flamestream.model.calls.call import CallFunction, call
 from flamestream.node.calls.tries import Tries
 from support import virtual_time
 

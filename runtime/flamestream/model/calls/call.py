@@ -29,7 +29,7 @@ from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, overload
 
 from flamestream.model import fields
-from flamestream.model.clients import Call
+from flamestream.model.calls.clients import Call
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure

@@ -29,7 +29,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from flamestream.model.call import CallFunction, CallSettings, Results, calls_of
+from flamestream.model.calls.call import CallFunction, CallSettings, Results, calls_of
 from flamestream.model.errors import GraphError, too_big_results, too_many_results
 from flamestream.model.failure import FATAL, Failed, failure, noted
 from flamestream.model.graph import Graph

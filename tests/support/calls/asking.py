@@ -9,7 +9,7 @@ from flamestream.core.protocol.actions import MakeCall
 from flamestream.core.protocol.events import CallReturned, Event
 from flamestream.job.application import load
 from flamestream.model import payload as codec
-from flamestream.model.call import calls_of
+from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, SourceName
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time

@@ -1,0 +1,1 @@
+"""Callers and the services that they ask."""

@@ -19,7 +19,7 @@ from e2e.support.kube import Kube
 Report = Callable[..., None]
 
 
-@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-least-once"])
+@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "strong-productions", "at-least-once"])
 def test_a_life_under_a_guarantee(
     installation: Installation, kube: Kube, report: Report, guarantee: str
 ) -> None:

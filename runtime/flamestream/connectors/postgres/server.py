@@ -121,9 +121,7 @@ class Server:
         if self._password_file is not None:
             given["password"] = password_in(self._password_file, self.where)
         try:
-            # 0: a statement is prepared when it is first sent. What is sent once without would not be refused
-            # when a column's type has changed meanwhile, and the source would give values of another type (!).
-            return psycopg.connect(conninfo.make_conninfo(**given), autocommit=True, prepare_threshold=0)
+            return psycopg.connect(conninfo.make_conninfo(**given), autocommit=True, prepare_threshold=1)
         except psycopg.Error as error:
             message = f"{self.where}: {told(error)}"
             if not self._proved and any(part in message for part in _REFUSED):

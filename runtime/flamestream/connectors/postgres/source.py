@@ -143,8 +143,12 @@ class PostgresReader:
     def next(self, records: int, size: int) -> Sequence[Chunk]:
         began = time.monotonic()
         with self._connected() as connection:
+            # Prepared from the first time on: a column of another type is then refused, and never given (!).
             rows = connection.execute(
-                self._select, (self._next, max(2, min(records, size // self._mean))), binary=True
+                self._select,
+                (self._next, max(2, min(records, size // self._mean))),
+                prepare=True,
+                binary=True,
             ).fetchall()
             given = self._final(connection, rows)
             if not rows and began - self._looked > CHECK_SECONDS:
@@ -155,7 +159,9 @@ class PostgresReader:
 
     def read(self, entry: Entry) -> list[object]:
         with self._connected() as connection:
-            rows = connection.execute(self._again, (entry.first, entry.next), binary=True).fetchall()
+            rows = connection.execute(
+                self._again, (entry.first, entry.next), prepare=True, binary=True
+            ).fetchall()
         if len(rows) != entry.count:
             raise Corrupt(
                 f"{self._server.where}: table {self._log.table} had {entry.count} rows with {self._log.key} "
@@ -203,7 +209,9 @@ class PostgresReader:
         # The sequence may have been altered since the connection was opened.
         _check_sequence(connection, self._known, self._log)
         upto, self._open, self._held_up = self._open.upto, None, ""
-        return self._given(connection.execute(self._again, (self._next, upto), binary=True).fetchall(), upto)
+        return self._given(
+            connection.execute(self._again, (self._next, upto), prepare=True, binary=True).fetchall(), upto
+        )
 
     def _given(self, rows: list[Any], upto: int) -> list[Any]:
         self._next = upto

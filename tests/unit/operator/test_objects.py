@@ -384,7 +384,6 @@ def test_a_job_without_a_driver_is_looked_at_with_what_its_last_one_was_launched
         {"calls": {"asked": {"timeout": "1s"}}},
         {"clients": {"cache": {"redis": {"url": "redis://cache"}}}},
         {"egress": ["api.example.com"]},
-        {"egress": []},
     ],
     ids=str,
 )

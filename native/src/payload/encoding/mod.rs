@@ -3,6 +3,7 @@
 //! Only what succeeds is done here. Whatever cannot be encoded gives `Unsupported`, and the Python reference
 //! then decides and explains.
 
+mod map;
 mod measures;
 mod parts;
 mod values;

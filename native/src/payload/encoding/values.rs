@@ -1,5 +1,6 @@
 //! Values: a walk over a payload that writes it.
 
+use crate::payload::encoding::map::{put_map, MAP_TAG};
 use crate::payload::encoding::parts::{
     bool_type, bytes_type, each_field, float_type, int_of, int_type, is_type, moment, str_type, tuple_type,
     Int,
@@ -96,6 +97,9 @@ unsafe fn put_instance(
             put_int(out, microseconds);
             out.push(0);
             return Ok(());
+        }
+        if plan.tag == MAP_TAG {
+            return put_map(py, out, object, room);
         }
         let value = Bound::from_borrowed_ptr(py, object);
         let wire = plan.to_wire.bind(py).call1((value, room)).map_err(|_| Unsupported)?;

@@ -75,7 +75,7 @@ def test_a_stream_goes_on_from_the_state_of_micro_batches(tmp_path: Path) -> Non
     write(tmp_path, "micro-batch", "{count: 6000, rate: 1500}")
     run = started(tmp_path, "run", "job.yaml", "--json")
     eventually(
-        lambda: len(list((tmp_path / "store" / "manifests").glob("*"))) > 0,
+        lambda: len(list((tmp_path / "store" / "indexes").glob("*"))) > 0,
         "an epoch is committed",
         within=120,
     )
@@ -96,12 +96,12 @@ def newer_than(folder: Path, before: set[str]) -> set[str]:
 @pytest.mark.slow
 def test_micro_batches_survive_kills_of_everything(tmp_path: Path) -> None:
     write(tmp_path, "micro-batch", "{count: 6000, rate: 1500}")
-    manifests = tmp_path / "store" / "manifests"
+    indexes = tmp_path / "store" / "indexes"
     for _ in range(3):
-        before = {path.name for path in manifests.glob("*")}
+        before = {path.name for path in indexes.glob("*")}
         run = started(tmp_path, "run", "job.yaml")
         eventually(
-            partial(newer_than, manifests, before),
+            partial(newer_than, indexes, before),
             "an epoch is committed",
             within=120,
         )

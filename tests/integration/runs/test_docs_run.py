@@ -65,7 +65,7 @@ def test_the_whole_job_of_the_page_about_files(scratch: Scratch, tmp_path: Path)
         "orders/1.jsonl", "".join(json.dumps({"customer": f"c{n % 3}", "cents": n}) + "\n" for n in range(30))
     )
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    epochs = tmp_path / "state" / "manifests"
+    epochs = tmp_path / "state" / "indexes"
     eventually(
         lambda: (
             epochs.is_dir()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SERVICE = Path(__file__).parents[2] / "examples" / "after_lambda" / "service.py"
+SERVICE = Path(__file__).parents[3] / "examples" / "after_lambda" / "service.py"
 FAULTS = {
     "late": 0.02, "never": 0.005, "twice": 0.01, "short": 0.01, "error": 0.02, "broken": 0.01, "other": 0.01,
 }  # fmt: skip

@@ -45,7 +45,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "CONTRIBUTING.md: export PATH=$PWD/.venv/bin:$PATH pytest -n 0 tests/unit/core": (LINES, "it is part of make test"),
     "benchmarks.md: make bench # everything, some three hours; then the tables a": (LINES, "hours"),
     "benchmarks.md: make bench BENCH_ARGS=workers make bench BENCH_ARGS=\"workers": (LINES, "minutes to hours"),
-    "benchmarks.md: python benchmarks instructions # count, beside benchmarks/fi": (LINES, "minutes, and perf's counters"),
+    "benchmarks.md: python benchmarks instructions # count, beside benchmarks/re": (LINES, "minutes, and perf's counters"),
     "benchmarks.md: make bench BENCH_ARGS=nexmark # all of it: some 40 minutes m": (LINES, "minutes"),
     "benchmarks.md: make bench BENCH_ARGS=rtm # all of it: some 30 minutes make ": (LINES, "minutes"),
     "changing-code.md: kubectl create configmap app --from-file=sums.py --dry-run=c": (LINES, "needs a cluster: e2e/test_upgrades.py"),

@@ -54,7 +54,7 @@ class WorkerSettings:
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
     calls: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
-    """What the manifest changes of `model.call.CallSettings`, by the call's name."""
+    """What the manifest changes of `model.calls.call.CallSettings`, by the call's name."""
     egress: tuple[str, ...] | None = None
     """What calls may connect to; None: anything."""
     credit_runs: int = 1024

@@ -77,7 +77,7 @@ class OpenClients:
 
 @dataclass(frozen=True, slots=True)
 class ClientsOfCall:
-    """`model.clients.Clients` for the tries of one function, each of which has `seconds`."""
+    """`model.calls.clients.Clients` for the tries of one function, each of which has `seconds`."""
 
     opened: OpenClients
     seconds: float

@@ -68,11 +68,11 @@ def test_at_most_once_loses_what_it_counts_and_doubles_nothing(
     """No journal says which documents have entered, so the output itself is looked at: they are numbered."""
     job = FolderJob(kube, installation, fresh(), form="{number}")
     job.extra = {
-        "application": {"file": "numbers.py", "graph": "graph", "configMap": f"{job.name}-numbers"},
+        "application": {"file": "numbered.py", "graph": "graph", "configMap": f"{job.name}-numbers"},
         "guarantee": "at-most-once",
         "journal": None,
     }
-    kube.apply(config_map(f"{job.name}-numbers", {"numbers.py": _NUMBERS}))
+    kube.apply(config_map(f"{job.name}-numbers", {"numbered.py": _NUMBERS}))
     job.start(per_second=20)
     for target in ("worker", "executor"):
         found = job.drill(target, audit=False)

@@ -33,7 +33,7 @@ from nexmark.outside import Phase
 from nexmark.paced import paced
 from nexmark.sides import FOR_LATENCY, Side
 from systems.base import Command, Failed
-from systems.flink import BUILT, OPENED, Flink
+from systems.flink import Flink, in_java
 from systems.flink_sql import SETTINGS
 
 from figures.nexmark import PACED, events_file
@@ -104,11 +104,8 @@ class AskingFlink:
         ends = [f"127.0.0.1:{port}" for port in (source, sink)]
         settings = {**SETTINGS, **FOR_LATENCY, "execution.checkpointing.dir": f"file://{folder}/checkpoints"}
         given = [f"{name}={value}" for name, value in settings.items()]
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         job = [*ends, str(self._echo), str(folder / "pending"), str(UNDER_WAY)]
-        return Command(
-            ["java", "-Xms1g", "-Xmx4g", *opened, "-cp", f"{BUILT}/*", "peer.AsyncCalls", *job, *given]
-        )
+        return Command(in_java("AsyncCalls", *job, *given))
 
 
 @contextmanager

@@ -78,7 +78,6 @@ class Flink(System):
         given = [f"{setting.name}={setting.value}" for setting in files]
         if cell.guarantee != NONE:
             given.append(f"execution.checkpointing.dir=file://{places.folder}/checkpoints")
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         flush = "5" if not cell.rate else "0"
         job = [
             places.source,
@@ -88,9 +87,7 @@ class Flink(System):
             flush,
             str(places.folder / "pending"),
         ]
-        return Command(
-            ["java", "-Xms1g", "-Xmx10g", *opened, "-cp", f"{BUILT}/*", "peer.InvertedIndex", *job, *given]
-        )
+        return Command(in_java("InvertedIndex", *job, *given, memory="10g"))
 
     def _buffer_timeout(self, cell: Cell) -> Setting:
         reason = (
@@ -124,6 +121,12 @@ class FlinkTail(Flink):
             "(docs/authors/benchmarks.md)"
         )
         return Setting("execution.buffer-timeout.interval", f"{1 if cell.rate else 100} ms", reason)
+
+
+def in_java(job: str, *arguments: str, memory: str = "4g") -> list[str]:
+    """What runs a job of peers/flink: the name of its class, what it is given, and the most memory of its JVM."""
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
+    return ["java", "-Xms1g", f"-Xmx{memory}", *opened, "-cp", f"{BUILT}/*", f"peer.{job}", *arguments]
 
 
 def build(source: Path, built: Path) -> None:

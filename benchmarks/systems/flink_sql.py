@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from systems.flink import BUILT, OPENED, Flink
+from systems.flink import Flink, in_java
 
 SETTINGS: Final = {
     "parallelism.default": "1",
@@ -29,17 +29,5 @@ class FlinkSql:
     def command(statements: Path, folder: Path, more: dict[str, str]) -> list[str]:
         """What runs the statements of a file, with more settings; `folder` gets the checkpoints."""
         given = [f"{name}={value}" for name, value in (SETTINGS | more).items()]
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
         checkpoints = f"execution.checkpointing.dir=file://{folder}/checkpoints"
-        return [
-            "java",
-            "-Xms1g",
-            "-Xmx4g",
-            *opened,
-            "-cp",
-            f"{BUILT}/*",
-            "peer.Script",
-            str(statements),
-            *given,
-            checkpoints,
-        ]
+        return in_java("Script", str(statements), *given, checkpoints)

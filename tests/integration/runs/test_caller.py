@@ -16,19 +16,13 @@ from flamestream.model.quoted import public
 from flamestream.node.calls import caller
 from flamestream.node.calls.process import CallerConfig
 from support import loops
-from support.calls.asking import MOST, Asking, closed
+from support.calls.asking import BEGINS, MOST, Asking, closed
 from support.processes import alive
 
-APPLICATION = """
-import asyncio, os, signal, threading, time
-import flamestream as fs
-
-graph = fs.Graph("calls")
-items = graph.source("items")
-
-def asked(function):
-    items.call(function).sink("of_" + function.__name__)
-    return function
+APPLICATION = (
+    BEGINS
+    + """
+import os, signal, threading, time
 
 @asked
 @fs.call(timeout="10s")
@@ -151,6 +145,7 @@ async def cancels(item):
 async def deadly_once(item):
     os.kill(os.getpid(), signal.SIGKILL)
 """
+)
 
 
 @pytest.fixture

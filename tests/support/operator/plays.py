@@ -18,3 +18,17 @@ async def started(world: World, **spec: object) -> None:
     world.apply(**spec)
     await world.calm()
     assert world.status.phase == "Running", world.status
+
+
+def drained_node(world: World) -> list[tuple[str, str, str]]:
+    """The first two workers' pods, whose node takes no new ones: the first is being evicted."""
+    pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))[:2]]
+    for pod in pods:
+        world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
+    world.operators[0].cluster.nodes.put(
+        {"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}}
+    )
+    world.kubernetes.merge(
+        pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}}
+    )
+    return pods

@@ -5,7 +5,7 @@ import pytest
 
 from flamestream_operator.objects.meta import CONNECTED
 from support.operator.operator_world import Crash, OneOperator, World
-from support.operator.plays import played, started
+from support.operator.plays import drained_node, played, started
 
 
 def test_nobody_hands_over_to_workers_that_would_have_to_read_the_state_first() -> None:
@@ -53,19 +53,11 @@ def test_workers_of_a_node_that_is_drained_hand_over_together_if_there_are_enoug
 ) -> None:
     async def play(world: World) -> None:
         await started(world, workers={"replicas": 2, "standby": elsewhere})
-        pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))]
-        for pod in pods[:2]:
-            world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
-        world.operators[0].cluster.nodes.put(
-            {"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}}
-        )
-        world.kubernetes.merge(
-            pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}}
-        )
+        pods = drained_node(world)
         operator = world.operators[0]
         operator.relist()
         await operator.reconcile()
-        ips = [world.kubernetes.things[pod]["status"]["podIP"] for pod in pods[:2]]
+        ips = [world.kubernetes.things[pod]["status"]["podIP"] for pod in pods]
         assert operator.hosting.jobs["default.job"].shunned == set(ips[:retired])
 
     played(play)

@@ -8,7 +8,7 @@ import pytest
 from flamestream.job.moments import moment
 from flamestream_operator.jobs import actions as do
 from support.operator.operator_world import KEY, World
-from support.operator.plays import started
+from support.operator.plays import drained_node, started
 from support.operator.watched import Watched, played
 
 
@@ -199,15 +199,7 @@ def test_nobody_is_retired_beside_another_while_those_that_would_take_over_have_
     async def play(world: World, watched: Watched) -> None:
         await started(world, workers={"replicas": 2, "standby": 2})
         world.fleet.cold = True
-        pods = [("Pod", "default", name) for name in sorted(world.pods("worker"))]
-        for pod in pods[:2]:
-            world.kubernetes.merge(pod, {"spec": {"nodeName": "closed"}})
-        world.operators[0].cluster.nodes.put(
-            {"metadata": {"name": "closed", "uid": "n"}, "spec": {"unschedulable": True}}
-        )
-        world.kubernetes.merge(
-            pods[0], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubelet"]}}
-        )
+        pods = drained_node(world)
         watched.actions.clear()
         world.operators[0].relist()
         await world.operators[0].reconcile()

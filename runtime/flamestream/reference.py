@@ -80,7 +80,7 @@ def interpret(
 
 
 def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError
+    """Results of each sink of `graph` if these are all records of its sources: `Graph.run`. Raises UserError
     for the first error item."""
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):

@@ -20,8 +20,8 @@ from flamestream.testing.input_audit import Finding
 def unpaired(
     graph: Graph, runs: Iterable[tuple[str, Run]], results: Results, cut: Time, *, completed: bool
 ) -> dict[str, list[Finding]]:
-    """What does not fit together, by call. `runs`: those that entered, with their sources; `results` of the
-    reference from `cut` on; `completed`: nothing may be without an answer."""
+    """Requests without an answer, and answers that fit no request, by call. `runs`: those that entered, with
+    their sources; `results` of the reference from `cut` on; `completed`: nothing may be without an answer."""
     answers: dict[str, list[Answer]] = {name: [] for name in graph.calls}
     for source, (_, records) in runs:
         if source in answers:

@@ -1,5 +1,5 @@
-"""What a job began with, if not with nothing: the history that `bootstrap` made its first epoch of, written
-down for audits.
+"""The history that a job began with, if it began with one: `bootstrap` made its first epoch of it, and notes
+it for audits.
 
 The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not
 commit after all is removed by the next start, which knows the job record.

@@ -1,4 +1,4 @@
-"""What a job has committed last, for an audit: the job record, and what the index that it names says.
+"""The last commit of a job, for an audit: the job record, and the index that it names.
 
     job record -> index -> held output
 

@@ -89,8 +89,8 @@ class RecordedInput:
         return [journalled.get(source.front.front) or self._timed(source, below) for source in self._sources]
 
     def counted(self, counts: Mapping[FrontId, tuple[int, int]]) -> list[FrontInput]:
-        """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those
-        below the committed cut."""
+        """Input of all fronts where the records are read and counted elsewhere. `counts`: of each timed front
+        all records, and those below the committed cut."""
         return [
             self._recounted(source, *counts[source.front.front])
             if source.front.timed

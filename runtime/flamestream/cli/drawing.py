@@ -50,7 +50,7 @@ def label(vertex: Vertex) -> str:
 
 
 def keeps(vertex: Vertex) -> str:
-    """What state an operation has and until when, in event time; "": it has none."""
+    """State that an operation keeps and until when, in event time; "": it has none."""
     match vertex.kind:
         case Kind.GROUPING:
             return f"the last {vertex.window} items a key, for ever"
@@ -116,7 +116,7 @@ def _made(call: CallFunction[..., Any]) -> str:
 
 
 def described(graph: Graph) -> dict[str, object]:
-    """The same as plain data, for `--json`."""
+    """Plain data of the drawing, for `--json`."""
     vertices = [
         {
             "id": v.id,

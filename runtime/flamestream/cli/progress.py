@@ -1,4 +1,4 @@
-"""What a job is doing, in a line or on a screen, from status.json.
+"""The progress of a job, in a line or on a screen, from status.json.
 
 Does not: ask anybody. What the coordinator has not written is not shown.
 """

@@ -34,7 +34,7 @@ class NotAllowed(Exception):
 
 
 class Allowed:
-    """What may be reached. Raises ValueError for an entry that is none."""
+    """Names and networks that calls may reach. Raises ValueError for an entry that is neither."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._names: list[tuple[str, Port]] = []

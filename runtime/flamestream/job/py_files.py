@@ -1,4 +1,4 @@
-"""What the manifest lists as `application.pyFiles`: archives and modules for the path of every process that
+"""The entries of `application.pyFiles` in a manifest: archives and modules for the path of every process that
 loads the application.
 
 | written                                                      | is |
@@ -91,7 +91,7 @@ def found(place: str, pin: str = "") -> PyFile:
 
 
 def folder_of(file: PyFile) -> Path:
-    """Its contents, for the path; kept for this process.
+    """Folder with the contents of a file, for the path; kept for this process.
 
     Raises what `found` raises: also for a file that has changed since it was found.
     """

@@ -42,7 +42,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
 
 
 def _place() -> str:
-    """This boot of this machine, and the namespace in which pids are counted."""
+    """The place in which a pid means something: a boot of a machine, and a namespace of pids."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {os.readlink('/proc/self/ns/pid')}"
 

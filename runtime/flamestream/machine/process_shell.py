@@ -1,4 +1,4 @@
-"""What every process of ours does at its beginning and end: its log, its parent, who may read its files.
+"""The beginning and end of every process of ours: its log, its parent, who may read its files.
 
 Does not: run anything, or say its exit code (job/exit_codes.py).
 """

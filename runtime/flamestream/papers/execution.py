@@ -66,7 +66,7 @@ class _Core:
         self._delivery.opened({} if last is None else {_SLOT: last}, compare=True)
 
     def apply(self, letter: str, time: Time) -> str:
-        """What leaves when a letter is applied; nothing if its consumer has it."""
+        """Apply a letter: the results that leave, as text; none if the consumer has them."""
         changes = self._grouping.insert(_KEY, _SLOT, meta_of(time, 0), letter)
         self._delivery.put([(meta, _SLOT, "".join(window)) for meta, window, _ in changes])
         self.cut = Time(time + 1)

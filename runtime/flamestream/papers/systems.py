@@ -36,19 +36,20 @@ def last_two(applied: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What tells one system from another."""
+    """The choices that tell one system from another."""
 
     name: str
     order: Literal["any", "time", "journal"] = "any"
-    """Of what waits is applied: any; what entered first; any, and what was chosen is written down, followed
-    by a replay, and waited for by results."""
+    """Which waiting input is applied next: any; the one that entered first; or any, where the choice is
+    written down, a replay follows it, and results wait for that."""
     leaves: Literal["at once", "committed"] = "at once"
-    """A result leaves when it is there, or when a snapshot has its state."""
+    """When a result leaves: as soon as it is there, or when a snapshot has its state."""
     snapshot: Literal["never", "at any time", "when delivered"] = "at any time"
     holds: bool = False
     """A snapshot has the results that have not left, too."""
     recovers: Literal["replay", "skip", "anew"] = "replay"
-    """From the last snapshot, with what entered since or without it; or as if nothing had been."""
+    """How a crash is recovered from: from the last snapshot, with the input since or without it; or as if
+    nothing had been."""
     filters: bool = True
     """A result that is not behind what has left already is dropped."""
 
@@ -139,7 +140,7 @@ def _may_save(policy: Policy, now: Situation) -> bool:
 
 
 def _recovered(policy: Policy, inputs: str, now: Situation) -> Situation:
-    """What is durable, and what the source gives again."""
+    """The situation behind a crash: what is durable, and what the source gives again."""
     anew = policy.recovers == "anew"
     saved, journal = (Saved(), "") if anew else (now.saved, now.journal)
     again = "" if policy.recovers == "skip" else inputs[: now.entered]

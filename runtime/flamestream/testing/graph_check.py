@@ -140,7 +140,7 @@ def _draw(
 
 
 class _Example:
-    """What is compared for one input and one schedule."""
+    """The comparison for one input and one schedule."""
 
     def __init__(self, graph: Graph, on_error: str, other: OtherProcess | None) -> None:
         self._graph, self._on_error, self._other = graph, on_error, other

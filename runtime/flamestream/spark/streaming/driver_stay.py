@@ -37,7 +37,7 @@ def may_go(pod: dict[str, object] | None) -> bool:
 
 
 def _pod() -> dict[str, object] | None:
-    """This one, as the API server has it; None if it is not there any more."""
+    """This process's pod, as the API server has it; None if it is not there any more."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     where = (
         f"{SCHEME}://{host}:{port}/api/v1/namespaces/{environ['POD_NAMESPACE']}/pods/{environ['POD_NAME']}"

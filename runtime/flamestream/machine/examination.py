@@ -70,9 +70,9 @@ def _kernel(package: Path) -> Finding:
     if kernel is not None:
         return Finding("kernel", f"native {kernel.VERSION}")
     advice = "install the wheel, or a Rust compiler (rustup.rs) and then FlameStream again"
-    foreign = [
-        file.name for file in package.glob("_kernel*.so") if not file.name.endswith(tuple(EXTENSION_SUFFIXES))
-    ]
+    # whole names: the last suffix is `.so` alone, with which each of them ends
+    ours = {f"_kernel{suffix}" for suffix in EXTENSION_SUFFIXES}
+    foreign = [file.name for file in package.glob("_kernel*.so") if file.name not in ours]
     return Finding(
         "kernel", f"Python: {f'{foreign[0]} is of another Python' if foreign else WHY_NOT}", "slow", advice
     )

@@ -52,6 +52,10 @@ pub struct Steps {
 }
 
 impl Content for Steps {
+    fn below(&self, cut: &[u8]) -> usize {
+        self.steps.partition_point(|step| step.meta[..] < *cut)
+    }
+
     fn trim(&mut self, cuts: &[Floor]) {
         forget_below(&mut self.steps, cuts);
     }
@@ -72,10 +76,6 @@ impl Content for Steps {
 }
 
 impl Steps {
-    pub fn below(&self, limit: &[u8]) -> usize {
-        self.steps.partition_point(|step| step.meta[..] < *limit)
-    }
-
     pub fn restored(&mut self, states: Py<PyAny>) {
         self.steps = vec![Step {
             meta: Meta::from_slice(&[0; 8]),

@@ -78,6 +78,12 @@ impl Story {
 }
 
 impl Content for Story {
+    /// Bases count as items: the newest one below a cut is what stands there.
+    fn below(&self, cut: &[u8]) -> usize {
+        let bases = self.bases.partition_point(|base| base.meta[..] < *cut);
+        bases + self.steps.partition_point(|step| step.meta[..] < *cut)
+    }
+
     /// Steps below the last cut become one base a cut. What the first one changed nobody goes back behind.
     fn trim(&mut self, cuts: &[Floor]) {
         let limit = cuts.last().expect("there is always a committed cut");

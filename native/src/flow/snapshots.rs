@@ -28,7 +28,7 @@ impl Flow {
             .ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
-    /// What changed of the next `count` buckets, each given to `row` (calls.rs says as what).
+    /// Rows of the next `count` buckets that have changed, each made by `row` (calls.rs says of what).
     pub(super) fn changed_rows<'py>(
         &mut self,
         operation: usize,

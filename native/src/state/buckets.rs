@@ -4,7 +4,7 @@ use crate::meta::{Floor, Meta};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// One key's state: what every kind of bucket has, and its content.
+/// A bucket, the state of one key: what every kind of state has, and its content.
 pub struct Bucket<C> {
     pub key: Box<[u8]>,
     pub slot: u16,

@@ -11,11 +11,11 @@ pub enum Accumulator {
     Known(Known),
     /// As it was stored: a tuple of a full state and the changes behind it.
     Stored(Py<PyAny>),
-    /// What Python made.
+    /// An accumulator that Python made.
     Object(Py<PyAny>),
 }
 
-/// What became of an item: its result's encoding, and whether that is an error.
+/// The outcome of an item: its result's encoding, and whether that is an error.
 #[derive(Clone)]
 pub struct Outcome {
     pub encoded: Box<[u8]>,

@@ -9,7 +9,7 @@ use crate::state::shards::shard::{Changed, Head, Held, Place, Shard};
 use hashbrown::HashMap;
 use pyo3::prelude::*;
 
-/// What a step gave.
+/// The results of a step.
 pub enum Given {
     /// A tuple; None: nothing.
     Results(Option<Py<PyAny>>),
@@ -123,7 +123,7 @@ struct Bases<'a> {
 }
 
 impl Bases<'_> {
-    /// One that stays alone moves as it is: it may be large.
+    /// Add a base, or join it to the last. One that stays alone moves as it is: it may be large.
     fn add_base(&mut self, mut base: Base) {
         if self.goes_on(&base.meta) {
             return self.grow(base.meta, base.changed);

@@ -43,6 +43,7 @@ def _findings(
 ) -> Iterator[Finding]:
     requests = {meta: hash_of(encode(payload)) for meta, payload in asked}
     answered = Counter(Meta(answer.request) for answer in answers)
+    # by request, not by hash: a second answer is one too many, whatever it says
     doubled = sum(count - 1 for count in answered.values())
     if doubled:
         yield Finding("unexpected", doubled, f"{doubled:,} answers to requests that had one already")
@@ -56,6 +57,7 @@ def _findings(
         first = time_of_meta(min(foreign))
         text = f"{len(foreign):,} answers to what was not asked, the first to a request of time {first}"
         yield Finding("unexpected", len(foreign), text)
+    # while the job runs an answer may be under way
     missing = [meta for meta in requests if not answered[meta]] if completed else []
     if missing:
         text = f"{len(missing):,} requests without an answer, the first of time {time_of_meta(min(missing))}"

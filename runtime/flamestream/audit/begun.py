@@ -89,5 +89,6 @@ def check_history(began: Begun, last: Time | None) -> None:
 def settle(folder: RunFolder, record: JobRecord | None) -> None:
     """Before a start: remove the note of a bootstrap that did not commit. `record` is the job's, as it stands
     in the cluster state."""
+    # a committed epoch is the bootstrap's own, or follows it
     if record is None or not record.committed:
         (folder.path / MARK).unlink(missing_ok=True)

@@ -200,6 +200,7 @@ def _expected(
     checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time
 ) -> Iterator[Result]:
     """The results from `cut` on, with their slots. `last` says which are due."""
+    # (!) Due is what the commit promises; the rest may be under way. All is, once the job has completed.
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
     for meta, value in items:

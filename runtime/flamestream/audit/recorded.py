@@ -119,6 +119,7 @@ class RecordedInput:
 
     def _wrong(self, source: RecordedSource, entries: Sequence[Entry]) -> Iterator[Finding]:
         front, traits = source.front.front, self._traits[source.front.source]
+        # a restored job's journal begins where the savepoint ends, and not at the first record
         begins = self._begins(front)
         for found in contiguity(entries, begins, Offset(traits.start), skips=traits.skips):
             if isinstance(found, Finding):
@@ -152,6 +153,7 @@ class RecordedInput:
         runs: list[Run] = list(source.below(below))
         found = self._recounted(source, _count(runs), _count(run for run in runs if run[0] < self._last.cut))
         if (entered := self.entered(source.front.front)) is not None:
+            # what the source has got since was never read
             runs = _first(entered, runs)
         return replace(found, records=_count(runs), runs=runs)
 

@@ -81,6 +81,7 @@ def found(place: str, pin: str = "") -> PyFile:
     """
     data = _read(place)
     file = PyFile(place, hashlib.sha256(data).hexdigest())
+    # before anything of it is unpacked: another content is another application
     if pin and file.sha256 != pin:
         raise ManifestError(
             f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, "

@@ -194,6 +194,7 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         return describe(spec, place)
     except ManifestError as error:
         field, colon, message = str(error).partition(": ")
+        # the connector names its field below `where`; the document knows on which line that stands
         path = ("spec", part, name, *re.findall(r"\w+", field.removeprefix(place)))
         raise job.error(path, message if colon else str(error)) from error
 

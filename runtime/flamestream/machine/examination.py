@@ -97,6 +97,7 @@ def _java() -> Finding:
 def processors(root: Path) -> Iterator[Finding]:
     """The processors that this process may use, by affinity and by its group's quota."""
     count: float = len(os.sched_getaffinity(0))
+    # cgroup v2: "150000 100000", microseconds of processor time in a period; "max": no limit
     quota, _, period = (_said(_group(root) / "cpu.max") or "max").partition(" ")
     if quota.isdigit() and period.isdigit():
         count = min(count, int(quota) / int(period))

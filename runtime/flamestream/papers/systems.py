@@ -103,6 +103,7 @@ def steps(policy: Policy, operation: Operation, inputs: str, now: Situation) -> 
         yield f"->{result.value}", now._replace(ready=tuple(rest), left=(*now.left, result))
     if _may_save(policy, now):
         yield "snap", now._replace(saved=Saved(now.applied, now.ready if policy.holds else ()))
+    # one alone: with more of them histories would have no end
     if not now.crashed:
         yield CRASH, _recovered(policy, inputs, now)
 
@@ -110,6 +111,7 @@ def steps(policy: Policy, operation: Operation, inputs: str, now: Situation) -> 
 def _next(policy: Policy, now: Situation) -> str:
     """The letters of which each could be applied."""
     if len(now.applied) < len(now.journal):
+        # a replay keeps to what is written, whatever else waits
         return now.journal[len(now.applied)]
     return min(now.waiting, default="") if policy.order == "time" else now.waiting
 
@@ -143,8 +145,10 @@ def _recovered(policy: Policy, inputs: str, now: Situation) -> Situation:
     """The situation behind a crash: what is durable, and what the source gives again."""
     anew = policy.recovers == "anew"
     saved, journal = (Saved(), "") if anew else (now.saved, now.journal)
+    # the source gives all once more; of that, the snapshot's state has what was applied to it
     again = "" if policy.recovers == "skip" else inputs[: now.entered]
     waiting = "".join(letter for letter in again if letter not in saved.applied)
+    # held results may have left between the snapshot and the crash
     ready = tuple(each for each in saved.held if not policy.filters or each.place > _last(now))
     return now._replace(
         waiting=waiting, applied=saved.applied, ready=ready, saved=saved, journal=journal, crashed=True

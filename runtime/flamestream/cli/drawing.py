@@ -11,8 +11,9 @@ flowchart LR
   v1 -->|by key| v2
 """
 
+import re
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from flamestream.cli.functions import functions
 from flamestream.model.calls.call import CallFunction
@@ -21,6 +22,8 @@ from flamestream.model.duration import shown
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Kind, Vertex
 
+_SIGNS: Final = re.compile(r"[^\w .,:/*+%=-]|\bend\b")
+"""What a label has to be quoted for: signs that Mermaid has a use for, and its word for the end of a part."""
 _SHAPES = {
     Kind.SOURCE: ("([", "])"),
     Kind.SINK: ("([", "])"),
@@ -67,12 +70,17 @@ def mermaid(graph: Graph) -> str:
     lines = ["flowchart LR"]
     for vertex in graph.vertices:
         opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
-        lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
+        lines.append(f"  v{vertex.id}{opening}{_quoted(label(vertex))}{closing}")
     for vertex in graph.vertices:
         for output in vertex.outputs:  # an arrow an edge: two may lead to one vertex
             arrow = "-->|by key|" if _is_routed(graph.vertices[output]) else "-->"
             lines.append(f"  v{vertex.id} {arrow} v{output}")
     return "\n".join(lines)
+
+
+def _quoted(label: str) -> str:
+    """A label as Mermaid takes it: its own signs, as in `fs.field("price")`, would end the drawing."""
+    return '"' + label.replace("#", "#35;").replace('"', "#quot;") + '"' if _SIGNS.search(label) else label
 
 
 def _is_routed(vertex: Vertex) -> bool:

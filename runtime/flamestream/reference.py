@@ -41,8 +41,8 @@ from flamestream.model.time import (
 )
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
-ERRORS: Final = "errors"
-"""The pseudo-sink that error items end in."""
+ERRORS: Final = "\0errors"
+"""The pseudo-sink that error items end in: no sink of a manifest can have this name."""
 
 Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
@@ -69,6 +69,7 @@ def interpret(
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
     walk = Walk(graph, state, fronts=names)
     results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), ERRORS)}
+    # no two runs have one time, since a time has its front in it: this is the one order that there is
     for time, records in sorted(runs, key=itemgetter(0)):
         reached = walk.run(sources[names[front_of(time)]], time, records)
         if on_error == "fail" and any(name == ERRORS for name, _, _ in reached):
@@ -80,7 +81,7 @@ def interpret(
 
 
 def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError
+    """Results of each sink of `graph` if these are all records of its sources: `Graph.run`. Raises UserError
     for the first error item."""
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):
@@ -89,6 +90,7 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
             f"{', '.join(map(repr, names))}"
         )
     runs = runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ())))
+    # again and again: an answer may lead to a further request
     while new := _answers(graph, results := interpret(graph, runs), runs):
         runs += new
     for _, error in results.pop(ERRORS):
@@ -281,6 +283,7 @@ class Walk:
             of_result = child(meta, index) if fans_out else meta
             for edge, target in enumerate(vertex.outputs):
                 of_edge = child(of_result, edge) if has_ways else of_result
+                # a component for the result, and one for the way: each makes the trace one deeper
                 sent.append((self._graph.vertices[target], of_edge, depth + fans_out + has_ways, result))
         return sent
 
@@ -348,6 +351,7 @@ class Walk:
 
     def _reduced(self, vertex: Vertex, payload: Any) -> Any:
         bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+        # not `get`: an accumulator may be None. And a failed `emit` does not undo what was combined.
         before = self.state[bucket] if bucket in self.state else _call(vertex.initial, then=_any)
         self.state[bucket] = after = _call(vertex.combine, before, payload)
         return after if vertex.emit is None else _call(vertex.emit, after, payload)

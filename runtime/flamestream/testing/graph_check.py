@@ -140,7 +140,7 @@ def _draw(
 
 
 class _Example:
-    """What is compared for one input and one schedule."""
+    """The comparison for one input and one schedule."""
 
     def __init__(self, graph: Graph, on_error: str, other: OtherProcess | None) -> None:
         self._graph, self._on_error, self._other = graph, on_error, other
@@ -204,9 +204,9 @@ class _Example:
                     "a function depends on something that is not its input: the order of a set, a clock, "
                     "chance, what was before"
                 )
+                which = "error items" if sink == ERRORS else f"sink {sink!r}"
                 raise _failed(
-                    f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: "
-                    f"{one} instead of {other}",
+                    f"{where} it gives other results: {why}\n  {which}, result {place}: {one} instead of {other}",
                     records,
                 )
 

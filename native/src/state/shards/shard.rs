@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// The canonical encoding of a place.
 pub type Place = Rc<[u8]>;
 
-/// What a program keeps in a place.
+/// The state that a program keeps in a place.
 pub enum State {
     /// `(count,)`, of a window that counts.
     Count(i64),
@@ -63,7 +63,7 @@ impl Held {
     }
 }
 
-/// What is known of a shard beside its places.
+/// The head of a shard: what is known of it beside its places.
 #[derive(Default)]
 pub struct Head {
     /// Has any step succeeded?
@@ -91,7 +91,7 @@ pub struct Shard {
     pub due: BTreeMap<i64, HashSet<Place>>,
 }
 
-/// What places had before a step, in the order of its changes.
+/// The states that places had before a step, in the order of its changes.
 pub type Changed = Vec<(Place, Option<Held>)>;
 
 impl Shard {

@@ -185,8 +185,8 @@ class _Payloads:
         self._source = source
 
     def of(self, message: "Message") -> object:
-        """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be
-        asked for now."""
+        """Payload of a message; an error value if it is not of the format. Raises BrokersAway if a schema
+        cannot be asked for now."""
         part = "value"
         try:
             value = self._decoded(message.value(), self._value)

@@ -125,7 +125,7 @@ def unlimited(stream: Stream[Any]) -> Stream[Any]:
 
 
 def progress_of(record: Any) -> tuple[Progress, ...]:
-    """What a record tells of its partition's progress."""
+    """Progress of its partition that a record tells; () if it tells none."""
     return (record.progress,) if type(record) is Stamped else ()
 
 

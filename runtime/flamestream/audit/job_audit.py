@@ -34,7 +34,7 @@ from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time
 from flamestream.node.run_folder import RunFolder
-from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
+from flamestream.reference import Results, Run, State, errors_of, interpret, slot_at
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, audit
 
@@ -189,10 +189,10 @@ def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> R
     fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
         results = interpret(checked.graph, runs, fronts=fronts, state=state)
-        results[on_error.dead_letter] = results.pop(ERRORS)
+        results[on_error.dead_letter] = results.pop(errors_of(checked.graph))
         return results
     results = interpret(checked.graph, runs, on_error="fail", fronts=fronts, state=state)
-    results.pop(ERRORS)
+    results.pop(errors_of(checked.graph))
     return results
 
 

@@ -27,7 +27,7 @@ from flamestream.model.failure import shortened, told
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.reference import ERRORS, interpret, runs_of
+from flamestream.reference import errors_of, interpret, runs_of
 from flamestream.simulation.settings import GUARANTEES
 from flamestream.simulation.world import SimulationFailure
 from flamestream.testing.merges import merges_checked
@@ -165,16 +165,17 @@ class _Example:
     def _compare(self, records: Records, schedule: Schedule) -> None:
         for name, of_source in records.items():
             _check_records(name, of_source)
+        errors = errors_of(self._graph)
         graph, runs = self._graph, runs_of(self._graph, _interleaved(records, Random(schedule.seed)))
         results = interpret(graph, runs)
         expected = encoded(results)
         doubled = interpret(self._doubled, runs)
         # What is only there was found by calling twice; all others are the graph's own.
-        for meta, error in doubled[ERRORS]:
-            if (meta, codec.encode(error)) not in expected[ERRORS]:
+        for meta, error in doubled[errors]:
+            if (meta, codec.encode(error)) not in expected[errors]:
                 raise _failed(self._told(error), records)
-        if self._on_error == "fail" and results[ERRORS]:
-            raise _failed(self._told(results[ERRORS][0][1]), records)
+        if self._on_error == "fail" and results[errors]:
+            raise _failed(self._told(results[errors][0][1]), records)
         self._same(encoded(doubled), expected, "when each function is called twice", records)
         if self._other is not None:
             self._same(self._other.results(runs), expected, "in another process", records)
@@ -204,7 +205,7 @@ class _Example:
                     "a function depends on something that is not its input: the order of a set, a clock, "
                     "chance, what was before"
                 )
-                which = "error items" if sink == ERRORS else f"sink {sink!r}"
+                which = "error items" if sink == errors_of(self._graph) else f"sink {sink!r}"
                 raise _failed(
                     f"{where} it gives other results: {why}\n  {which}, result {place}: {one} instead of {other}",
                     records,

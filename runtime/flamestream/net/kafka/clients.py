@@ -155,7 +155,7 @@ class Clients:
                 self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings})
             )
 
-    def consumer(self, more: Mapping[str, object] = NO_MORE, **settings: object) -> "Consumer":
+    def consumer(self, more: Mapping[str, object] = NO_MORE, /, **settings: object) -> "Consumer":
         """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our
         snapshots. `more`: settings that a user's may replace."""
         from confluent_kafka import Consumer  # an extra

@@ -25,7 +25,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, overload
 
 from flamestream.model import fields
@@ -102,6 +102,17 @@ class CallFunction(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
         return self.function(*arguments, **named)
+
+    # Looked at once: a signature takes as long as ten requests.
+    @cached_property
+    def takes_call(self) -> bool:
+        """Whether it is given the `Call` beside the item."""
+        return takes_call(self.function)
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether it is awaited; a plain one runs in a thread."""
+        return inspect.iscoroutinefunction(self.function)
 
 
 Errors = type[Exception] | tuple[type[Exception], ...]

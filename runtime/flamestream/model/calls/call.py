@@ -251,9 +251,24 @@ def hash_of(payload: bytes) -> bytes:
 
 def id_of(job: str, name: str, request: bytes) -> str:
     """The id of a call (`Call.id`)."""
+    return ids_of(job, name)(request)
+
+
+def ids_of(job: str, name: str) -> Callable[[bytes], str]:
+    """The ids of all calls of one name, by their requests. What they share is hashed once."""
     # sizes first, so that no two triples make one text
-    said = b"".join(len(part).to_bytes(4, "big") + part for part in (job.encode(), name.encode(), request))
-    return hashlib.blake2b(said, digest_size=16).hexdigest()
+    shared = hashlib.blake2b(b"".join(map(_sized, (job.encode(), name.encode()))), digest_size=16)
+
+    def its(request: bytes) -> str:
+        made = shared.copy()
+        made.update(_sized(request))
+        return made.hexdigest()
+
+    return its
+
+
+def _sized(part: bytes) -> bytes:
+    return len(part).to_bytes(4, "big") + part
 
 
 def takes_call(function: Function) -> bool:
@@ -395,5 +410,5 @@ def _items_of(call: CallFunction[..., Any]) -> Any:
 
 __all__ = [
     "Answer", "Call", "CallFunction", "CallSettings", "InDoubt", "Intent", "Results", "answered", "call",
-    "called_stream", "calls_of", "change_calls", "hash_of", "id_of", "takes_call",
+    "called_stream", "calls_of", "change_calls", "hash_of", "id_of", "ids_of", "takes_call",
 ]  # fmt: skip

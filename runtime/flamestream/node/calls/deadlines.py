@@ -10,40 +10,36 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-K = TypeVar("K")
-V = TypeVar("V")
+T = TypeVar("T")
 
 
-class Deadlines(Generic[K, V]):
-    """Keys that have begun and not ended, each with its value. `passed` is told of one that has had its time."""
+class Deadlines(Generic[T]):
+    """What has begun and not ended. `passed` is told of one that has had its `seconds`."""
 
-    def __init__(self, seconds: float, passed: Callable[[K, V], None]) -> None:
+    def __init__(self, seconds: float, passed: Callable[[T], None]) -> None:
         self._seconds, self._passed = seconds, passed
-        self._under_way: dict[K, tuple[float, V]] = {}
+        self._under_way: dict[T, float] = {}
         """Until when, the oldest first."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, key: K, value: V) -> None:
+    def begin(self, it: T) -> None:
         """It has its time from now on."""
         loop = asyncio.get_running_loop()
-        until = loop.time() + self._seconds
-        self._under_way[key] = until, value
+        self._under_way[it] = until = loop.time() + self._seconds
         if self._timer is None:
             self._timer = loop.call_at(until, self._look)
 
-    def end(self, key: K) -> V | None:
-        """It has ended: its value; None if its time had passed before."""
-        found = self._under_way.pop(key, None)
-        return None if found is None else found[1]
+    def end(self, it: T) -> bool:
+        """It has ended; False if its time had passed before."""
+        return self._under_way.pop(it, None) is not None
 
     def _look(self) -> None:
         loop, self._timer = asyncio.get_running_loop(), None
         now = loop.time()
         while self._under_way:
-            key = next(iter(self._under_way))
-            until, value = self._under_way[key]
-            if until > now:
+            oldest = next(iter(self._under_way))
+            if (until := self._under_way[oldest]) > now:
                 self._timer = loop.call_at(until, self._look)
                 return
-            del self._under_way[key]
-            self._passed(key, value)
+            del self._under_way[oldest]
+            self._passed(oldest)

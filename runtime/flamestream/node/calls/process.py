@@ -212,7 +212,7 @@ async def serve(sock: socket.socket, config: CallerConfig) -> None:
     calls = calls_of(graph)
     opened = OpenClients(_clients_of(config), _at_once(calls))
     await opened.open(f"flamestream-{config.job}"[:63])
-    link = Link(lambda frame: process.take(frame))
+    link = Link(lambda frame: process.take(frame))  # noqa: PLW0108 (it is made below, with `send`)
     process = CallerProcess(calls, opened, config.most, link.send)
     # What was loaded stays: looked through again and again, it would hold up every call under way.
     gc.collect()

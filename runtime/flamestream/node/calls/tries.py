@@ -40,11 +40,13 @@ FOR_GOOD: Final = (NotAllowed, ClientMisused)
 Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Running:
     """A try that has begun."""
 
     then: Then
+    task: "asyncio.Task[None] | None" = None
+    """Where its function is awaited."""
     thread: Future[Any] | None = None
     """Where it runs, if it is plain."""
 
@@ -80,9 +82,7 @@ class Tries:
         self._breaker = Breaker(self._settings.breaker)
         self._probing = asyncio.Lock()
         """Held by the request that is tried while the breaker is open; those that wait are let in in turn."""
-        self._running: Deadlines[asyncio.Task[Any], _Running] = Deadlines(
-            self._settings.timeout / 1e6, self._passed
-        )
+        self._running: Deadlines[_Running] = Deadlines(self._settings.timeout / 1e6, self._passed)
         self._trying: set[asyncio.Task[None]] = set()
         """Requests whose first try was not the last, or was not made at once."""
 
@@ -191,25 +191,27 @@ class Tries:
 
     def _begin(self, item: Any, call: Any, then: Then) -> None:
         running = _Running(then)
+        self._running.begin(running)
+        running.task = asyncio.get_running_loop().create_task(self._run(running, item, call))
 
+    async def _run(self, running: _Running, item: Any, call: Any) -> None:
         def submit(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
             running.thread = self._threads.submit(function, *arguments)
             return running.thread
 
-        task = asyncio.get_running_loop().create_task(asked(self._function, item, call, submit))
-        self._running.begin(task, running)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[Any]") -> None:
-        if (running := self._running.end(task)) is not None:
-            outcome = Stopped("it cancelled itself") if task.cancelled() else task.result()
+        try:
+            outcome = await asked(self._function, item, call, submit)
+        except asyncio.CancelledError:  # by its time, which has been told; else it did that itself
+            outcome = Stopped("it cancelled itself")
+        if self._running.end(running):
             self._tell(running.then, outcome)
 
-    def _passed(self, task: "asyncio.Task[Any]", running: _Running) -> None:
+    def _passed(self, running: _Running) -> None:
         """A try has had its time. It is not waited for: a function that ignores being cancelled, or a thread,
         would hold the request for ever."""
+        task, thread = running.task, running.thread
+        assert task is not None, "it has begun"
         task.cancel()
-        thread = running.thread
         self._left(task if thread is None or thread.done() else thread)
         self._tell(running.then, TimeoutError(f"no answer within {self._settings.timeout / 1e6:g} s"))
 

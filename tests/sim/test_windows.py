@@ -2,12 +2,16 @@
 of the reference."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
+import flamestream as fs
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
+from flamestream.model.windows import process
+from flamestream.simulation.graphs import DEAD_LETTERS, SimJob
 from flamestream.simulation.program_jobs import program_job
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -32,3 +36,26 @@ def test_so_they_are_with_the_kernel(first: int) -> None:
             for parts in (REFERENCE, native(kernel))
         )
         assert (seed, other) == (seed, one)
+
+
+@fs.event
+class Numbered:
+    number: int
+
+
+def again(state: int, time: int) -> Any:
+    return time, ((state, time),)
+
+
+def test_a_timer_without_end_is_stopped_at_the_same_call_by_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "MOST_CALLS", 3)
+    graph = fs.Graph("again", shards=3)
+    graph.source("s0", at="number", unit="s").process(
+        key=lambda record: record.number % 3,
+        on_item=lambda state, record, now: (record.number, ()),
+        on_time=again,
+        due=lambda state: state + 1,
+    ).sink("out", key=lambda result: result[1] % 2)
+    job = SimJob(graph, DEAD_LETTERS, lambda rng, number: Numbered(number * 10), 1)
+    for parts in (REFERENCE, *([] if kernel is None else [native(kernel)])):
+        assert simulate(3, job=job, parts=parts).delivered > 10

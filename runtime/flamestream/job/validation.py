@@ -5,7 +5,7 @@ Keeps: what passes here starts. Does not: look into folders or servers (the run 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -91,7 +91,6 @@ def checked_job(job: Job) -> CheckedJob:
     change_calls(graph, changes_of_calls(job.spec))
     take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
-    _idle_has_effect(job, graph, of_sources)
     _arrivals_are_journalled(job, graph, of_sources)
     # for what it refuses
     journal_of(job)
@@ -100,7 +99,8 @@ def checked_job(job: Job) -> CheckedJob:
         for name in job.spec.sources
     }
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
-    return CheckedJob(job, graph, of_sources, of_sinks, files, tuple(check_fields(graph, classes)))
+    warnings = (*check_fields(graph, classes), *_idle_without_effect(graph, of_sources))
+    return CheckedJob(job, graph, of_sources, of_sinks, files, warnings)
 
 
 def _with_inner_sources(job: Job, graph: Graph) -> Job:
@@ -164,15 +164,14 @@ def _dead_letter_fits(job: Job, graph: Graph) -> None:
         )
 
 
-def _idle_has_effect(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:
+def _idle_without_effect(graph: Graph, of_sources: dict[str, SourceTraits]) -> Iterator[str]:
+    """A warning for each source that is never idle. No error: the same graph may run over a source that is."""
     for vertex in graph.sources:
         if vertex.timing is not None and vertex.timing.idle is not None and of_sources[vertex.name].timed:
-            text = (
-                f"{vertex.place} says idle= for source {vertex.name!r}, which is read in an order of its "
-                "own: all others wait for its next "
-                "record anyway, and its end closes every window. Remove idle="
+            yield (
+                f"spec.sources.{vertex.name}: idle= in {vertex.place} has no effect here: this source is read in "
+                "an order of its own, so all others wait for its next record, and its end closes every window"
             )
-            raise job.error(("spec", "sources", vertex.name), text)
 
 
 def _arrivals_are_journalled(job: Job, graph: Graph, of_sources: dict[str, SourceTraits]) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nlargest
 from operator import attrgetter
-from typing import Any, Final, NewType, TypeVar
+from typing import Any, ClassVar, Final, NewType, TypeVar
 
 from flamestream.model.duration import Micros
 from flamestream.model.errors import RecordError, UserError
@@ -53,6 +53,8 @@ class TimeOf:
     """item -> an aware datetime, or an int."""
     unit: int
     """Microseconds of an int; 0: times are datetimes."""
+    of_pairs: ClassVar[bool] = False
+    """Is the time of a tuple that of its members?"""
 
     def __call__(self, item: Any) -> EventTime:
         """Raises UserError if the item says none, and Raised for what `at` raises."""

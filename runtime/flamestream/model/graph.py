@@ -56,8 +56,9 @@ class Graph:
         if not 1 <= shards <= MAX_SHARDS:
             raise GraphError(f"graph {name!r}: shards={shards}: there are 1 to {MAX_SHARDS}")
         self.shards = shards
-        self.marks: dict[frozenset[str], Stream[Any]] = {}
-        """What marks are made of, by the sources whose event time they tell (windows/marks.py)."""
+        self.marks: dict[frozenset[str], tuple[Stream[Any], int]] = {}
+        """What marks are made of, and the vertex at which progress enters, by the sources whose event time
+        they tell (windows/marks.py)."""
 
     @overload
     def source(

@@ -205,8 +205,10 @@ class Stream(Generic[T]):
         `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises
         GraphError if no source has `at`.
         """
+        from flamestream.model.windows.shapes import check_shape
         from flamestream.model.windows.windows import Windows
 
+        check_shape(shape, f"{call_site()}: window in graph {self.graph.name!r}")
         return Windows(self, shape, self._key(key))
 
     @overload

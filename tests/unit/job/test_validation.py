@@ -1,6 +1,8 @@
 """A manifest, its graph and what the outside can do fit together, or the error says which part does not and
 what to do."""
 
+import re
+
 import pytest
 
 from flamestream.job.journal_of import journal_of
@@ -238,11 +240,9 @@ graph.source("lines", at=len, unit="s", idle="1m").sink("shouts")
 """
 
 
-def test_idle_is_refused_where_it_would_mean_nothing(job: JobFolder) -> None:
-    with pytest.raises(
-        ManifestError, match=r"job\.yaml.*says idle= for source 'lines', which is read in an order of its own"
-    ):
-        checked(job.write(IDLE))
+def test_idle_is_warned_of_where_it_means_nothing(job: JobFolder) -> None:
+    (warning,) = checked(job.write(IDLE)).warnings
+    assert re.match(r"spec\.sources\.lines: idle= in .*\.py:4 has no effect here", warning)
 
 
 def test_arrival_times_are_refused_where_they_would_be_written_nowhere(job: JobFolder) -> None:

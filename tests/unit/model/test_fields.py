@@ -54,6 +54,15 @@ def timed() -> fs.Stream[Click]:
     return fs.Graph("g").source("clicks", Click, at="cents", unit="s")
 
 
+def counts() -> Any:
+    return timed().window(fs.tumbling("1m"), key="user").count()
+
+
+def pairs() -> Any:
+    stream = timed()
+    return stream.join(stream, on="user", within=("0s", "1s"))
+
+
 def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
     stream = clicks()
     stream.group(2, key="user").sink("groups")
@@ -101,6 +110,26 @@ def test_a_text_is_the_field_of_that_name_in_every_key() -> None:
         (lambda s: s.map(fs.field("user")).sink("out", key="user"), "a str has no fields"),
         (lambda s: s.map(fs.field("usr")), "Click has no field 'usr'"),
         (lambda s: s.group(2, key="user").sink("out", key="user"), "a tuple has no fields"),
+        (lambda s: s.join_table(s.map(viewed), on="page"), "View has no field 'page'"),
+        (lambda s: s.join_table(s, on=("usr", "user")), "Click has no field 'usr'"),
+        (lambda s: s.join_table(s, on="user").sink("out", key="user"), "Changed has no field 'user'"),
+        (lambda s: timed().join(timed(), on="usr", within=("0s", "1s")), "Click has no field 'usr'"),
+        (lambda s: timed().join_latest(timed(), on="usr"), "Click has no field 'usr'"),
+        (
+            lambda s: timed().window(fs.tumbling("1m"), key="user").count().sink("out", key="user"),
+            r"Windowed has no field 'user' \(it has key, start, end, value\)",
+        ),
+        (lambda s: counts().late.sink("out", key="key"), "Click has no field 'key'"),
+        (lambda s: pairs().sink("out", key="user"), "a tuple has no fields"),
+        (lambda s: timed().dedup("user", within="1m").sink("out", key="usr"), "Click has no field 'usr'"),
+        (
+            lambda s: (
+                timed()
+                .reduce(key="user", combine=fs.count(), emit=fs.record(View, "user", seconds=1.0), ttl="1m")
+                .sink("out", key="page")
+            ),
+            "View has no field 'page'",
+        ),
     ],
 )
 def test_a_field_that_the_items_lack_is_refused_where_it_is_named(
@@ -124,6 +153,30 @@ def test_a_field_that_the_items_lack_is_refused_where_it_is_named(
 )
 def test_what_is_not_known_is_not_checked(build: Callable[[Any], Any]) -> None:
     build(clicks())
+
+
+@pytest.mark.parametrize(
+    ("build", "lacking"),
+    [
+        (lambda: timed().map(viewed), "View has no field 'cents'"),
+        (lambda: counts().map(viewed), "View has no field 'end'"),
+        (lambda: pairs().map(viewed), "View has no field 'cents'"),
+        (
+            lambda: (clicks := timed()).merge(clicks.window(fs.tumbling("1m"), key="user").count()),
+            "Windowed has no",
+        ),
+    ],
+)
+def test_items_that_lost_their_time_are_refused_where_it_is_wanted(
+    build: Callable[[], Any], lacking: str
+) -> None:
+    said = rf"test_fields\.py:\d+: window\(.* reads the event time of items: fs\.field.*{lacking}"
+    with pytest.raises(GraphError, match=said):
+        build().window(fs.tumbling("1m"), key=lambda item: None).count()
+
+
+def test_pairs_have_their_time_of_both() -> None:
+    pairs().window(fs.tumbling("1m"), key=lambda pair: None).count().sink("out")
 
 
 def test_a_filter_with_a_type_guard_says_what_is_left() -> None:

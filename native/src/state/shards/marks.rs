@@ -21,17 +21,17 @@ impl Steps {
             shard.due.range(..=last).flat_map(|(_, places)| places.iter().cloned()).collect();
         let mut waiting = BinaryHeap::with_capacity(ready.len());
         for place in ready {
-            waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place)));
+            waiting.push(Reverse((self.time_of_place(py, shard, &place)?, place, 0)));
         }
         let mut results = Vec::new();
-        while let Some(Reverse((time, place))) = waiting.pop() {
+        while let Some(Reverse((time, place, calls))) = waiting.pop() {
             let state = shard.held[&place].state.object(py)?;
-            let answer = self.called.bind(py).call1((object_of(py, &place)?, state, time))?;
+            let answer = self.called.bind(py).call1((object_of(py, &place)?, state, time, calls))?;
             let (after, more, time) = told(answer)?;
             extend(&mut results, &more)?;
             self.keep(shard, changed, place.clone(), after, time)?;
             if let Some(time) = time.filter(|time| self.due(Some(*time)) <= Some(last)) {
-                waiting.push(Reverse((time, place)));
+                waiting.push(Reverse((time, place, calls + 1)));
             }
         }
         shard.head.mark = Some(mark);

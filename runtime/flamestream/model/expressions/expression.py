@@ -27,10 +27,10 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from flamestream.model.duration import Duration, micros
-from flamestream.model.errors import GraphError
+from flamestream.model.errors import GraphError, PayloadError
 from flamestream.model.expressions.operations import BINDS, CALLS, DIVISIONS, OPERATIONS
 from flamestream.model.expressions.operators import Operators
-from flamestream.model.payloads.encoding import is_payload
+from flamestream.model.payloads.encoding import check
 
 Name = str
 """Text, where a class has a property `str`."""
@@ -400,11 +400,13 @@ def constant(value: Any) -> Expression:
         members = tuple(map(constant, value))
         if not all(isinstance(member, Constant) for member in members):
             return Members(members)
-    if not is_payload(value):
+    try:
+        check(value)
+    except PayloadError as error:
         raise GraphError(
-            f"an expression with a {type(value).__name__}, which is no payload: use numbers, texts, times "
-            "and fs.field(...)"
-        )
+            f"an expression with a {type(value).__name__}, which is no payload ({error}): use numbers, texts, "
+            "times and fs.field(...)"
+        ) from None
     return Constant(value)
 
 

@@ -107,8 +107,8 @@ def top(count: int, by: Value) -> Aggregate:
 
     Raises GraphError if `count` is below 1.
     """
-    if count < 1:
-        raise GraphError(f"top({count}): at least one item has to be asked for")
+    if type(count) is not int or count < 1:
+        raise GraphError(f"top({count!r}): how many is a whole number, at least 1")
     of, said = _of(f"top({count}, by=", value=by)
     return Aggregate(
         tuple, lambda best, item: ranked(best, of(item), item, count), emit=items_of, said=said + ")"

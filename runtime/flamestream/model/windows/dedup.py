@@ -50,4 +50,4 @@ def deduplicated(stream: Stream[Any], key: Function, within: Duration) -> Result
     """The stream without what repeats. Raises GraphError."""
     written = f"dedup({on_written(key)})"
     program = Dedup(micros(within, f"dedup in graph {stream.graph.name!r}: within"), written)
-    return results_of(program, (stream, key), event_time=time_of(stream, written))
+    return results_of(program, (stream, key), event_time=time_of(stream, written), items=stream.items)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flamestream.model import fields
 from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
@@ -77,4 +78,5 @@ def expiring(
     program = Expiry(
         initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written
     )
-    return results_of(program, (stream, key), event_time=time_of(stream, written))
+    made = fields.result_of(combine if emit is None else emit)
+    return results_of(program, (stream, key), event_time=time_of(stream, written), items=made)

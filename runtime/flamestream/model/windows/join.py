@@ -12,16 +12,17 @@ times.
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from flamestream.model import fields
 from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
-from flamestream.model.vertex import Function, name_of
+from flamestream.model.vertex import Function, call_site, name_of
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
-from flamestream.model.windows.stream import Results, function_of, results_of, time_of
+from flamestream.model.windows.stream import Results, results_of, time_of
 
 On = Function | str | tuple[Function | str, Function | str]
 """A key of both streams, or one of each."""
@@ -100,18 +101,27 @@ class Join(OfKeys):
 @dataclass(frozen=True, slots=True)
 class TimeOfPair(TimeOf):
     """(left, right) -> the later of both times; of an item that met none, the last moment at which it could
-    have."""
+    have. What a map makes of a pair says its time as left's items do."""
 
     join: Join
     times: tuple[TimeOf, TimeOf]
+    of_pairs: ClassVar[bool] = True
 
     def __call__(self, item: Any) -> EventTime:
+        if not is_pair(item):
+            # No `super()`, which names the class as it was before it got slots.
+            return TimeOf.__call__(self, item)
         left, right = item
         if right is None:
             return EventTime(self.times[LEFT](left) + max(0, self.join.high))
         if left is None:
             return EventTime(self.times[RIGHT](right) + max(0, -self.join.low))
         return max(self.times[LEFT](left), self.times[RIGHT](right))
+
+
+def is_pair(item: Any) -> bool:
+    """Whether an item may be what a join gave; if not, a map has made something of it."""
+    return type(item) is tuple and len(item) == 2
 
 
 def joined(
@@ -134,11 +144,11 @@ def joined(
             "or unbounded=True if that is meant; not both"
         )
     low, high = (-FOR_EVER, FOR_EVER) if within is None else bounds_of(within, where)
+    keys = keys_of(on, left, right)
     times = same_times(left, right, written)
     join = Join(low, high, HOW[how], written, bound=not unbounded)
-    keys = keys_of(on)
     of_pair = ARRIVAL if ARRIVAL in times else TimeOfPair(times[LEFT].at, times[LEFT].unit, join, times)
-    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair)
+    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple)
 
 
 def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:
@@ -173,10 +183,11 @@ def check_graph(left: Stream[Any], right: Stream[Any], written: str) -> None:
         )
 
 
-def keys_of(on: On) -> tuple[Function, Function]:
-    """The key of each side."""
-    left, right = on if isinstance(on, tuple) else (on, on)
-    return function_of(left), function_of(right)
+def keys_of(on: On, left: Stream[Any], right: Stream[Any]) -> tuple[Function, Function]:
+    """The key of each side. Raises GraphError if items of a side have no such field."""
+    of_left, of_right = on if isinstance(on, tuple) else (on, on)
+    where = call_site()
+    return fields.key_of(left.items, of_left, where), fields.key_of(right.items, of_right, where)
 
 
 def on_written(on: On) -> str:

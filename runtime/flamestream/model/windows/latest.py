@@ -22,7 +22,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
-from flamestream.model.windows.join import LEFT, RIGHT, On, keys_of, on_written, same_times
+from flamestream.model.windows.join import LEFT, RIGHT, On, is_pair, keys_of, on_written, same_times
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of
 
@@ -81,23 +81,24 @@ class Latest(OfKeys):
 
 
 class TimeOfLeft(TimeOf):
-    """(left, right) -> left's event time."""
+    """(left, right) -> left's event time. What a map makes of a pair says it as left does."""
 
     __slots__ = ()
+    of_pairs = True
 
     def __call__(self, item: Any) -> EventTime:
-        return super().__call__(item[LEFT])
+        return super().__call__(item[LEFT] if is_pair(item) else item)
 
 
 def joined_latest(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Results[Any]:
     """Each item of `left` with the version of `right` at its time. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_latest in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
-    written, keys = f"join_latest(on={on_written(on)})", keys_of(on)
+    written, keys = f"join_latest(on={on_written(on)})", keys_of(on, left, right)
     time, _ = same_times(left, right, written)
     program = Latest(how == "left", written)
     of_pair = ARRIVAL if time is ARRIVAL else TimeOfLeft(time.at, time.unit)
-    return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair)
+    return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple)
 
 
 def _with(rows: tuple[Row, ...], time: int, item: Any) -> tuple[Row, ...]:

@@ -111,10 +111,10 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
     """A mark for each shard, whenever the least event time of `sources` has passed a step. Each call adds a
     vertex of its own.
 
-    The order of calls matters: what a mark leads to comes before the same mark of a later call, so a window
-    over windows still gets what those gave (!).
+    What a mark leads to comes before the same mark of a later call, and before that of more sources, so what
+    stands on windows still gets what those gave (!).
     """
-    if (moved := graph.marks.get(sources)) is None:
+    if sources not in graph.marks:
         begins: list[Stream[Any]] = [
             Stream(graph, vertex.id) for vertex in graph.sources if vertex.name in sources
         ]
@@ -124,11 +124,22 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
             for source in graph.sources
             if source.timing and source.timing.max_ahead
         }
-        progress = (first.merge(*others) if others else first).flat_map(progress_of)
-        moved = graph.marks[sources] = progress.reduce(
-            key=_one_key, combine=LeastOf(sources, ahead), emit=_moved
-        )
+        entering = first.merge(*others) if others else first
+        progress = entering.flat_map(progress_of)
+        moved = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead), emit=_moved)
+        graph.marks[sources] = moved, entering.vertex if others else progress.vertex
+        _fewer_first(graph, sources)
+    moved, _ = graph.marks[sources]
     return unlimited(moved.flat_map(ToShards(graph.shards)))
+
+
+def _fewer_first(graph: Graph, sources: frozenset[str]) -> None:
+    """A record tells its progress to the marks of few sources before those of more. What stands on windows
+    has their sources at least, and may be the first of both to ask for marks."""
+    told = {entrance: len(of) for of, (_, entrance) in graph.marks.items()}
+    for source in graph.sources:
+        if source.name in sources:
+            source.outputs.sort(key=lambda target: told.get(target, 0))  # 0: the records themselves
 
 
 def unlimited(stream: Stream[Any]) -> Stream[Any]:

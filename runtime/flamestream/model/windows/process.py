@@ -15,7 +15,7 @@ programs do (program.py). Source: section 6 of the design, which tried it as pla
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Final
 
 from flamestream.model.collections import Map, Set
 from flamestream.model.errors import UserError
@@ -52,6 +52,9 @@ class Shard:
     """Those of the last item or mark."""
 
 
+MOST_CALLS: Final = 100_000
+"""Calls of `on_time` in one place at one item or mark: the last mark is behind all times, so a place that
+always asks again would be called for ever."""
 Told = tuple[Any, Sequence[Any], int | None]
 """(the state after it, results in order, when that state is due)."""
 
@@ -169,12 +172,13 @@ class Steps:
     def answered(self, place: Any, before: Any, item: Any, now: Now) -> Told:
         """`on_item`, and `on_time` for as long as it asks for a time that has been."""
         after, results = self.program.on_item(place, before, item, now)
-        due = self._due(place, after)
+        due, results, calls = self._due(place, after), list(results), 0
         # At once (!): a later mark may not look again at steps that are over (`_between`).
         while self._is_due(due, now.mark):
             assert due is not None, "it is due"
-            after, more, due = self.called(place, after, due)
-            results = [*results, *more]
+            after, more, due = self.called(place, after, due, calls)
+            results += more
+            calls += 1
         return after, results, due
 
     def _kept(
@@ -207,29 +211,35 @@ class Steps:
         states, due, results = shard.states, shard.due, list[Any]()
         # By the encoding, which is unlike for any two places: places themselves may have no order.
         waiting = [
-            (self._due(place, states[place]), encode(place), place)
+            (self._due(place, states[place]), encode(place), 0, place)
             for bucket in _between(due, shard.mark, mark, self.step)
             for place in due[bucket]
         ]
         heapify(waiting)
         while waiting:
-            time, encoded, place = heappop(waiting)
+            time, encoded, calls, place = heappop(waiting)
             assert time is not None, "it is in a bucket"
             before = states[place]
-            after, more, time = self.called(place, before, time)
+            after, more, time = self.called(place, before, time, calls)
             results += more
             states, due = self._kept(states, due, place, before, after, self._bucket(time))
             if self._is_due(time, mark):
-                heappush(waiting, (time, encoded, place))
+                heappush(waiting, (time, encoded, calls + 1, place))
         return Shard(mark, states, due, tuple(results))
 
     def _due(self, place: Any, state: Any) -> int | None:
         return None if state is None else self.program.due(place, state)
 
-    def called(self, place: Any, state: Any, time: int) -> Told:
-        """`on_time`. A failure is one place's: it is told instead of its results, and its state is forgotten,
-        or it would fail for ever."""
+    def called(self, place: Any, state: Any, time: int, calls: int) -> Told:
+        """`on_time`, `calls` having come before it in this place at the same item or mark. A failure is one
+        place's: it is told instead of its results, and its state is forgotten, or it would fail for ever."""
         try:
+            if calls >= MOST_CALLS:
+                raise UserError(
+                    f"it was called {MOST_CALLS:,} times at once and asks to be called again: event time may go on "
+                    "by years at once, and at the end of all input it passes every time, so let `due` give "
+                    "None, or on_time a state of None, when nothing has come for long"
+                )
             after, results = self.program.on_time(place, state, time)
             if (again := self._due(place, after)) is not None and again <= time:
                 raise UserError(

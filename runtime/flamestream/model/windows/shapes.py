@@ -95,6 +95,15 @@ class Session:
 Shape = Grid | Calendar | Session
 
 
+def check_shape(shape: object, where: str) -> None:
+    """Raises GraphError, which begins with `where`, for what is no shape."""
+    if not isinstance(shape, Shape):
+        raise GraphError(
+            f'{where}: {shape!r} is no shape of windows: say fs.tumbling("1m"), '
+            'fs.sliding("10m", every="1m") or fs.session("30m")'
+        )
+
+
 def tumbling(size: Duration, *, offset: Duration = "0s", zone: Zone | None = None) -> Grid | Calendar:
     """Windows of length `size`, one behind the other. They begin at multiples of it since 1970 in UTC,
     `offset` later.

@@ -3,8 +3,10 @@
 Does not: do anything with an item (programs do), or find what is due (process.py).
 """
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from flamestream.model import fields
 from flamestream.model.calls.call import CallFunction
 from flamestream.model.duration import UNITS, Duration, Micros, micros
 from flamestream.model.errors import GraphError
@@ -14,7 +16,7 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.ready import Field
 from flamestream.model.stream import Stream
 from flamestream.model.time import timestamp_of
-from flamestream.model.vertex import Function, Kind, name_of
+from flamestream.model.vertex import Function, Kind, call_site, name_of
 from flamestream.model.windows.marks import unlimited
 from flamestream.model.windows.process import Input, late_items, processed, sound, timed_sources, values
 from flamestream.model.windows.program import Program
@@ -127,20 +129,21 @@ class Results(Stream[T]):
     __slots__ = ("_steps",)
 
     def __init__(
-        self, steps: Stream[Any], event_time: TimeOf | None, late: "Results[Any] | None" = None
+        self, steps: Stream[Any], event_time: TimeOf | None, items: Any, late: "Results[Any] | None" = None
     ) -> None:
-        """`steps`: tuples of results. `late`: the results that have the late items, if they are others."""
+        """`steps`: tuples of results, of the type `items`. `late`: the results that have the late items, if
+        they are others."""
         object.__setattr__(self, "_steps", steps if late is None else late._steps)  # type: ignore[attr-defined]
         results = _all_of(steps, values).filter(sound).vertex
         steps.graph.vertices[results].beside = self._steps.vertex  # type: ignore[attr-defined]
-        super().__init__(steps.graph, results, event_time=event_time)
+        super().__init__(steps.graph, results, items=items, event_time=event_time)
 
     @property
     def late(self) -> Stream[Any]:
         """The items that came too late for it, as they were. Nothing is dropped in silence: give them a
         sink."""
         steps: Stream[Any] = self._steps  # type: ignore[attr-defined]
-        return _all_of(steps, late_items)
+        return replace(_all_of(steps, late_items), items=steps.items)
 
 
 def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
@@ -151,13 +154,14 @@ def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
 
 def results_of(
     program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None,
-    late: Results[Any] | None = None
+    items: Any = None, late: Results[Any] | None = None
 ) -> Results[Any]:  # fmt: skip
-    """The results of a program on streams, each with its key. Raises GraphError for a stream without event
-    time."""
-    return Results(
-        processed(tuple(_input(stream, key, program) for stream, key in inputs), program), event_time, late
-    )
+    """The results of a program on streams, each with its key. `items`: their type, None if it is not known.
+    Raises GraphError for a stream without event time."""
+    steps = processed(tuple(_input(stream, key, program) for stream, key in inputs), program)
+    # The type of late items, which are the inputs'; of the steps themselves nobody asks.
+    of_inputs = fields.either(*(stream.items for stream, _ in inputs))
+    return Results(replace(steps, items=of_inputs), event_time, items, late)
 
 
 def time_of(stream: Stream[Any], written: str) -> TimeOf:
@@ -169,7 +173,12 @@ def time_of(stream: Stream[Any], written: str) -> TimeOf:
             'clock="arrival" where it begins, '
             "and the same of all sources that are merged"
         )
-    return stream.event_time
+    time = stream.event_time
+    if not (time.of_pairs and fields.origin(stream.items) is tuple):
+        fields.check_function(
+            stream.items, time.at, f"{call_site()}: {written} reads the event time of items"
+        )
+    return time
 
 
 def _input(stream: Stream[Any], key: Function, program: Program) -> Input:

@@ -7,7 +7,7 @@ A change says what was and what is, so whoever sums over the join can take back.
 order of items says which is the last.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flamestream.model.errors import GraphError
@@ -75,9 +75,9 @@ def joined_tables(left: Stream[Any], right: Stream[Any], on: On, how: str) -> St
     check_graph(left, right, f"join_table(on={on_written(on)})")
     both = left.map(on_side(LEFT)).merge(right.map(on_side(RIGHT)))
     changes = both.reduce(
-        key=KeyOfSide(keys_of(on)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how])
+        key=KeyOfSide(keys_of(on, left, right)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how])
     )
-    return changes.filter(_is_change)
+    return replace(changes.filter(_is_change), items=Changed)
 
 
 def _no_rows() -> Rows:

@@ -3,7 +3,6 @@
 Does not: fold anything (panes.py, sessions.py, aggregates.py).
 """
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from flamestream.model import fields
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
+from flamestream.model.expressions.expression import Field
 from flamestream.model.ready import Size
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, call_site
@@ -96,7 +96,7 @@ class Windows(Generic[T]):
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
         # No count comes too late for its ranking (ranking.py), so `late` is what came too late to be counted.
-        return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
+        return results_of(ranked, (counts, bounds), event_time=counts.event_time, items=Windowed, late=counts)
 
     def _value(self, value: Value) -> Value:
         """The value as it was given. Raises GraphError if items have no such field."""
@@ -137,7 +137,7 @@ class Windows(Generic[T]):
         else:
             program = Panes(aggregate, results == "each", written, time.shown, self.shape)
         return results_of(
-            program, (self.stream, self.key), event_time=LastOf(operator.attrgetter("end"), time.unit)
+            program, (self.stream, self.key), event_time=LastOf(Field("end"), time.unit), items=Windowed
         )
 
     def _written(self, aggregate: Aggregate) -> str:

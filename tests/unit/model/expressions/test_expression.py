@@ -148,6 +148,7 @@ def test_a_value_of_another_kind_is_an_error_of_the_item(expression: Expression,
         (lambda: F("price") == 1 or F("hot"), "use &, | and ~"),
         (lambda: F("price") // 0, "divides by zero"),
         (lambda: F("price") == [1], "a list, which is no payload"),
+        (lambda: F("at") > datetime(2026, 1, 1), "which is no payload .* zone"),  # noqa: DTZ001 (without a zone)
         (lambda: F("url").str.split(""), "an empty text"),
         (lambda: F("url").str.startswith(5), "it takes a str"),  # type: ignore[arg-type]
         (lambda: F("pair")["x"], "a place is an int"),  # type: ignore[index]

@@ -52,6 +52,21 @@ def met(how: str, *items: Left | Right) -> list[Any]:
     return [tuple(each and each.at for each in pair) for pair in results(left.graph, entering(*items))["out"]]
 
 
+def test_what_a_map_makes_of_a_pair_says_its_time_as_the_left_does() -> None:
+    left, right = streams()
+    for pairs, name in (
+        (left.join(right, on=ON, within=NEAR), "near"),
+        (left.join_latest(right, on=ON), "latest"),
+    ):
+        pairs.map(lambda pair: Left(pair[1].name, pair[0].at)).window(
+            fs.tumbling("10s"), key="user"
+        ).count().sink(name)
+    found = results(left.graph, entering(Right("a", 1), Left("a", 2), Left("a", 8), Left("a", 11)))
+    assert found["errors"] == []
+    assert [(each.start, each.value) for each in found["near"]] == [(0, 1)]
+    assert [(each.start, each.value) for each in found["latest"]] == [(0, 2), (10, 1)]
+
+
 @pytest.mark.parametrize(("at", "meets"), [(4, False), (5, True), (20, True), (21, False)])
 def test_both_bounds_are_of_the_others_time_less_ones_own_and_belong_to_it(at: int, meets: bool) -> None:
     assert met("inner", Right("a", at), Left("a", 10)) == ([(10, at)] if meets else [])

@@ -7,6 +7,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.model.windows import process
 from flamestream.reference import ERRORS
 from support.event_time import results
 
@@ -117,6 +118,29 @@ def test_a_next_time_that_is_no_time_names_due() -> None:
 def test_to_ask_again_for_a_time_that_was_just_called_is_an_error() -> None:
     (error,) = run([0], on_item=seen, on_time=lambda state, time: (state, ()), due=in_ten)[ERRORS]
     assert "a next time is a later one" in error.message
+
+
+def again(state: int, time: int) -> Any:
+    return time, [("again", time)]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_asks_again_for_ever_is_an_error_of_its_key_alone(
+    monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    monkeypatch.setattr(process, "MOST_CALLS", 5)
+    graph = fs.Graph("own", shards=1)
+    visits = graph.source("visits", at="at", unit="s")
+
+    def for_ever(state: int) -> int | None:
+        return in_ten(state) if state % 2 else None
+
+    visits.process(key="user", on_item=seen, on_time=again, due=for_ever).sink("out")
+    entering = [Visit("bob", 1000), Visit("ann", 1)] if late else [Visit("ann", 1), Visit("bob", 2)]
+    found = results(graph, [("visits", visit) for visit in entering], ended=not late)
+    (error,) = found["errors"]
+    assert "called 5 times at once and asks to be called again" in error.message
+    assert [each[1] for each in found["out"] if each[0] == "again"] == [11, 21, 31, 41, 51]
 
 
 @pytest.mark.parametrize("functions", [{"on_time": gone}, {"due": in_ten}])

@@ -117,7 +117,7 @@ def test_a_window_over_windows_gets_what_these_gave_at_the_same_mark() -> None:
         (lambda s: s.window(fs.tumbling("0s"), key="shop"), "must be at least 1 us"),
         (lambda s: s.window(fs.sliding("10s", every="11s"), key="shop"), "every is at most the size"),
         (lambda s: s.window(fs.tumbling("1m"), key="shop").count(results="all"), "neither"),
-        (lambda s: s.window(fs.tumbling("1m"), key="shop").top(0, by="price"), "at least one item"),
+        (lambda s: s.window(fs.tumbling("1m"), key="shop").top(0, by="price"), "a whole number, at least 1"),
         (lambda s: s.window(fs.session("1m"), key="shop").top(3, by=fs.size), "sessions have none in common"),
         (lambda s: s.graph.source("other").window(fs.tumbling("1m"), key="shop").count(), "needs event time"),
     ],

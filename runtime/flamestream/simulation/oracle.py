@@ -24,7 +24,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, step_after
 from flamestream.reference import ERRORS, Walk
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.world import World
@@ -97,7 +97,7 @@ class Oracle:
                     heappush(self._waiting, run)
                     last = run[0]
                 if self._sources[site.front].timing is not None and not site.open:
-                    self._add_end(site, next_time(last, site.front))
+                    self._add_end(site, step_after(last, site.front, site.step))
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
@@ -299,10 +299,10 @@ class Oracle:
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
-    """The runs that a timed front stamps: cut at multiples of its run length, each at the first time of the
-    front after the one before."""
+    """The runs that a timed front stamps: cut at multiples of its run length, each a step after the one
+    before."""
     last = START
     ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):
-        last = next_time(last, site.front)
+        last = step_after(last, site.front, site.step)
         yield last, site.front, partition, Offset(first), min(site.run_length, len(records) - first)

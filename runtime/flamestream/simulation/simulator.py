@@ -297,6 +297,7 @@ class _WatchedWorker(WorkerNode):
                 invariants.entered(fence, action.front, action.entry)
         for front, entry in self._unjournalled():
             invariants.entered(fence, front, entry)
+        invariants.answers_are_between(self.core)
         if (told := told_by(self.core)) is not None:
             invariants.told(fence, told)
         return actions

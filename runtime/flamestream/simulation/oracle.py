@@ -11,7 +11,7 @@ as reference.py.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -101,7 +101,18 @@ class Oracle:
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
-        return Oracle(*self._again, all_told=all_told)
+        world, graph, sites, *others = self._again
+        # Answers are of the attempt that asked.
+        fresh = [
+            replace(site, partitions={name: [] for name in site.partitions})
+            if self._of_call(site.front)
+            else site
+            for site in sites
+        ]
+        return Oracle(world, graph, fresh, *others, all_told=all_told)
+
+    def _of_call(self, front: FrontId) -> bool:
+        return self._sources[front].call is not None
 
     def _add_end(self, site: SourceSite, time: Time) -> None:
         """The run by which a timed front tells that its input has ended."""

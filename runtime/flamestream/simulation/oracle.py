@@ -101,7 +101,7 @@ class Oracle:
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
-        world, graph, sites, *others = self._again
+        world, graph, sites, sources, slots, dead_letter = self._again
         # Answers are of the attempt that asked.
         fresh = [
             replace(site, partitions={name: [] for name in site.partitions})
@@ -109,7 +109,7 @@ class Oracle:
             else site
             for site in sites
         ]
-        return Oracle(world, graph, fresh, *others, all_told=all_told)
+        return Oracle(world, graph, fresh, sources, slots, dead_letter, all_told=all_told)
 
     def _of_call(self, front: FrontId) -> bool:
         return self._sources[front].call is not None

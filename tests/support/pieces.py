@@ -27,8 +27,8 @@ def metas(runs: Any) -> list[tuple[bytes, Any]]:
     ]
 
 
-def itself(spec: dict[str, Any], length: int) -> list[tuple[bytes, Any]]:
-    front = FrontSettings(FRONT, SourceName("s"), True, length)
+def itself(spec: dict[str, Any], length: int, step: int = 1) -> list[tuple[bytes, Any]]:
+    front = FrontSettings(FRONT, SourceName("s"), True, length, step=step)
     return metas((time, 0, records) for time, records in RecordedSource("job", front, spec).below(END))
 
 

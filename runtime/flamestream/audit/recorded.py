@@ -15,13 +15,14 @@ from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.protocol.events import Entry
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.event_time import record_count
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import END, START, FrontId, Time, front_of, last_below, next_time
+from flamestream.model.time import END, START, FrontId, Time, last_below, step_after
 from flamestream.reference import Run
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
@@ -154,7 +155,7 @@ class RecordedInput:
         found = self._recounted(source, _count(runs), _count(run for run in runs if run[0] < self._last.cut))
         if (entered := self.entered(source.front.front)) is not None:
             # what the source has got since was never read
-            runs = _first(entered, runs)
+            runs = _first(source.front, entered, runs)
         return replace(found, records=_count(runs), runs=runs)
 
     def _recounted(self, source: RecordedSource, count: int, below: int) -> FrontInput:
@@ -171,14 +172,14 @@ def _count(runs: Iterable[Run]) -> int:
     return sum(record_count(records) for _, records in runs)
 
 
-def _first(count: int, runs: Sequence[Run]) -> list[Run]:
+def _first(front: FrontSettings, count: int, runs: Sequence[Run]) -> list[Run]:
     """The first `count` records, and the end: what a source has got since it was through was never read."""
     kept: list[Run] = []
     for time, some in runs:
         if not record_count(some):
             # An end stands right behind the last record, and of these some were taken away.
             last = kept[-1][0] if kept else START
-            kept.append((next_time(last, front_of(time)), some))
+            kept.append((step_after(last, front.front, front.step), some))
         elif count > 0:
             kept.append(
                 (time, RunRecords(some[:count], some.run) if isinstance(some, RunRecords) else some[:count])

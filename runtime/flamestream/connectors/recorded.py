@@ -24,7 +24,7 @@ from flamestream.model.errors import Bug, Corrupt, UserError
 from flamestream.model.event_time import ENDED
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import decode_many
-from flamestream.model.time import END, START, Time, next_time
+from flamestream.model.time import END, START, Time, step_after
 from flamestream.ports import Producer
 
 _FENCE: Final = Fence(Attempt(1), LayoutVersion(1))
@@ -107,7 +107,7 @@ class _Recorded:
             waiting += event.payloads if isinstance(event, RecordsArrived) else ()
             at_end = isinstance(event, SourceEnded)
             while len(waiting) >= length or (at_end and waiting):
-                last = next_time(last, front)
+                last = step_after(last, front, self._front.step)
                 if last >= end:
                     return
                 yield (
@@ -118,7 +118,7 @@ class _Recorded:
                 )
                 first += len(waiting[:length])
                 del waiting[:length]
-        if self._source.tells_time and (last := next_time(last, front)) < end:
+        if self._source.tells_time and (last := step_after(last, front, self._front.step)) < end:
             yield last, RunRecords([ENDED], Entry(last, Partition(""), Offset(first), 0))
 
     def _followed(self, offsets: Mapping[Partition, Offset]) -> Iterator[Event]:

@@ -16,7 +16,7 @@ from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName
-from flamestream.model.time import FrontId
+from flamestream.model.time import ROOM, FrontId
 
 HEARTBEAT: Final = 100_000
 """Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
@@ -38,6 +38,7 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
             traits.replayable,
             of_call=name in calls,
             in_sequence=traits.in_sequence,
+            step=ROOM if calls else 1,
         )
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]

@@ -17,18 +17,16 @@ replay could not.
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from flamestream.model.errors import UserError
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payloads.values import EPOCH, MICROSECOND
-from flamestream.model.time import timestamp_of
+from flamestream.model.time import CLOCKS_BEGIN, timestamp_of
 from flamestream.model.vertex import Function, name_of
 
 T = TypeVar("T")
 U = TypeVar("U")
-CLOCKS_BEGIN: Final = 1_000_000_000_000_000
-"""Microseconds (in 2001): what is below counts runs of a source that is read in an order of its own."""
 
 
 class At:
@@ -42,12 +40,13 @@ class At:
     @property
     def time(self) -> datetime:
         """When the item's record arrived, in UTC, to the microsecond. Raises UserError for a source that is
-        read in an order of its own (a list of files): it is read again then, and when is written nowhere."""
+        read in an order of its own (a list of files): it is read again then, and when is written nowhere. So too for
+        the answers of a call beside it, which have their place between its records."""
         time = timestamp_of(time_of_meta(self._meta))
         if time < CLOCKS_BEGIN:
             raise UserError(
-                "at.time: when this record arrived is not known: its source is read in an order of its own. "
-                "Read it as it grows (files: follow: true), use a time that records have, or give "
+                "at.time: when this record arrived is not known: its source, or one beside this call, is read in "
+                "an order of its own. Read it as it grows (files: follow: true), use a time that records have, or give "
                 "graph.run fs.Arrived(record, at=...)"
             )
         return EPOCH + time * MICROSECOND

@@ -30,6 +30,10 @@ FRONT_BITS: Final = 12
 MAX_FRONTS: Final = 1 << FRONT_BITS
 # One less than END's own timestamp, or a stamp could be END.
 MAX_TIMESTAMP: Final = (1 << 52) - 2
+CLOCKS_BEGIN: Final = Timestamp(1_000_000_000_000_000)
+"""Microseconds (in 2001): what is below counts the runs of a source that is read in an order of its own."""
+ROOM: Final = 1 << 14
+"""Timestamps from a run of a timed front to its next, in a job with calls: answers enter in between."""
 START: Final = Time(0)
 """Before every run."""
 END: Final = Time((1 << 64) - 1)
@@ -57,6 +61,11 @@ def next_time(after: Time, front: FrontId) -> Time:
     """The smallest time of `front` that is greater than `after`."""
     same = Time(after >> FRONT_BITS << FRONT_BITS | front)
     return same if same > after else Time(same + MAX_FRONTS)
+
+
+def step_after(after: Time, front: FrontId, step: int) -> Time:
+    """The time of a timed front's run behind the one at `after`: its runs are `step` timestamps apart."""
+    return Time(next_time(after, front) + (step - 1) * MAX_FRONTS)
 
 
 def last_below(cut: Time, front: FrontId) -> Time:

@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 from flamestream.core.dataflow.held_outputs import bundle_in
-from flamestream.core.protocol.actions import Bundle
+from flamestream.core.protocol.actions import Bundle, MakeCall
 from flamestream.core.protocol.chain import chains_of
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
@@ -231,6 +231,10 @@ class NoGuarantee(Invariants):
         """A front stamps a run."""
         super().entered(fence, front, entry)
         self._of(fence).entry_durable(front, entry)
+
+    def asked(self, action: MakeCall) -> None:
+        """The outside is asked, in an attempt that knows of no other's answers."""
+        self._of(action.fence).asked(action)
 
     def bundle_taken(self, sink: SinkName, fence: Fence, bundle: Bundle) -> None:
         """A consumer got a bundle."""

@@ -25,12 +25,13 @@ from flamestream.core.protocol.events import Entry, LastBundle
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Data, Frame
 from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.worker.front import TimedFront
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
-from flamestream.model.time import END, START, FrontId, Time, front_of
+from flamestream.model.time import END, START, FrontId, Time, front_of, step_after
 from flamestream.simulation.drift import DriftWatch, plain
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.stores import Store, checksum
@@ -58,6 +59,8 @@ class Invariants:
         """Ids of all calls that were made."""
         self._credit = 0
         """The greatest of any worker."""
+        self._come_to: dict[FrontId, Time] = {}
+        """How far each timed front has ever promised, in any attempt."""
         self._unseen: set[tuple[SinkName, Slot]] = set()
         """Slots whose consumer has lost data, and was not opened since: nobody can know yet."""
         self.lost: set[tuple[SinkName, Slot]] = set()
@@ -362,6 +365,23 @@ class Invariants:
                     f"credit is {credit}"
                 )
                 self._world.require(len(times) <= most, "8 bounds", much)
+
+    def answers_are_between(self, worker: Worker) -> None:
+        """After each pass: answers beside timed fronts have entered before the next run of these, or right
+        behind. Further on they would wait for it, in memory and without credit, maybe until its end."""
+        fronts, answers = worker._fronts._fronts, worker._fronts._beside_timed
+        if not answers:
+            return
+        for front in fronts.values():
+            if isinstance(front, TimedFront):
+                self._come_to[front.id] = max(front.promise(), self._come_to.get(front.id, START))
+        timed = [each for each in worker._settings.fronts if each.timed]
+        come_to = min(self._come_to.get(each.front, START) for each in timed)
+        if come_to != END:
+            for number in answers & fronts.keys():
+                late = f"front {number} of answers has come to {fronts[number].last}, timed ones to {come_to}"
+                most = step_after(come_to, number, timed[0].step)
+                self._world.require(fronts[number].last < most, "8 bounds", late)
 
 
 def _waiting_runs(worker: Worker) -> dict[FrontId, set[Time]]:

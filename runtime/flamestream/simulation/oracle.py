@@ -11,7 +11,7 @@ as reference.py.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -24,7 +24,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time
+from flamestream.model.time import END, START, FrontId, Time, Timestamp, step_after
 from flamestream.reference import Walk
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.world import World
@@ -97,11 +97,22 @@ class Oracle:
                     heappush(self._waiting, run)
                     last = run[0]
                 if self._sources[site.front].timing is not None and not site.open:
-                    self._add_end(site, next_time(last, site.front))
+                    self._add_end(site, step_after(last, site.front, site.step))
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""
-        return Oracle(*self._again, all_told=all_told)
+        world, graph, sites, sources, slots, dead_letter = self._again
+        # Answers are of the attempt that asked.
+        fresh = [
+            replace(site, partitions={name: [] for name in site.partitions})
+            if self._of_call(site.front)
+            else site
+            for site in sites
+        ]
+        return Oracle(world, graph, fresh, sources, slots, dead_letter, all_told=all_told)
+
+    def _of_call(self, front: FrontId) -> bool:
+        return self._sources[front].call is not None
 
     def _add_end(self, site: SourceSite, time: Time) -> None:
         """The run by which a timed front tells that its input has ended."""
@@ -303,10 +314,10 @@ class Oracle:
 
 
 def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
-    """The runs that a timed front stamps: cut at multiples of its run length, each at the first time of the
-    front after the one before."""
+    """The runs that a timed front stamps: cut at multiples of its run length, each a step after the one
+    before."""
     last = START
     ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):
-        last = next_time(last, site.front)
+        last = step_after(last, site.front, site.step)
         yield last, site.front, partition, Offset(first), min(site.run_length, len(records) - first)

@@ -9,7 +9,7 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import Partition, SourceName
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import ROOM, FrontId, Timestamp
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob, drawn_job
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
@@ -56,6 +56,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
             each.timed,
             each.run_length,
             each.replayable,
+            step=each.step,
         )
         for each in sites
     ) + _fronts_of_calls(job, len(sites))
@@ -176,7 +177,8 @@ def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) 
         if stays_open and rng.random() < 0.5:
             parts[name] = _idle_for_long(rng, parts[name], heal_at)
     run_length = rng.randint(1, 4) if timed else 1
-    return SourceSite(front, timed, timed or rng.random() < 0.7, parts, run_length, stays_open)
+    replayable, step = timed or rng.random() < 0.7, ROOM if job.graph.calls else 1
+    return SourceSite(front, timed, replayable, parts, run_length, step, stays_open)
 
 
 def _idle_for_long(rng: Random, records: list[SimRecord], heal_at: int) -> list[SimRecord]:

@@ -22,7 +22,7 @@ from flamestream.core.protocol.events import Entry, Event, FromPeer, RunRead
 from flamestream.core.worker.front import JournalledFront
 from flamestream.model.calls.productions import productions_of
 from flamestream.model.event_time import ENDED
-from flamestream.model.ids import NO_FENCE, Fence, SinkName, WorkerId
+from flamestream.model.ids import NO_FENCE, Fence, SinkName, SourceName, WorkerId
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.cluster import Cluster
@@ -261,7 +261,16 @@ class _WatchedWorker(WorkerNode):
         self._invariants = invariants
         self._journals, self._skips = plan.worker.durable and not plan.worker.skips, plan.worker.skips
         self._entered: tuple[Fence, dict[FrontId, Time]] = NO_FENCE, {}
+        self._asks = frozenset() if self._journals else frozenset(plan.job.graph.calls)
+        self._answers: dict[Time, bytes] = {}
+        """Those that have entered since the last pass, by their runs, where no journal has them."""
         super().__init__(world, me, plan.job.graph, plan.worker, outside, ended, parts)
+        self._enters, self.core._enter = self.core._enter, self._enter  # type: ignore[method-assign]
+
+    def _enter(self, source: SourceName, entry: Entry, payloads: Sequence[object]) -> int:
+        if entry.moves and source in self._asks:
+            self._answers[entry.time] = encode_many(payloads)
+        return self._enters(source, entry, payloads)
 
     def _unjournalled(self) -> Iterator[tuple[FrontId, Entry]]:
         """Runs that have entered since this was asked last, where no journal tells of them (`none`,
@@ -278,7 +287,8 @@ class _WatchedWorker(WorkerNode):
                 if run.time > last.get(number, START):
                     last[number] = run.time
                     # as a journal would have it: nothing but an end is an entry of nothing here
-                    yield number, replace(run, payloads=_END) if run.is_pledge else run
+                    has = _END if run.is_pledge else self._answers.pop(run.time, run.payloads)
+                    yield number, replace(run, payloads=has)
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """Take a pass of the core, and show it to the invariants."""
@@ -297,6 +307,7 @@ class _WatchedWorker(WorkerNode):
                 invariants.entered(fence, action.front, action.entry)
         for front, entry in self._unjournalled():
             invariants.entered(fence, front, entry)
+        invariants.answers_are_between(self.core)
         if (told := told_by(self.core)) is not None:
             invariants.told(fence, told)
         return actions

@@ -2,28 +2,36 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.events import CallReturned
+from flamestream.core.protocol.events import CallReturned, Entry
+from flamestream.core.protocol.messages import Question
+from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.requests import Request, Requests
+from flamestream.core.worker.sealing import Sealing
 from flamestream.model.calls.call import Answer, Intent, hash_of
-from flamestream.model.ids import SourceName
-from flamestream.model.time import END, START, Time
+from flamestream.model.ids import Partition, SourceName
+from flamestream.model.time import END, ROOM, START, FrontId, Time, Timestamp
 from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
-from flamestream.simulation.faults import Fault
+from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.production_jobs import production_job
+from flamestream.simulation.settings import Adjust, Plan
 from sim.variants.variant import BrokenVariant, directed, patch
 
 CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)
 _journal, _entered = Fronts._journal, Fronts._entered
 _entered_here, _returned, _resume = Calls.entered, Calls.returned, Calls.resume
 _rows, _take = Requests.rows, Requests._take
-_end_calls = Acker._end_calls
+_end_calls, _questions = Acker._end_calls, Acker.questions
+_moved, _start, _sealed = JournalledFront._moved, Fronts.start, Sealing.sealed
+_pledging = WorkerSettings.__dict__["pledging"].fget
 
 
 def _not_final(self: Calls, minimal: Time) -> None:
@@ -129,6 +137,72 @@ def _with_credit(self: Fronts, front: Any, entry: Any, payloads: Any, size: int)
         self._of_calls = of_calls
 
 
+def _beside_timed(one: bool) -> Adjust:
+    """Crashes in a job whose sources are timed; `one`: the first of two, so that the other has a clock."""
+
+    def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        plan, faults = CRASHES(rng, drawn, chosen)
+        inputs = [
+            site for site, front in zip(plan.sites, plan.worker.fronts, strict=True) if not front.of_call
+        ]
+        timed = {site.front for site in (inputs[:1] if one else inputs)}
+        sites = [_timed(site) if site.front in timed else site for site in plan.sites]
+        fronts = tuple(
+            replace(front, timed=site.timed, run_length=site.run_length, step=site.step)
+            for front, site in zip(plan.worker.fronts, sites, strict=True)
+        )
+        return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts)), faults
+
+    return adjust
+
+
+def _timed(site: SourceSite) -> SourceSite:
+    records = [record for each in site.partitions.values() for record in each]
+    records.sort(key=lambda record: record.available)
+    return replace(
+        site,
+        timed=True,
+        replayable=True,
+        partitions={Partition(""): records},
+        run_length=2,
+        step=ROOM,
+        open=False,
+    )
+
+
+def _by_the_clock(self: JournalledFront, clock: Timestamp) -> Time:
+    """Answers are stamped as records are."""
+    self._beside_timed = False
+    return _moved(self, clock)
+
+
+def _past_what_is_behind(self: Acker) -> list[Question]:
+    """Fronts are asked to move past each run, however far the timed ones have come."""
+    timed, self._timed = self._timed, []
+    try:
+        return _questions(self)
+    finally:
+        self._timed = timed
+
+
+def _bound_of_all(self: Fronts, bound: Time) -> None:
+    """Answers enter above all that any front ever stamped."""
+    self.sealing.reached = dict.fromkeys(self._fronts, bound)
+    _start(self, bound)
+
+
+def _pledges_forgotten(self: Sealing, front: FrontId, entries: Sequence[Entry]) -> None:
+    """What the journal says was promised is not looked at."""
+    _sealed(self, front, entries)
+    self.reached[front] = max([self._cut, *(entry.time for entry in self.entries[front])])
+
+
+def _only_for_consumers(self: WorkerSettings) -> frozenset[FrontId]:
+    """Fronts of answers promise without a word where consumers remember."""
+    return frozenset[FrontId]() if self.remembered else _pledging(self)
+
+
+TIMED, ONE_TIMED = _beside_timed(one=False), _beside_timed(one=True)
 VARIANTS = [
     BrokenVariant("a call for what is not final", patch(Calls, release=_not_final), CRASHES, call_job),
     BrokenVariant(
@@ -179,6 +253,30 @@ VARIANTS = [
         patch(Calls, _answer=_one_by_one),
         CRASHES,
         production_job,
+    ),
+    BrokenVariant(
+        "answers that enter by the clock beside a timed source",
+        patch(JournalledFront, _moved=_by_the_clock),
+        TIMED,
+        again_job,
+    ),
+    BrokenVariant(
+        "fronts that are asked past a timed one that is behind",
+        patch(Acker, questions=_past_what_is_behind),
+        ONE_TIMED,
+        again_job,
+    ),
+    BrokenVariant(
+        "answers behind the clocks of a recovery", patch(Fronts, start=_bound_of_all), ONE_TIMED, again_job
+    ),
+    BrokenVariant(
+        "answers below what was promised", patch(Sealing, sealed=_pledges_forgotten), TIMED, again_job
+    ),
+    BrokenVariant(
+        "answers whose front pledges only for consumers",
+        patch(WorkerSettings, pledging=property(_only_for_consumers)),
+        TIMED,
+        again_job,
     ),
     BrokenVariant("answers that take credit", patch(Fronts, _entered=_with_credit), job=again_job),
 ]

@@ -106,6 +106,13 @@ _small = patch(compaction, SMALLEST=32, MAX_PER_TIER=2)
 """Segments are merged all the time: not wrong, but else it would be rare."""
 
 LOST_WORKERS = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK)
+SLOW_ENCODING = directed(
+    Fault.WORKER_CRASH,
+    Fault.LINK_BREAK,
+    worker={"upload_bytes": 100, "slice_size": 1, "slice_bytes": 30},
+    plan={"delay": 50, "turn": 300},
+)
+"""An upload is durable before the next has rows enough."""
 CROWD = directed(
     Fault.FRAME_DELAY,
     rate=0.2,
@@ -133,7 +140,7 @@ VARIANTS = [
     BrokenVariant(
         "accepted with the first of several uploads",
         patch(PendingSnapshot, _all_durable=_first_durable),
-        LOST_WORKERS,
+        SLOW_ENCODING,
     ),
     BrokenVariant("ignored checksum", patch(snapshots, checked=lambda data, ref: data), DAMAGE),
     BrokenVariant(

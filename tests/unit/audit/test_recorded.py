@@ -2,12 +2,13 @@
 
 import pytest
 
+from flamestream.audit.recorded import recorded_sources
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
-from flamestream.model.time import END, START, FrontId
+from flamestream.model.time import END, ROOM, START, FrontId
 from support.runs.job_folder import JobFolder
 from support.runs.recorded import recorded_runs
 
@@ -21,6 +22,20 @@ def test_a_timed_source_has_the_runs_that_its_front_stamps(job: JobFolder) -> No
     assert recorded_runs(checked(manifest), END) == [
         (entry.time, list(payloads)) for entry, payloads in stamped
     ]
+
+
+def test_so_has_one_whose_job_asks_and_whose_runs_leave_room_for_answers(job: JobFolder) -> None:
+    manifest = job.write(
+        sources="{lines: {generator: {count: 150}}}",
+        guarantee="strong-productions",
+        journal="{folder: journal}",
+    )
+    source = recorded_sources(checked(manifest))[0]
+    front = TimedFront(FrontPosition(FrontId(0), START, {}), run_length=64, step=ROOM)
+    front.take(Offset(0), range(150))
+    front.end()
+    stamped = [front.stamp() for _ in range(3)]
+    assert list(source.below(END)) == [(entry.time, list(payloads)) for entry, payloads in stamped]
 
 
 def test_lines_of_a_file_are_records(job: JobFolder) -> None:

@@ -301,6 +301,12 @@ def test_a_call_is_in_no_manifest_and_needs_a_journal(job: JobFolder) -> None:
         checked(job.write(code))
 
 
+def test_runs_leave_room_for_answers_between_them_only_where_there_are_some(job: JobFolder) -> None:
+    plain = worker_settings(checked(job.write()))
+    asking = worker_settings(checked(job.write(guarantee="strong-productions", journal=JOURNAL)))
+    assert plain.fronts[0].step == 1 < asking.fronts[0].step
+
+
 def test_a_call_that_is_made_once_needs_to_know_what_it_began(job: JobFolder) -> None:
     code = ASKS.format(call='fs.call(doubt="never")(str.upper)')
     with pytest.raises(ManifestError, match=r'call asked\(\) has doubt="never", and under none'):

@@ -35,7 +35,7 @@ from flamestream.model.errors import UserError
 from flamestream.model.event_time import record_count
 from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
-from flamestream.model.time import END, START, FrontId, Time, front_of, next_time
+from flamestream.model.time import END, START, FrontId, Time, front_of, step_after
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.frames.batch import partitions_for
 from flamestream.spark.frames.history import Due, History
@@ -130,9 +130,9 @@ def _first_behind(each: Input, recorded: RecordedInput) -> Meta | None:
     count = recorded.entered(front.front) if front.timed else None
     if count is None:
         return None
-    first = next_time(each.source.behind, front.front)
+    first = step_after(each.source.behind, front.front, front.step)
     # Stamps of a timed front are all one step apart, so runs are counted and not read.
-    step = next_time(first, front.front) - first
+    step = step_after(first, front.front, front.step) - first
     return meta_of(Time(first + count // front.run_length * step), count % front.run_length)
 
 

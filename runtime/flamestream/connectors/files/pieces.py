@@ -27,7 +27,7 @@ from flamestream.core.worker.front import RunRecords
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import ENDED
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import START, FrontId, Time, next_time
+from flamestream.model.time import START, FrontId, Time, step_after
 
 PIECE_BYTES: Final = 16 << 20
 PIECE_RECORDS: Final = 200_000
@@ -48,12 +48,13 @@ class Stamps:
 
     front: FrontId
     run_length: int
+    step: int = 1
 
     def time(self, run: int) -> Time:
         """The time of the run with this number, from 0."""
         # A timed front's stamps are equally far apart, so none has to be counted up to.
-        first = next_time(START, self.front)
-        return Time(first + run * (next_time(first, self.front) - first))
+        first = step_after(START, self.front, self.step)
+        return Time(first + run * (step_after(first, self.front, self.step) - first))
 
     def runs_below(self, time: Time) -> int:
         """The number of runs that are stamped below `time`."""

@@ -27,6 +27,8 @@ class FrontSettings:
     """Its records are the answers of a call of the graph, which this worker makes."""
     in_sequence: bool = False
     """Event time takes its partitions for one."""
+    step: int = 1
+    """TIMED: timestamps from a run to the next. In between there is room for answers of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +78,26 @@ class WorkerSettings:
     a snapshot takes."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""
+
+    @property
+    def beside_timed(self) -> frozenset[FrontId]:
+        """Fronts of answers beside a timed one: they take their times from what the others have entered."""
+        beside = any(front.timed for front in self.fronts)
+        return frozenset(front.front for front in self.fronts if beside and front.of_call)
+
+    @property
+    def pledging(self) -> frozenset[FrontId]:
+        """Journalled fronts that journal what they promise: nothing else tells the next attempt how far results
+        beside a timed front had gone."""
+        beside = any(front.timed for front in self.fronts) and self.durable and not self.skips
+        return frozenset(
+            front.front
+            for front in self.fronts
+            # (!) Requests have left as results have, and no consumer remembers those.
+            if beside and not front.timed and (front.of_call or not self.remembered)
+        )
+
+    @property
+    def clocked(self) -> frozenset[FrontId]:
+        """Fronts whose stamps are the clock's."""
+        return frozenset(front.front for front in self.fronts if not front.timed) - self.beside_timed

@@ -2,7 +2,8 @@
 
 When a run enters at t, every other journalled front that has promised less than t is asked to move past it;
 fronts with nothing to send answer at once. So neither idleness nor clock skew costs more than a round trip. A
-timed front is never asked: nothing but its input moves it (!).
+timed front is never asked: nothing but its input moves it (!). As far as it is behind, nobody has to move past
+it either: minimal time waits for it, and answers that enter further on would, too.
 
 A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others
 never passes it. Once nothing at or below that time is in flight the error is real, for no tombstone can come
@@ -45,6 +46,7 @@ class Acker:
         replays from; `of_calls` are the fronts of answers."""
         self.table = AckTable(fronts, start)
         self._askable = [front for front, journalled in fronts.items() if journalled]
+        self._timed = [front for front, journalled in fronts.items() if not journalled]
         self._asked = dict.fromkeys(self._askable, start)
         self._entered = start
         self._idle = dict.fromkeys(of_calls, start)
@@ -134,15 +136,14 @@ class Acker:
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""
+        # - 1: a front may still stamp the very time that it promised, and minimal time would stand there
+        upto = min([self._entered, *(Time(self.table.promised(front) - 1) for front in self._timed)])
         asked = [
-            front
-            for front in self._askable
-            # - 1: a front may still stamp the very time that it promised, and minimal time would stand there
-            if max(self.table.promised(front) - 1, self._asked[front]) < self._entered
+            front for front in self._askable if max(self.table.promised(front) - 1, self._asked[front]) < upto
         ]
-        self._asked.update(dict.fromkeys(asked, self._entered))
+        self._asked.update(dict.fromkeys(asked, upto))
         ends, self._ends = self._ends, []
-        return [Question(front, self._entered) for front in asked] + [Question(front, END) for front in ends]
+        return [Question(front, upto) for front in asked] + [Question(front, END) for front in ends]
 
     def _hold(self, message: Hold) -> None:
         errors = self._holds.setdefault(message.time, [])

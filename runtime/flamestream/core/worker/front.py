@@ -1,7 +1,7 @@
 """Fronts: where records become runs, and where time comes from.
 
 A timed front stamps by the place of its input alone: runs are cut at multiples of `run_length`, a stamp is
-the time after the last, its promise is the time after that, and nothing but input moves it (!). It needs no
+`step` after the last, its promise is `step` after that, and nothing but input moves it (!). It needs no
 journal and holds others back while idle.
 
 A journalled front stamps whatever has arrived as one run, above its clock, everything it stamped, promised or
@@ -13,6 +13,11 @@ A recovery learns how far results had gone from consumers and journals. The runs
 journal: beside them, where a consumer does not remember what it was given, a journalled front pledges. What
 it was asked for is in its journal before it is promised (!), or the next attempt, on a machine whose clock is
 behind, would stamp below what was delivered.
+
+A front of answers beside a timed one stamps right above what it was asked for, whatever its clock says: that is
+above all that a timed front ever stamps, and answers would wait for its end (!). Then its stamps may be below
+what was delivered, or asked, before a failure, so it always pledges, and its own journal is its bound. That of
+all journals is of others' clocks.
 
 >>> front = JournalledFront(FrontPosition(front=0, last=START, offsets={}))
 >>> front.start(entries=[], bound=START)
@@ -37,7 +42,17 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.ids import Offset, Partition
 from flamestream.model.payloads.codec import decode_many, encode_many
-from flamestream.model.time import END, START, Time, Timestamp, next_time, time_of
+from flamestream.model.time import (
+    CLOCKS_BEGIN,
+    END,
+    START,
+    Time,
+    Timestamp,
+    next_time,
+    step_after,
+    time_of,
+    timestamp_of,
+)
 
 
 def offset_in(first: Offset, count: int, end: Offset, index: int) -> int:
@@ -115,13 +130,15 @@ class Positions:
 class TimedFront:
     """Stamps one partition in a fixed order, the same at every replay."""
 
-    def __init__(self, begin: FrontPosition, run_length: int, *, tells_time: bool = False) -> None:
+    def __init__(
+        self, begin: FrontPosition, run_length: int, *, step: int = 1, tells_time: bool = False
+    ) -> None:
         """`tells_time`: its source has event time, so that its end is a run of its own."""
         self.id, self.last, offsets = begin.front, begin.last, begin.offsets
         self.positions = Positions(begin)
         self._no_more = False
         self._tells_end = tells_time and not begin.ended
-        self._run_length = run_length
+        self._run_length, self._step = run_length, step
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
         self._waiting: list[object] = []
@@ -151,7 +168,7 @@ class TimedFront:
         length = min(self._run_length - self._next % self._run_length, len(self._waiting))
         payloads, self._waiting = self._waiting[:length], self._waiting[length:]
         first, self._next = self._next, Offset(self._next + length)
-        self.last = next_time(self.last, self.id)
+        self.last = step_after(self.last, self.id, self._step)
         entry = Entry(self.last, self._partition, first, length)
         self.positions.add(entry)
         # The end: an empty run, stamped like any other, so that a replay tells it at the same time.
@@ -172,7 +189,7 @@ class TimedFront:
 
     def promise(self) -> Time:
         """The time below which it will stamp nothing."""
-        return END if self.ended else next_time(self.last, self.id)
+        return END if self.ended else step_after(self.last, self.id, self._step)
 
     @property
     def waiting(self) -> int:
@@ -183,7 +200,15 @@ class TimedFront:
 class JournalledFront:
     """Stamps whatever arrives, from any number of partitions, and remembers through the journal."""
 
-    def __init__(self, begin: FrontPosition, *, pledges: bool = False, tells_time: bool = False) -> None:
+    def __init__(
+        self,
+        begin: FrontPosition,
+        *,
+        pledges: bool = False,
+        beside_timed: bool = False,
+        tells_time: bool = False,
+    ) -> None:
+        """`beside_timed`: a timed front is beside it, so the clock moves it only once that has ended."""
         self.id, self.last, self.offsets = begin.front, begin.last, dict(begin.offsets)
         self.entered = begin.last
         """The time of its newest run: unlike `last`, no pledge's. Others need not move past a pledge: asked
@@ -191,7 +216,7 @@ class JournalledFront:
         self.ended = False
         self.tells_end = tells_time and not begin.ended
         """Its end is to be told as a run of its own."""
-        self._pledges = pledges
+        self._pledges, self._beside_timed = pledges, beside_timed
         self.positions = Positions(begin)
         self.replay: deque[Entry] = deque()
         self._floor = START
@@ -245,7 +270,10 @@ class JournalledFront:
     def _moved(self, clock: Timestamp) -> Time:
         """The time of a new entry, which is not durable yet: above all that was stamped, promised or asked
         for; the clock only moves it further, so a clock set back does no harm (!)."""
-        self.last = max(next_time(max(self.last, self._floor), self.id), time_of(clock, self.id))
+        behind = max(self.last, self._floor)
+        if self._beside_timed and timestamp_of(behind) < CLOCKS_BEGIN:
+            clock = Timestamp(0)  # the timed front would have to come past it (!)
+        self.last = max(next_time(behind, self.id), time_of(clock, self.id))
         self._undurable.append(self.last)
         return self.last
 

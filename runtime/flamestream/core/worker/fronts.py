@@ -75,7 +75,6 @@ class Fronts:
         self._skips, self._journals = settings.skips, settings.durable and not settings.skips
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        pledges = self._journals and not settings.remembered and any(front.timed for front in settings.fronts)
         told = {
             number: timings[front.source]
             for number, front in self._settings.items()
@@ -86,7 +85,7 @@ class Fronts:
             number: positions.get(number) or FrontPosition(number, START, {}) for number in self._settings
         }
         self._fronts = {
-            number: _front(front, gone_on(at_cut[number], reached.get(number)), pledges, number in told)
+            number: _front(settings, front, gone_on(at_cut[number], reached.get(number)), number in told)
             for number, front in self._settings.items()
         }
         self._saved = {
@@ -98,8 +97,11 @@ class Fronts:
         self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
+        self._beside_timed = settings.beside_timed
         self._pledging = [
-            front for front in self._fronts.values() if pledges and isinstance(front, JournalledFront)
+            front
+            for number, front in self._fronts.items()
+            if number in settings.pledging and isinstance(front, JournalledFront)
         ]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
@@ -139,7 +141,11 @@ class Fronts:
                 continue
             if isinstance(front, JournalledFront):
                 entries = self.sealing.entries.get(number, ())
-                front.start(entries, bound)
+                # (!) Others' clocks are in the bound: answers above these would wait for a timed front's end.
+                front.start(
+                    entries,
+                    self.sealing.reached.get(number, START) if number in self._beside_timed else bound,
+                )
                 self._to_read[number] = list(reversed(entries))
             self._read_on(number)
 
@@ -485,7 +491,12 @@ def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
         yield run, size
 
 
-def _front(settings: FrontSettings, position: FrontPosition, pledges: bool, tells_time: bool) -> Front:
-    if settings.timed:
-        return TimedFront(position, settings.run_length, tells_time=tells_time)
-    return JournalledFront(position, pledges=pledges, tells_time=tells_time)
+def _front(settings: WorkerSettings, its: FrontSettings, position: FrontPosition, tells_time: bool) -> Front:
+    if its.timed:
+        return TimedFront(position, its.run_length, step=its.step, tells_time=tells_time)
+    return JournalledFront(
+        position,
+        pledges=its.front in settings.pledging,
+        beside_timed=its.front in settings.beside_timed,
+        tells_time=tells_time,
+    )

@@ -23,12 +23,15 @@ class Sealing:
         """The journalled runs above the cut, by front, in order."""
         self.last = START
         """The newest journalled run or pledge above the cut; START if there is none."""
+        self.reached: dict[FrontId, Time] = {}
+        """By front, the cut or its newest run or pledge above that: it has promised nothing above it."""
         self._fence, self._sources = fence, sources
-        self._open = set(sources)
+        self._open, self._cut = set(sources), START
         self._released: set[Time] = set()
 
     def begin(self, cut: Time, released: Iterable[Time]) -> list[SealJournal]:
         """Actions that seal all fronts. Consumers have results of the runs at `released`."""
+        self._cut = cut
         self._released = {time for time in released if front_of(time) in self._open}
         return [SealJournal(self._fence, front, cut) for front in sorted(self._open)]
 
@@ -46,7 +49,9 @@ class Sealing:
             )
         self._open.discard(front)
         self.entries[front] = [entry for entry in entries if not entry.is_pledge]
-        self.last = max([self.last, *(entry.time for entry in entries)])
+        newest = max((entry.time for entry in entries), default=START)
+        self.reached[front] = max(self._cut, newest)
+        self.last = max(self.last, newest)
 
     @property
     def done(self) -> bool:

@@ -68,7 +68,7 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
         self._actions: list[Action] = []
         self._reported = self._probed = self._instant = Instant(0)
-        self._counters = Counters(frozenset(front.front for front in settings.fronts if not front.timed))
+        self._counters = Counters(settings.clocked)
         self._now = Timestamp(0)
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []

@@ -44,6 +44,8 @@ class SourceSite:
     replayable: bool
     partitions: dict[Partition, list[SimRecord]]
     run_length: int = 1
+    step: int = 1
+    """Of a timed front: timestamps from a run to the next."""
     open: bool = False
     """There may be more behind the last record."""
     kept_from: dict[Partition, Offset] = field(default_factory=dict)

@@ -64,7 +64,8 @@ class Input:
 
     @property
     def stamps(self) -> Stamps:
-        return Stamps(self.source.front.front, self.source.front.run_length)
+        front = self.source.front
+        return Stamps(front.front, front.run_length, front.step)
 
 
 def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> list[tuple[int, Piece]]:

@@ -76,6 +76,18 @@ def test_a_timed_front_is_never_asked() -> None:
     assert role.questions() == []
 
 
+def test_fronts_are_asked_as_far_as_timed_ones_let_minimal_time_come() -> None:
+    role = Acker({A: True, B: False}, [W], START)
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(V, Promise(B, Time(60), Time(70)))
+    assert role.questions() == [Question(A, Time(60))]
+    role.take(W, Promise(A, Time(900), Time(61)))
+    role.take(V, Promise(B, Time(70), Time(80)))
+    assert role.questions() == [Question(A, Time(79))]
+    role.take(V, Promise(B, Time(70), END))
+    assert role.questions() == [Question(A, Time(900))]
+
+
 def test_the_answer_to_a_question_raises_no_other_question() -> None:
     role = _acker()
     role.take(W, Promise(A, Time(50), Time(51)))

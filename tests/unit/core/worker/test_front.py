@@ -10,7 +10,18 @@ from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import JournalledFront, Positions, RunRecords, TimedFront
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time, timestamp_of
+from flamestream.model.time import (
+    CLOCKS_BEGIN,
+    END,
+    ROOM,
+    START,
+    FrontId,
+    Time,
+    Timestamp,
+    next_time,
+    time_of,
+    timestamp_of,
+)
 
 F = FrontId(3)
 BEGIN = FrontPosition(F, START, {})
@@ -121,6 +132,28 @@ def test_a_front_that_promised_by_a_run_pledges_nothing() -> None:
     run = front.stamp(Timestamp(10), P, Offset(0), 1)
     front.durable(run.time)
     assert front.pledge(Timestamp(1)) is None and front.promise() == next_time(run.time, F)
+
+
+def test_answers_beside_a_timed_front_stay_below_its_next_run() -> None:
+    """However far their own clock is ahead, and though each comes alone."""
+    timed, front = (
+        TimedFront(BEGIN, 1, step=ROOM),
+        JournalledFront(FrontPosition(FrontId(1), START, {}), beside_timed=True),
+    )
+    front.start([], START)
+    timed.take(Offset(0), ["a", "b"])
+    first = timed.stamp()[0].time
+    front.asked(first)
+    answers = [front.stamp(Timestamp(CLOCKS_BEGIN * 2), P, Offset(number), 1).time for number in range(1000)]
+    assert first < answers[0] and answers[-1] < timed.promise() == timed.stamp()[0].time
+
+
+def test_answers_have_the_clock_once_what_entered_has_it() -> None:
+    front = JournalledFront(BEGIN, beside_timed=True)
+    front.start([], START)
+    front.asked(time_of(Timestamp(CLOCKS_BEGIN + 5), F))
+    now = Timestamp(CLOCKS_BEGIN + 1_000)
+    assert timestamp_of(front.stamp(now, P, Offset(0), 1).time) == now
 
 
 def test_a_question_leaves_a_run_that_is_not_durable_in_its_place() -> None:

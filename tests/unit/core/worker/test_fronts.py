@@ -6,8 +6,8 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.fronts import Fronts
-from flamestream.model.ids import Offset, SourceName
-from flamestream.model.time import END, START, FrontId, Time, Timestamp
+from flamestream.model.ids import Offset, Partition, SourceName
+from flamestream.model.time import CLOCKS_BEGIN, END, START, FrontId, Time, Timestamp, next_time
 from support.core.core_cluster import P
 from support.core.fronts import FENCE, F, arrived, fronts_alone
 
@@ -113,6 +113,49 @@ def test_a_question_moves_a_journalled_front_and_no_timed_one() -> None:
             [] if timed else [True]
         )
     fronts.asked(FrontId(7), Time(1))
+
+
+LINES = FrontSettings(FrontId(0), SourceName("lines"), timed=True)
+MORE = FrontSettings(FrontId(1), SourceName("more"), timed=False)
+ANSWERS = FrontSettings(FrontId(2), SourceName("asked()"), timed=False, of_call=True)
+
+
+def test_answers_beside_a_timed_front_go_on_behind_their_own_journal_after_a_failure() -> None:
+    """What others have stamped by their clocks, which the bound tells, a timed front never comes to."""
+    entered: list[Time] = []
+    settings = WorkerSettings("j", 4, (LINES, MORE, ANSWERS))
+    fronts = Fronts(
+        FENCE, settings, [ANSWERS.front], {}, lambda _, entry, payloads: len(entered.append(entry.time) or "")
+    )
+    pledge = ev.Entry(Time(50), Partition(""), Offset(0), 0)
+    fronts.seal(Time(40), ())
+    fronts.sealing.sealed(ANSWERS.front, [pledge])
+    fronts.start(bound=Time(1 << 60))
+    fronts.answered(ANSWERS.front, ["a"])
+    fronts.advance(Timestamp(CLOCKS_BEGIN * 2))
+    assert pledge.time < entered[0] <= next_time(pledge.time, ANSWERS.front)
+
+
+@pytest.mark.parametrize(
+    ("fronts", "changes", "pledging"),
+    [
+        ((LINES, MORE, ANSWERS), {}, {2}),
+        ((LINES, MORE, ANSWERS), {"remembered": False}, {1, 2}),
+        ((LINES, MORE, ANSWERS), {"durable": False}, set()),
+        ((LINES, MORE, ANSWERS), {"skips": True}, set()),
+        ((MORE, ANSWERS), {"remembered": False}, set()),
+    ],
+)
+def test_only_beside_a_timed_front_is_what_is_promised_journalled(
+    fronts: tuple[FrontSettings, ...], changes: dict[str, bool], pledging: set[int]
+) -> None:
+    """Of answers always: nobody remembers which requests have left."""
+    assert WorkerSettings("j", 4, fronts, **changes).pledging == pledging  # type: ignore[arg-type]
+
+
+def test_stamps_of_timed_fronts_and_of_answers_between_theirs_are_no_clocks() -> None:
+    assert WorkerSettings("j", 4, (LINES, MORE, ANSWERS)).clocked == {1}
+    assert WorkerSettings("j", 4, (MORE, ANSWERS)).clocked == {1, 2}
 
 
 def test_an_ended_front_promises_the_end_behind_its_last_run() -> None:

@@ -17,6 +17,7 @@ COMMANDS = [
     "status",
     "cat",
     "audit",
+    "history",
     "drill",
     "simulate",
     "papers",

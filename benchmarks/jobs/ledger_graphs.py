@@ -1,6 +1,8 @@
 """The job of peers/flink/Ledger.java as graphs, for the verdict on what Flink made of it: records "id user cents"
 from one topic, or from two. Paid out is only what an account has."""
 
+from typing import Any
+
 import flamestream as fs
 
 Entry = tuple[int, str, int]
@@ -19,7 +21,7 @@ def booked(cents: int, read: Entry) -> int:
     return cents + read[2] if cents + read[2] >= 0 else cents
 
 
-def result(cents: int, read: Entry) -> fs.Map[str, int | str]:
+def result(cents: int, read: Entry) -> fs.Map[str, Any]:
     return fs.Map({"id": read[0], "user": read[1], "cents": cents})
 
 

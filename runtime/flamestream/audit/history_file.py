@@ -11,6 +11,7 @@ Keeps: whatever is wrong is told with its line. Does not: know a job (judged_his
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +19,7 @@ import msgspec
 
 from flamestream.audit.definitions.history import Crashed, Recovered
 from flamestream.model.collections import Map
-from flamestream.model.decoding import DecodeError, guarded, json_decoder
+from flamestream.model.decoding import DecodeError, json_decoder, json_lines_decoder
 from flamestream.model.errors import UserError
 from flamestream.model.payloads.plain import plain
 
@@ -53,7 +54,7 @@ Placed: TypeAlias = tuple[int, Line]
 TOGETHER: Final = 1 << 18
 """Bytes of lines that are read together: decoded one by one a line takes twice as long."""
 _decode: Final[Callable[[bytes], Line]] = json_decoder(Line)
-_decode_lines: Final = guarded(msgspec.json.Decoder(Line).decode_lines)
+_decode_lines: Final = json_lines_decoder(Line)
 
 
 def lines(path: Path) -> Iterator[Placed]:
@@ -107,6 +108,12 @@ def canonical(value: Any) -> str:
 def canonical_text(raw: msgspec.Raw) -> str:
     """The same of JSON that somebody wrote. Raises DecodeError."""
     return canonical(_any(bytes(raw)))
+
+
+@lru_cache(1 << 16)
+def canonical_key(text: bytes) -> str:
+    """The same of a key, which comes again and again."""
+    return canonical(_any(text))
 
 
 def _as_object(value: Any) -> Any:

@@ -125,8 +125,14 @@ class FlinkTail(Flink):
 
 def in_java(job: str, *arguments: str, memory: str = "4g") -> list[str]:
     """What runs a job of peers/flink: the name of its class, what it is given, and the most memory of its JVM."""
+    return java(f"peer.{job}", *arguments, least="1g", most=memory)
+
+
+def java(name: str, *arguments: str, least: str, most: str) -> list[str]:
+    """What runs a class of Flink's or of peers/flink, with the memory of its JVM."""
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-    return ["java", "-Xms1g", f"-Xmx{memory}", *opened, "-cp", f"{BUILT}/*", f"peer.{job}", *arguments]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"  # a line a checkpoint would be measured, too
+    return ["java", f"-Xms{least}", f"-Xmx{most}", quiet, *opened, "-cp", f"{BUILT}/*", name, *arguments]
 
 
 def build(source: Path, built: Path) -> None:

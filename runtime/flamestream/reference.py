@@ -266,7 +266,7 @@ class Walk:
     def _refused(self, door: Vertex, meta: Meta, payload: Any) -> ErrorValue | None:
         """The error of an item whose place cannot be found."""
         try:
-            self._find_place(door, payload)
+            self._place_of(door, payload)
         except _UserFunctionFailed as failed:
             return self._error(failed, door, meta, payload)
         return None
@@ -331,7 +331,7 @@ class Walk:
         )
 
     def _applied(self, vertex: Vertex, meta: Meta, payload: Any) -> list[Any]:
-        self._find_place(vertex, payload)
+        key = self._place_of(vertex, payload)
         if vertex.kind is Kind.ARRIVAL:
             return list(_call(vertex.function, payload, meta, then=lambda result: _bounded([result], vertex)))
         if vertex.kind is Kind.MAP:
@@ -341,28 +341,31 @@ class Walk:
         if vertex.kind is Kind.FILTER:
             return [payload] if _call(vertex.function, payload, then=bool) else []
         if vertex.kind is Kind.GROUPING:
-            return [self._window(vertex, payload)]
+            return [self._window(vertex, key, payload)]
         if vertex.kind is Kind.REDUCE:
-            return [self._reduced(vertex, payload)]
+            return [self._reduced(vertex, key, payload)]
         return [payload]
 
-    def _find_place(self, vertex: Vertex, payload: Any) -> None:
-        """Only whether that fails matters here."""
+    def _place_of(self, vertex: Vertex, payload: Any) -> bytes:
+        """The canonical key of an item, empty where there is none. Beside state only whether it fails matters."""
+        if vertex.key is None and vertex.balance is None:
+            return b""
         try:
-            key = payload if vertex.key is None else _call(vertex.key, payload, then=_encodable)
+            key, encoded = (payload, b"") if vertex.key is None else _call(vertex.key, payload, then=_encoded)
             if vertex.balance is not None:
                 _call(vertex.balance, key, then=_int32(vertex.balance))
         except _UserFunctionFailed as failed:
             failed.at_door = True
             raise
+        return bytes(encoded)
 
-    def _window(self, vertex: Vertex, payload: Any) -> Any:
-        bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+    def _window(self, vertex: Vertex, key: bytes, payload: Any) -> Any:
+        bucket = (vertex.id, key)
         self.state[bucket] = (*self.state.get(bucket, ()), payload)[-vertex.window :]
         return self.state[bucket]
 
-    def _reduced(self, vertex: Vertex, payload: Any) -> Any:
-        bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+    def _reduced(self, vertex: Vertex, key: bytes, payload: Any) -> Any:
+        bucket = (vertex.id, key)
         # not `get`: an accumulator may be None. And a failed `emit` does not undo what was combined.
         before = self.state[bucket] if bucket in self.state else _call(vertex.initial, then=_any)
         self.state[bucket] = after = _call(vertex.combine, before, payload)
@@ -376,9 +379,8 @@ def place_of(records: Sequence[Any], position: int) -> tuple[str, int] | None:
     return None if record is None else record(position)
 
 
-def _encodable(value: Any) -> Any:
-    payloads.encode(value)
-    return value
+def _encoded(key: Any) -> tuple[Any, bytes]:
+    return key, payloads.encode(key)
 
 
 def _checked(value: Any) -> Any:

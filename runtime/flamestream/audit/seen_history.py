@@ -14,6 +14,7 @@ from flamestream.audit.definitions.steps import Result
 from flamestream.audit.history_file import (
     Line,
     canonical,
+    canonical_key,
     canonical_text,
     failure_of,
     first_results,
@@ -40,6 +41,8 @@ class SeenHistory:
         self._rows = {name: _rows(checked, name) for name in self._fronts}
         self._sinks = {vertex.name for vertex in checked.graph.sinks}
         self._firsts: Mapping[str, tuple[int, Line]] = first_results(path, self._sinks)
+        self._keyed = {sink for sink, (_, line) in self._firsts.items() if line.has_key}
+        """Sinks whose first result has a key, so all have."""
         self.ended = False
         """Whether the file said so, when it was read to its end."""
 
@@ -63,14 +66,10 @@ class SeenHistory:
                 f"{self._path}{place}: a history is judged by functions that fail for none of its records: "
                 + told(payload, f"a record of source {payload.source!r}", self._graph)
             )
-        if not self._has_keys(sink.name):
+        if sink.name not in self._keyed:
             return sink.name, canonical(payload)
         key = payload if sink.key is None else sink.key(payload)
         return (sink.name, canonical(key)), canonical(payload)
-
-    def _has_keys(self, sink: str) -> bool:
-        """Whether results of the sink have keys: its first one says so for all."""
-        return sink in self._firsts and self._firsts[sink][1].has_key
 
     def _record(self, number: int, source: str, line: Line) -> Record:
         """Record of a line, whose number is its time and its offset."""
@@ -90,14 +89,15 @@ class SeenHistory:
             raise wrong(
                 self._path, number, f"the graph has no sink {sink!r}; it has {', '.join(sorted(self._sinks))}"
             )
-        if line.has_key != self._has_keys(sink):
+        has_key = line.has_key
+        if has_key is not (sink in self._keyed):
             raise wrong(
-                self._path, number, f"a result of {sink!r} {'with' if line.has_key else 'without'} a key, though "
-                f"the one in line {self._firsts[sink][0]} has {'none' if line.has_key else 'one'}: all of a "
+                self._path, number, f"a result of {sink!r} {'with' if has_key else 'without'} a key, though "
+                f"the one in line {self._firsts[sink][0]} has {'none' if has_key else 'one'}: all of a "
                 "sink, or none",
             )  # fmt: skip
         try:
-            to = (sink, canonical_text(line.key)) if line.has_key else sink
+            to = (sink, canonical_key(bytes(line.key))) if has_key else sink
             return Emitted(number, to, canonical_text(line.value))
         except DecodeError as error:
             raise wrong(self._path, number, f"the value or key is no JSON: {error}") from error

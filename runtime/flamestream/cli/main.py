@@ -14,6 +14,7 @@ from flamestream.cli import (
     doctor,
     drill,
     frame,
+    history,
     papers,
     plan,
     reset,
@@ -27,7 +28,21 @@ from flamestream.cli import (
 app = frame.command_line(
     "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."
 )
-for module in (run, validate, plan, status, cat, audit, drill, simulate, papers, bootstrap, reset, doctor):
+for module in (
+    run,
+    validate,
+    plan,
+    status,
+    cat,
+    audit,
+    history,
+    drill,
+    simulate,
+    papers,
+    bootstrap,
+    reset,
+    doctor,
+):
     help_alone = module not in (doctor, papers)
     app.command(module.__name__.rpartition(".")[2], no_args_is_help=help_alone)(module.command)
 app.add_typer(snapshots.app, name="snapshots")

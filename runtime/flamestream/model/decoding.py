@@ -46,6 +46,11 @@ def json_decoder(kind: Any = Any) -> Callable[[Data], Any]:
     return guarded(msgspec.json.Decoder(kind).decode)
 
 
+def json_lines_decoder(kind: type[T]) -> Callable[[bytes], list[T]]:
+    """A decoder of JSON documents behind each other, as lines or not; it raises DecodeError."""
+    return guarded(msgspec.json.Decoder(kind).decode_lines)
+
+
 @overload
 def msgpack_decoder(kind: type[T]) -> Callable[[Packed], T]: ...
 @overload

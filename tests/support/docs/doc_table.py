@@ -69,7 +69,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "formats.md: part-<log>-<first segment>.parquet|jsonl rows; 12 digits eac": (SHOWN, "names of files"),
     "functions.md: import pyarrow as pa import pyarrow.compute as pc import fla": (CODE, "with the payload class of examples/turnover.py"),
     "from-a-csv.md: {\"key\":\"north\",\"start\":\"2026-03-02T09:00:00Z\",\"end\":\"2026-03": (SHOWN, "a line of the results below"),
-    "histories.md: kcat -C -e -b BROKER -t orders -f '{\"in\": \"orders\", \"partiti": (SHOWN, "needs a broker"),
+    "histories.md: flamestream history job.yaml seen.jsonl flamestream audit jo": (SHOWN, "needs a broker"),
     "http.md: sources: docs: {http: {listen: \"0.0.0.0:8080\", path: /docs, ": (PART, ""),
     "http.md: curl -X POST localhost:8080/docs -H 'Idempotency-Key: order-": (SHOWN, "needs a running job: test_http_run.py posts"),
     "http.md: sinks: index: {http: {url: \"http://localhost:8090/\", contrac": (PART, ""),

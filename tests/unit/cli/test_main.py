@@ -19,6 +19,7 @@ COMMANDS = [
     "status",
     "cat",
     "audit",
+    "history",
     "drill",
     "simulate",
     "papers",

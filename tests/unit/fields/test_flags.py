@@ -13,10 +13,12 @@ import pytest
 
 from flamestream.audit.job_audit import audited_here
 from flamestream.audit.report import Report
-from flamestream.cli import bootstrap, drill
+from flamestream.audit.topic_history import Written
+from flamestream.cli import bootstrap, drill, history
 from flamestream.cli.main import app, main
 from flamestream.job.drill_status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest import Job
 from flamestream.model.errors import Bug
 from support.fields import parameters
 from support.runs.cli_job import ENVIRONMENT
@@ -117,6 +119,8 @@ LINES = [
         "audit job.yaml --history seen.jsonl --changed",
         refused="a history is judged by the code of now: leave out --changed",
     ),
+    Line("history JOB", "history job.yaml seen.jsonl", "history other.yaml seen.jsonl", "calls"),
+    Line("history FILE", "history job.yaml seen.jsonl", "history job.yaml other.jsonl", "calls"),
     Line("drill JOB", "drill job.yaml", "drill other.yaml", "calls"),
     Line("drill --kill", "drill job.yaml", "drill job.yaml --kill driver", "calls"),
     Line("drill --times", "drill job.yaml", "drill job.yaml --times 2", "calls"),
@@ -162,6 +166,7 @@ JSON = {
     "status": "status job.yaml",
     "cat": "cat shouts job.yaml --limit 1",
     "audit": "audit job.yaml",
+    "history": "history job.yaml seen.jsonl",
     "drill": "drill job.yaml",
     "simulate": "simulate --seed 3",
     "papers": "papers acker",
@@ -234,6 +239,12 @@ def terminal(
     monkeypatch.setattr(
         drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean"))
     )
+
+    def of_topics(job: Job, file: Path) -> Written:
+        made.calls.append(f"history of {job.name} in {file}")
+        return Written(3, 3)
+
+    monkeypatch.setattr(history, "written", of_topics)
     path, modules = list(sys.path), set(sys.modules)
     yield made
     sys.path[:] = path
@@ -298,6 +309,7 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
     arguments = {
         "cat": ["shouts", "absent.yaml"],
         "bootstrap": ["absent.yaml", "lines=in"],
+        "history": ["absent.yaml", "seen.jsonl"],
         "reset": ["absent.yaml", "--yes"],
     }.get(command, ["absent.yaml"])
     absent = terminal.run(*command.split(), *arguments, "--json")

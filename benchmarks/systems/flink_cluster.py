@@ -1,0 +1,79 @@
+"""A Flink of its own processes: a job manager with one job, and a task manager that may be killed.
+
+Keeps: ports, files and logs in a folder. Does not: know what the job does.
+"""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from support.ports import free_port
+from systems.flink import java
+
+JOB_MANAGER: Final = "org.apache.flink.container.entrypoint.StandaloneApplicationClusterEntryPoint"
+TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+SLOTS: Final = 2
+HERE: Final = "127.0.0.1"
+SETTINGS: Final = {
+    "jobmanager.rpc.address": HERE, "jobmanager.bind-host": HERE, "rest.bind-address": HERE,
+    "taskmanager.host": HERE, "taskmanager.bind-host": HERE,
+    "taskmanager.numberOfTaskSlots": SLOTS, "parallelism.default": SLOTS,
+    # Without Flink's own start scripts each part has to be said.
+    "taskmanager.cpu.cores": SLOTS, "taskmanager.memory.task.heap.size": "256m",
+    "taskmanager.memory.task.off-heap.size": "0", "taskmanager.memory.managed.size": "0",
+    "taskmanager.memory.framework.heap.size": "128m", "taskmanager.memory.framework.off-heap.size": "128m",
+    "taskmanager.memory.network.min": "64m", "taskmanager.memory.network.max": "64m",
+    "taskmanager.memory.jvm-metaspace.size": "256m",
+    "taskmanager.memory.jvm-overhead.min": "192m", "taskmanager.memory.jvm-overhead.max": "192m",
+    "state.backend.type": "hashmap", "execution.checkpointing.storage": "filesystem",
+    "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 1000,
+    "restart-strategy.fixed-delay.delay": "1 s",
+    # On a busy machine a start takes longer than Flink waits.
+    "pekko.ask.timeout": "120 s", "pekko.startup-timeout": "120 s",
+    "heartbeat.interval": "1 s", "heartbeat.timeout": "30 s",  # a killed one is noticed by its connections
+}  # fmt: skip
+
+
+class FlinkCluster:
+    """Runs `peer.JOB`, which is given `arguments`, until `stop`."""
+
+    def __init__(self, folder: Path, job: str, arguments: Sequence[str], more: Mapping[str, str]) -> None:
+        self._folder = folder
+        folder.mkdir()
+        settings = {
+            **SETTINGS, **more, "jobmanager.rpc.port": free_port(), "rest.port": free_port(),
+            "execution.checkpointing.dir": f"file://{folder}/checkpoints", "io.tmp.dirs": folder / "tmp",
+        }  # fmt: skip
+        (folder / "config.yaml").write_text(
+            "".join(f'{name}: "{value}"\n' for name, value in settings.items())
+        )
+        self._manager = self._started(JOB_MANAGER, "--job-classname", f"peer.{job}", *arguments)
+        self._tasks = self._started(TASK_MANAGER)
+
+    def kill(self) -> None:
+        """SIGKILL to the task manager; another one comes."""
+        self._tasks.kill()
+        self._tasks.wait()
+        self._tasks = self._started(TASK_MANAGER)
+
+    @property
+    def up(self) -> bool:
+        """Whether both processes are."""
+        return self._manager.poll() is None and self._tasks.poll() is None
+
+    @property
+    def log(self) -> str:
+        """What the job manager said last."""
+        return (self._folder / "log").read_text(errors="replace")[-4000:]
+
+    def stop(self) -> None:
+        """Both."""
+        for process in (self._manager, self._tasks):
+            process.kill()
+            process.wait()
+
+    def _started(self, name: str, *more: str) -> "subprocess.Popen[bytes]":
+        with (self._folder / "log").open("ab") as log:
+            command = java(name, "--configDir", str(self._folder), *more, least="64m", most="512m")
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -4,7 +4,7 @@ Does not: compute anything (spark/frames/batch.py).
 """
 
 from flamestream.cli.output import errors, say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
@@ -26,10 +26,7 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             report = run_batch(session_of(driver), frame_job(checked, takes_answers=True), attempt)
     job, problem = checked.job.name, report.problem
     if not problem and report.unanswered:
-        problem = (
-            f"{report.unanswered:,} requests of calls have no answer in the journal, so what would follow from "
-            "them is missing: run the job as a stream to its end first"
-        )
+        problem = lacks_answers(report.unanswered)
     outcome, category = ("failed", "user") if problem else ("completed", "")
     write_status(folder, job, attempt, outcome, problem)
     text = f"{report.delivered:,} results delivered" + (

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 from flamestream.cli.output import say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob
@@ -36,11 +36,13 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             )
 
         batches = MicroBatches(
-            session_of(driver), frame_job(checked), committed, folder.path / "micro-batch",
+            session_of(driver), frame_job(checked, takes_answers=True), committed, folder.path / "micro-batch",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()
         stopped, totals = _until_stopped(batches), batches.totals
+        if not (stopped or totals.problem) and batches.unanswered:
+            totals.problem = lacks_answers(batches.unanswered)
         outcome = "failed" if totals.problem else "stopped" if stopped else "completed"
         status(outcome, totals.problem)
     epoch, category = committed.record.committed, "user" if totals.problem else ""

@@ -10,9 +10,20 @@ import pytest
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.spark.frames.raised import raised_in_tasks
-from support.frames.kept_answers import ASKING, CHANCE, Beside, completed_stream, metas_of
+from support.eventually import eventually
+from support.frames.kept_answers import (
+    ASKING,
+    CHANCE,
+    HALF,
+    HELD,
+    Beside,
+    completed_stream,
+    metas_of,
+    stream_of,
+)
 from support.runs.cli_job import CliJob
 
 pytestmark = [pytest.mark.spark, pytest.mark.frames]
@@ -42,7 +53,9 @@ def test_micro_batches_make_of_kept_answers_what_the_stream_made(stream: CliJob,
     assert site.run(most_runs=MOST_RUNS).batches == 0, "nothing is left to do"
 
 
-def test_micro_batches_that_die_before_and_behind_a_commit_make_the_same(stream: CliJob, tmp_path: Path) -> None:
+def test_micro_batches_that_die_before_and_behind_a_commit_make_the_same(
+    stream: CliJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One dies when its batch is delivered and not committed, one when a batch is committed and Spark does not
     know of it."""
     site = Beside.of(stream, tmp_path)
@@ -61,7 +74,7 @@ def test_micro_batches_that_die_before_and_behind_a_commit_make_the_same(stream:
         if committed.record.committed == 2:
             raise ClusterStateUnavailable("died")
 
-    committed.commit = and_dies  # type: ignore[method-assign]
+    monkeypatch.setattr(committed, "commit", and_dies)
     with pytest.raises(ClusterStateUnavailable):
         second.run()
     found = site.records.read()
@@ -106,3 +119,28 @@ def test_answers_of_other_input_are_refused(stream: CliJob, tmp_path: Path) -> N
             site.batch(attempt=2)
     finally:
         orders.write_text(kept)
+
+
+@pytest.mark.slow
+def test_a_stream_that_died_goes_on_from_micro_batches_that_went_on_from_it(tmp_path: Path) -> None:
+    """The requests without an answer are in the snapshots of both."""
+    job = stream_of(tmp_path, HELD, 2 * HALF)
+    job.start()
+    eventually(
+        lambda: len(job.delivered("sure")) + len(job.delivered("dead")) == HALF, "half is through", within=120
+    )
+    job.close()
+    runner = ("--runner", "micro-batch", "--run-folder", str(job.run_folder.path))
+    for _ in range(2):
+        code, answer = job.ask("run", str(job.manifest), *runner)
+        assert code == ExitCode.JOB_FAILED, answer
+        assert f"{HALF} requests of calls have no answer" in answer["message"], answer
+    assert len(job.delivered("drawn")) == HALF
+    assert job.audit()["clean"]
+    (tmp_path / "go").touch()
+    job.start()
+    assert job.end()[1]["outcome"] == "completed", job.told()
+    assert len(job.delivered("drawn")) == 2 * HALF
+    assert job.audit()["clean"]
+    code, answer = job.ask("run", str(job.manifest), *runner)
+    assert (code, answer["delivered"]) == (ExitCode.OK, 0), answer

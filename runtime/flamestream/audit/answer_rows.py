@@ -1,9 +1,9 @@
 """The answers of calls beside their requests, as rows that Spark holds: the same findings as in one process
 (answers.py).
 
-    requests: rows for a call's sink (reference_rows.py) \
-                                                          > (call, meta, hash) -> counts
-    answers: runs of the journal, read where there are cores /
+    requests: rows for a call's sink (reference_rows.py) -----.
+                                                              |-> by (call, meta, hash) -> counts
+    answers: runs of the journal, read where there are cores -'
 
 Does not: put anything into words, or judge what follows from answers.
 """
@@ -19,7 +19,7 @@ from flamestream.connectors.files.pieces import Piece
 from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import START, Time
-from flamestream.spark.frames.rows import HALT
+from flamestream.spark.frames.rows import FLUSH, HALT
 
 _SCHEMA: Final = "to int, meta binary, hash binary"
 _ARROW: Final = pa.schema([("to", pa.int32()), ("meta", pa.binary()), ("hash", pa.binary())])
@@ -27,8 +27,8 @@ _COUNTS: Final = ("doubled", "foreign", "missing")
 
 
 def answer_rows(spark: Any, pieces: Sequence[tuple[int, Piece]], cut: Time) -> Any:
-    """A lazy DataFrame of the answers from `cut` on: the vertex of their requests' sink, the request's meta and
-    hash. `pieces`: journals of answers, by that vertex."""
+    """A lazy DataFrame of the answers from `cut` on: the vertex of their requests' sink, the request's meta
+    and hash. `pieces`: journals of answers, by that vertex."""
     count = len(pieces)
     return spark.range(0, count, 1, max(1, count)).mapInArrow(_ReadAnswers(tuple(pieces), cut), _SCHEMA)
 
@@ -83,9 +83,14 @@ class _ReadAnswers:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             to, piece = self.pieces[number]
+            rows = list[tuple[int, bytes, bytes]]()
             for time, _, records in piece.runs():
                 found = [record for record in records if time >= self.cut and isinstance(record, Answer)]
-                yield _batch([(to, answer.request, answer.hash) for answer in found])
+                rows += [(to, answer.request, answer.hash) for answer in found]
+                if len(rows) >= FLUSH:
+                    yield _batch(rows)
+                    rows = []
+            yield _batch(rows)
 
 
 def _hashed(batches: Iterable[Any]) -> Iterator[Any]:

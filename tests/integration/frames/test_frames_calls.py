@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from flamestream.cli.spark.frames import frame_job
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.validation import checked
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.spark.frames.raised import raised_in_tasks
 from support.eventually import eventually
@@ -119,6 +121,17 @@ def test_answers_of_other_input_are_refused(stream: CliJob, tmp_path: Path) -> N
             site.batch(attempt=2)
     finally:
         orders.write_text(kept)
+
+
+def test_a_job_whose_answers_are_not_kept_is_refused(tmp_path: Path) -> None:
+    job = checked(stream_of(tmp_path, ASKING, 3, journal={"folder": "journal"}).manifest)
+    with pytest.raises(UserError, match=r"calls \(drawn\(\), checked\(\)\).* set journal.keep: true"):
+        frame_job(job, takes_answers=True)
+
+
+def test_a_history_has_no_answers(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a history has no answers"):
+        frame_job(checked(stream_of(tmp_path, ASKING, 3).manifest))
 
 
 @pytest.mark.slow

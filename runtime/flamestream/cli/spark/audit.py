@@ -59,7 +59,9 @@ Pieces = list[tuple[int, Piece]]
 def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine. Raises UserError for what can only be audited in one process.
     `changed`: as for `audited`."""
-    levels_of(checked.graph)  # refuses, before a Spark starts
+    # What cannot be done is refused before Spark starts.
+    levels_of(checked.graph)
+    frame_job(checked, takes_answers=True)
     check_guarantee(checked)
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
@@ -110,8 +112,8 @@ def audited_in(
 
 
 def _as_read(job: FrameJob, recorded: RecordedInput) -> FrameJob:
-    """Answers up to where their journals were read (!): a job that runs asks on, and of timed sources nothing is
-    read that those ask about."""
+    """Answers up to where their journals were read (!): a job that runs asks on, and of timed sources what
+    that asks about is not read."""
     inputs = (
         replace(each, until=recorded.until(each.source.front.front)) if each.source.front.of_call else each
         for each in job.inputs

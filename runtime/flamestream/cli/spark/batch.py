@@ -16,14 +16,16 @@ from flamestream.spark.frames.stages import stages_of
 
 def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it to its end; how it ended is said and returned."""
-    stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
+    # What cannot be done is refused before Spark starts.
+    stages_of(checked.graph)
+    frames = frame_job(checked, takes_answers=True)
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         attempt = records.record.attempt
         folder.status_file.unlink(missing_ok=True)
         if errors.is_terminal and not json:
             errors.print(f"job {checked.job.name!r}: attempt {attempt}, a batch", markup=False)
         with raised_in_tasks():
-            report = run_batch(session_of(driver), frame_job(checked, takes_answers=True), attempt)
+            report = run_batch(session_of(driver), frames, attempt)
     job, problem = checked.job.name, report.problem
     if not problem and report.unanswered:
         problem = lacks_answers(report.unanswered)

@@ -22,7 +22,9 @@ from flamestream.spark.frames.stages import stages_of
 
 def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it; how it ended is said and returned."""
-    stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
+    # What cannot be done is refused before Spark starts.
+    stages_of(checked.graph)
+    frames = frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         committed = Committed(
@@ -36,7 +38,7 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             )
 
         batches = MicroBatches(
-            session_of(driver), frame_job(checked, takes_answers=True), committed, folder.path / "micro-batch",
+            session_of(driver), frames, committed, folder.path / "micro-batch",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()

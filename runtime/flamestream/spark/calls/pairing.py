@@ -1,8 +1,8 @@
 """Pairing: the requests that a batch makes, each beside what the journal has for it.
 
-    answers of the journal -> rows, a request's meta each \
-                                                           > shuffled by meta: pairs, requests that are open, errors
-    requests at a call's sink, and those open before -----/
+    answers of the journal, a row each --------------.
+                                                     |-> shuffled by meta -> pairs, open requests, errors
+    requests at a call's sink, and open ones before -'
 
 What a stream has kept is of its requests alone. So an answer without a request, or with a request of another
 hash, is an error (!): taken as it is, it would lead to results that no stream of this job can have.
@@ -34,6 +34,7 @@ from flamestream.spark.frames.rows import (
     INTENT,
     SCHEMA,
     SPARK_SCHEMA,
+    Outbox,
     answer_row,
     vertex_of_answer,
 )
@@ -42,18 +43,30 @@ from flamestream.store.snapshots import segment_table
 NOT_ASKED: Final = "was answered, and nothing here asks it"
 
 
-def answers_in(vertex: int, slots: int, records: Sequence[Any]) -> Any | None:
-    """The rows of what a run of the journal has for the requests at sink `vertex`; None if that is
-    nothing."""
-    found = [record for record in records if isinstance(record, Answer | Intent)]
-    if not found:
-        return None
-    to, kinds = answer_row(vertex), [INTENT if isinstance(record, Intent) else b"" for record in found]
-    rows = [
-        (to, crc32(record.request) % slots, record.hash, record.request, kind)
-        for record, kind in zip(found, kinds, strict=True)
-    ]
-    return _batch(rows)
+class AnswerRows:
+    """The rows of what a journal has for requests, on their way out of a task. A run of it has few: they
+    gather to batches."""
+
+    def __init__(self, asked: Mapping[int, int], slots: int) -> None:
+        """`asked`: source of answers -> the sink of their requests."""
+        self._asked, self._slots = asked, slots
+        self._out = Outbox()
+
+    def take(self, source: int, records: Sequence[Any]) -> Iterator[Any]:
+        """Records of a run enter `source`: a batch of rows whenever there are enough."""
+        if source not in self._asked:
+            return
+        to = answer_row(self._asked[source])
+        for record in records:
+            if isinstance(record, Answer | Intent):
+                slot, kind = crc32(record.request) % self._slots, INTENT if type(record) is Intent else b""
+                self._out.add((to, slot, record.hash, record.request, kind))
+        if self._out.full:
+            yield from self._out.take()
+
+    def end(self) -> Iterator[Any]:
+        """The rows that are left."""
+        yield from self._out.take()
 
 
 def place_of(slots: int, calls: Iterable[int]) -> str:

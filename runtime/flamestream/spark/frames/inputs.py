@@ -224,8 +224,8 @@ def _recorded_window(each: Input) -> RecordedWindow:
     entries = [entry for entry in each.source.entries() if entry.time < each.until]
     if not entries and not each.source.front.of_call:
         raise UserError(
-            f"source {each.name!r} has no record in the journal, and micro-batches read only what a stream has "
-            "recorded of it: run the job as a stream first"
+            f"source {each.name!r} has no record in the journal, and micro-batches read only what a stream "
+            "has recorded of it: run the job as a stream first"
         )
     return RecordedWindow(each.source, entries)
 

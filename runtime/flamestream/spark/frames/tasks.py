@@ -14,7 +14,7 @@ from flamestream.model.errors import Bug
 from flamestream.model.graph import Graph
 from flamestream.model.meta import floor
 from flamestream.model.time import FrontId
-from flamestream.spark.calls.pairing import answers_in
+from flamestream.spark.calls.pairing import AnswerRows
 from flamestream.spark.frames import native
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.kept_state import EarlierState, StatePlace
@@ -67,13 +67,14 @@ class ReadPieces:
 def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
     """The rows that the records of (source vertex, piece) come to; and the answers of calls themselves, which
     go to their requests."""
-    walk, asked = meaning.native() if native.THERE else meaning.walk(), _asked_at(meaning.graph.get())
+    walk = meaning.native() if native.THERE else meaning.walk()
+    answers = AnswerRows(_asked_at(meaning.graph.get()), meaning.slots)
     for vertex, piece in pieces:
         for time, first, records in piece.runs():
             entering = records if isinstance(records, list) else list(records)
-            if vertex in asked and (answers := answers_in(asked[vertex], meaning.slots, entering)):
-                yield answers
+            yield from answers.take(vertex, entering)
             yield from walk.enter(vertex, floor(time), first, entering)
+    yield from answers.end()
     yield from walk.end()
 
 

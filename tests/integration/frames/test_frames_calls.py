@@ -134,11 +134,19 @@ def test_a_history_has_no_answers(tmp_path: Path) -> None:
         frame_job(checked(stream_of(tmp_path, ASKING, 3).manifest))
 
 
-@pytest.mark.slow
-def test_a_stream_that_died_goes_on_from_micro_batches_that_went_on_from_it(tmp_path: Path) -> None:
-    """The requests without an answer are in the snapshots of both."""
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[CliJob]:
     job = stream_of(tmp_path, HELD, 2 * HALF)
+    yield job
+    job.close()
+
+
+@pytest.mark.slow
+def test_a_stream_that_died_goes_on_from_micro_batches_that_went_on_from_it(held: CliJob) -> None:
+    """The requests without an answer are in the snapshots of both."""
+    job = held
     job.start()
+    job.running()
     eventually(
         lambda: len(job.delivered("sure")) + len(job.delivered("dead")) == HALF, "half is through", within=120
     )
@@ -150,7 +158,7 @@ def test_a_stream_that_died_goes_on_from_micro_batches_that_went_on_from_it(tmp_
         assert f"{HALF} requests of calls have no answer" in answer["message"], answer
     assert len(job.delivered("drawn")) == HALF
     assert job.audit()["clean"]
-    (tmp_path / "go").touch()
+    (job.path / "go").touch()
     job.start()
     assert job.end()[1]["outcome"] == "completed", job.told()
     assert len(job.delivered("drawn")) == 2 * HALF

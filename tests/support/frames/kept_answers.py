@@ -74,6 +74,7 @@ def stream_of(folder: Path, application: str, orders: int, **spec: Any) -> CliJo
         "journal": {"folder": "journal", "keep": True, "fsync": False},
         "checkpoint": {"interval": "200ms", "store": "store"},
         "workers": {"replicas": 2, "slots": 16},
+        "limits": {"runs": 1000},
     }
     return CliJob(folder, folder / "application.py", {**fields, **spec}, spark=False)
 

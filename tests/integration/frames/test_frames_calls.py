@@ -11,16 +11,12 @@ from flamestream.cli.spark.frames import frame_job
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import checked
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.spark.frames.raised import raised_in_tasks
-from support.eventually import eventually
 from support.frames.kept_answers import (
     ASKING,
     CHANCE,
-    HALF,
-    HELD,
     Beside,
     completed_stream,
     metas_of,
@@ -132,36 +128,3 @@ def test_a_job_whose_answers_are_not_kept_is_refused(tmp_path: Path) -> None:
 def test_a_history_has_no_answers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a history has no answers"):
         frame_job(checked(stream_of(tmp_path, ASKING, 3).manifest))
-
-
-@pytest.fixture
-def held(tmp_path: Path) -> Iterator[CliJob]:
-    job = stream_of(tmp_path, HELD, 2 * HALF)
-    yield job
-    job.close()
-
-
-@pytest.mark.slow
-def test_a_stream_that_died_goes_on_from_micro_batches_that_went_on_from_it(held: CliJob) -> None:
-    """The requests without an answer are in the snapshots of both."""
-    job = held
-    job.start()
-    job.running()
-    eventually(
-        lambda: len(job.delivered("sure")) + len(job.delivered("dead")) == HALF, "half is through", within=120
-    )
-    job.close()
-    runner = ("--runner", "micro-batch", "--run-folder", str(job.run_folder.path))
-    for _ in range(2):
-        code, answer = job.ask("run", str(job.manifest), *runner)
-        assert code == ExitCode.JOB_FAILED, answer
-        assert f"{HALF} requests of calls have no answer" in answer["message"], answer
-    assert len(job.delivered("drawn")) == HALF
-    assert job.audit()["clean"]
-    (job.path / "go").touch()
-    job.start()
-    assert job.end()[1]["outcome"] == "completed", job.told()
-    assert len(job.delivered("drawn")) == 2 * HALF
-    assert job.audit()["clean"]
-    code, answer = job.ask("run", str(job.manifest), *runner)
-    assert (code, answer["delivered"]) == (ExitCode.OK, 0), answer

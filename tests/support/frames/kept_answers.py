@@ -39,11 +39,6 @@ draws.window(fs.tumbling("1m"), key=lambda draw: draw[0] % 2).collect().map(repr
 sure = draws.call(checked)
 sure.reduce(key=lambda pair: pair[0], initial=int, combine=total, emit=lambda n, p: (*p, n)).sink("sure")
 """
-HALF = 30
-WAITS = """while order >= 30 and not (Path(__file__).parent / "go").exists():
-        await asyncio.sleep(0.02)"""
-HELD = "from pathlib import Path\n" + ASKING.replace("await asyncio.sleep(0.002)", WAITS)
-"""The same, where the service of the first call has answers to the first orders only, until a file `go` is there."""
 CHANCE = """
 import random
 import flamestream as fs
@@ -58,7 +53,6 @@ sums = tosses.reduce(key=lambda toss: toss[0], initial=float, combine=lambda sum
 sums.map(lambda sum: (sum, random.random())).sink("sure", key=lambda pair: pair[0])
 """
 SINKS = {ASKING: ("drawn", "windows", "sure"), CHANCE: ("drawn", "sure")}
-SINKS[HELD] = SINKS[ASKING]
 
 
 def stream_of(folder: Path, application: str, orders: int, **spec: Any) -> CliJob:

@@ -7,6 +7,7 @@ sinks').
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.graph import Graph
@@ -27,7 +28,7 @@ def unpaired(
         if source in answers:
             answers[source] += [record for record in records if isinstance(record, Answer)]
     return {
-        name: list(_findings(results[name], its, floor(cut), completed=completed))
+        name: list(_unpaired(results[name], its, floor(cut)).findings(completed=completed))
         for name, its in answers.items()
     }
 
@@ -38,27 +39,50 @@ def asked_below(runs: Iterable[Run]) -> Time:
     return max((Time(time_of_meta(Meta(request)) + 1) for request in requests), default=START)
 
 
-def _findings(
-    asked: Iterable[tuple[Meta, object]], answers: Sequence[Answer], begin: Meta, *, completed: bool
-) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True)
+class Unpaired:
+    """Requests and answers of one call that have no other part."""
+
+    doubled: int
+    """Answers to requests that had one already."""
+    foreign: int
+    """Answers to what was not asked."""
+    first_foreign: Meta | None
+    missing: int
+    """Requests without an answer."""
+    first_missing: Meta | None
+
+    def findings(self, *, completed: bool) -> Iterator[Finding]:
+        """In words. `completed`: nothing may be without an answer."""
+        if self.doubled:
+            yield Finding(
+                "unexpected", self.doubled, f"{self.doubled:,} answers to requests that had one already"
+            )
+        if self.first_foreign is not None:
+            first = time_of_meta(self.first_foreign)
+            text = f"{self.foreign:,} answers to what was not asked, the first to a request of time {first}"
+            yield Finding("unexpected", self.foreign, text)
+        # while the job runs an answer may be under way
+        if self.first_missing is not None and completed:
+            first = time_of_meta(self.first_missing)
+            text = f"{self.missing:,} requests without an answer, the first of time {first}"
+            yield Finding("missing", self.missing, text)
+
+
+def _unpaired(asked: Iterable[tuple[Meta, object]], answers: Sequence[Answer], begin: Meta) -> Unpaired:
     requests = {meta: hash_of(encode(payload)) for meta, payload in asked}
     answered = Counter(Meta(answer.request) for answer in answers)
-    # by request, not by hash: a second answer is one too many, whatever it says
-    doubled = sum(count - 1 for count in answered.values())
-    if doubled:
-        yield Finding("unexpected", doubled, f"{doubled:,} answers to requests that had one already")
     # What was asked below the cut is in the snapshot that the job began with, and in no result here.
     foreign = [
         meta
         for answer in answers
         if (meta := Meta(answer.request)) >= begin and requests.get(meta) != answer.hash
     ]
-    if foreign:
-        first = time_of_meta(min(foreign))
-        text = f"{len(foreign):,} answers to what was not asked, the first to a request of time {first}"
-        yield Finding("unexpected", len(foreign), text)
-    # while the job runs an answer may be under way
-    missing = [meta for meta in requests if not answered[meta]] if completed else []
-    if missing:
-        text = f"{len(missing):,} requests without an answer, the first of time {time_of_meta(min(missing))}"
-        yield Finding("missing", len(missing), text)
+    missing = [meta for meta in requests if not answered[meta]]
+    return Unpaired(
+        sum(count - 1 for count in answered.values()),
+        len(foreign),
+        min(foreign, default=None),
+        len(missing),
+        min(missing, default=None),
+    )

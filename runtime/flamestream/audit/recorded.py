@@ -99,6 +99,11 @@ class RecordedInput:
             for source in self._sources
         ]
 
+    def until(self, front: FrontId) -> Time:
+        """Behind all that the journal of a front had when this was made."""
+        entries = self._entries[front]
+        return Time(entries[-1].time + 1) if entries else START
+
     def entered(self, front: FrontId) -> int | None:
         """The number of records of a timed front that had entered when it was through; None if that is not
         known."""

@@ -7,17 +7,21 @@ everything (`journal.keep: true`).
 Keeps: what cannot be known is refused, never guessed. Does not: interpret the input.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, ClassVar, Final
 
 from flamestream.connectors import sources
+from flamestream.connectors.files.windows import Position
 from flamestream.connectors.kit.connector import SourceContext
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.core.worker.front import RunRecords
+from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.core.worker.front import Positions, RunRecords
 from flamestream.journal import places as journals
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, Corrupt, UserError
@@ -29,6 +33,7 @@ from flamestream.ports import Producer
 
 _FENCE: Final = Fence(Attempt(1), LayoutVersion(1))
 _WITHOUT_LIMIT: Final = 1 << 40
+_TIME: Final = attrgetter("time")
 READ_AHEAD: Final = 64
 """Journalled runs that are asked for at once."""
 
@@ -75,6 +80,56 @@ class RecordedSource:
     def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
         """All of it, as one piece (pieces.py)."""
         return ((time, 0, records) for time, records in self.below(END))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRuns:
+    """Some runs of a journalled source. Picklable."""
+
+    source: RecordedSource
+    entries: Sequence[Entry]
+
+    def runs(self) -> Iterator[tuple[Time, int, list[Any]]]:
+        """As a piece (pieces.py)."""
+        return ((time, 0, records) for time, records in self.source.below(END, self.entries))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWindow:
+    """A journalled source as it was recorded, cut by global time (windows.py). A position is a number of
+    entries."""
+
+    source: RecordedSource
+    entries: Sequence[Entry]
+    """All of its journal, pledges left out."""
+
+    begin: ClassVar[Position] = (0,)
+
+    @property
+    def last(self) -> Time:
+        """The time of the newest run; START if there is none."""
+        return self.entries[-1].time if self.entries else START
+
+    def behind(self, position: Position, runs: int) -> Time | None:
+        """The time of the run behind the next `runs`; None if that is none."""
+        number = position[0] + runs
+        return self.entries[number].time if number < len(self.entries) else None
+
+    def piece(self, position: Position, cut: Time) -> tuple[RecordedRuns, Position]:
+        """The runs from `position` to below `cut`, and the position there."""
+        end = bisect_left(self.entries, cut, lo=position[0], key=_TIME)
+        return RecordedRuns(self.source, self.entries[position[0] : end]), (end,)
+
+    def place_at(self, cut: Time, before: FrontPosition | None) -> FrontPosition:
+        """The front's place at a cut; `before`: at an earlier one."""
+        front = self.source.front.front
+        positions = Positions(begin := before or FrontPosition(front, START, {}))
+        first = bisect_right(self.entries, begin.last, key=_TIME)
+        for entry in self.entries[first : bisect_left(self.entries, cut, key=_TIME)]:
+            positions.add(entry)
+            if not entry.moves and decode_many(entry.payloads)[0] == ENDED:
+                positions.end(entry.time)
+        return positions.at(END)
 
 
 class _Recorded:

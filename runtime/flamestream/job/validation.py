@@ -261,7 +261,8 @@ def _calls_hold(job: Job, graph: Graph) -> None:
         if job.spec.guarantee == "micro-batch":
             raise job.error(
                 ("spec", "guarantee"),
-                f"a micro-batch job makes no calls, and its graph has {name}: choose another guarantee",
+                f"a micro-batch job makes no calls, and its graph has {name}: choose another guarantee. "
+                "`flamestream run --runner micro-batch` then takes the answers that a stream has kept",
             )
         if job.spec.guarantee == "none" and call.settings.doubt == "never":
             raise job.error(

@@ -3,6 +3,7 @@ does."""
 
 from contextlib import ExitStack
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,14 +13,20 @@ import pytest
 from pyspark.sql import Row
 
 from flamestream.connectors import sinks
+from flamestream.core.worker.requests import INTENDED, NOT_INTENDED
 from flamestream.model import payload as codec
+from flamestream.model.calls.call import hash_of
 from flamestream.model.errors import Fenced, UserError
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
+from flamestream.spark.calls.pairing import ReadRequests
 from flamestream.spark.frames.batch import report_of
-from flamestream.spark.frames.delivering import Deliver, SinkPlace, _Delivering, _Task
-from flamestream.spark.frames.rows import HALT, SCHEMA
+from flamestream.spark.frames.delivering import REQUESTS, Deliver, SinkPlace, _Delivering, _Task
+from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
+from flamestream.spark.frames.rows import HALT, INTENT, SCHEMA, answer_row
 from flamestream.spark.frames.slot_output import encoded_item
+from flamestream.store.segment import chains_in, part_of
+from flamestream.store.snapshots import segment_table
 
 SLOTS, SINK = 4, 7
 
@@ -128,16 +135,69 @@ def test_a_spliced_item_is_the_encoded_item() -> None:
         assert encoded_item(meta, codec.encode(("x", 1))) == codec.encode_item(meta, ("x", 1))
 
 
-def test_requests_of_calls_are_counted_and_go_nowhere(tmp_path: Path) -> None:
-    asks = [(SINK + 1, 0, b"", meta_of(Time(n + 1), 0), codec.encode(n)) for n in range(3)]
+CALL = SINK + 1
+
+
+def asked(number: int, *, intended: bool = False) -> tuple[int, int, bytes, bytes, bytes]:
+    """A request: a row for a call's sink."""
+    return CALL, number % SLOTS, INTENT if intended else b"", meta_of(Time(number), 0), codec.encode(number)
+
+
+def answered(number: int, said: Any = None) -> tuple[int, int, bytes, bytes, bytes]:
+    payload = codec.encode(number if said is None else said)
+    return answer_row(CALL), 0, hash_of(payload), meta_of(Time(number), 0), b""
+
+
+def intent(number: int) -> tuple[int, int, bytes, bytes, bytes]:
+    return answer_row(CALL), 0, b"", meta_of(Time(number), 0), INTENT
+
+
+def delivered(folder: Path, items: list[tuple[int, int, bytes, bytes, bytes]], **fields: Any) -> list[Row]:
+    """The report of a task that has these rows, sorted as Spark sorts them."""
     with ExitStack() as closing:
-        delivering = begun(replace(plan(tmp_path), requests=frozenset({SINK + 1})), 0, closing)
-        delivering.take(batch([*rows(), *asks]))
-        lines = [Row(**line) for line in delivering.report().to_pylist()]
+        delivering = begun(replace(plan(folder), calls={CALL: "asked()"}, **fields), 0, closing)
+        delivering.take(batch(sorted(items, key=lambda row: row[3])))
+        return [Row(**line) for line in delivering.report().to_pylist()]
 
-    class Answered:
-        def answered(self) -> int:
-            return 1
 
-    found = report_of(Answered(), lines)  # type: ignore[arg-type]
+def test_requests_of_calls_go_nowhere_and_those_without_an_answer_are_counted(tmp_path: Path) -> None:
+    lines = delivered(tmp_path, [*rows(), *map(asked, range(1, 5)), answered(2), answered(3), intent(4)])
+    found = report_of(None, lines)  # type: ignore[arg-type]  # it has no problem to tell
     assert (found.delivered, found.unanswered) == (60, 2)
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ([asked(1), answered(1, said=7)], "asked something else when it was answered"),
+        ([asked(1), answered(2)], "was answered, and nothing here asks it"),
+    ],
+)
+def test_an_answer_to_something_else_is_refused_with_its_call(tmp_path: Path, items: Any, told: str) -> None:
+    with pytest.raises(UserError, match=rf"call asked\(\): .* {told}"):
+        delivered(tmp_path, items)
+
+
+def test_answers_behind_an_error_that_ends_the_job_are_not_looked_at(tmp_path: Path) -> None:
+    end = meta_of(Time(5), 0)
+    lines = delivered(tmp_path, [asked(1), answered(1), (HALT, 0, end, end[:8], b""), answered(6)])
+    assert [line.to for line in lines if line.slot == -1 and line.to < 0] == [HALT]
+
+
+def test_requests_without_an_answer_are_what_a_stream_would_have_in_its_snapshot(tmp_path: Path) -> None:
+    """And come back as rows, with whether their intent is below the cut."""
+    place = StatePlace(str(tmp_path / "store"), ())
+    items = [asked(1), answered(1), asked(2), intent(2), asked(3, intended=True), asked(4)]
+    lines = delivered(tmp_path, items, earlier=place, epoch=3)
+    refs = tuple(decoded_ref(line.payload) for line in lines if line.to == REQUESTS)
+    (ref,) = refs
+    chains = chains_in([part_of(segment_table(store_at(place.store), ref))])
+    states = [(chain.operation, chain.slot, chain.key, chain.states) for chain in chains]
+    assert sorted(states, key=itemgetter(2)) == [
+        (CALL, number % SLOTS, meta_of(Time(number), 0), (flag + codec.encode(number),))
+        for number, flag in ((2, INTENDED), (3, INTENDED), (4, NOT_INTENDED))
+    ]
+    numbers = [pa.record_batch([pa.array([0], pa.int64())], names=["id"])]
+    (again,) = ReadRequests(place.store, refs)(numbers)
+    read = sorted(zip(*(column.to_pylist() for column in again.columns), strict=True), key=itemgetter(3))
+    assert read == [asked(2, intended=True), asked(3, intended=True), asked(4)]

@@ -9,19 +9,23 @@ with a savepoint: each is refused with what to do.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark import StorageLevel
 
+from flamestream.audit.answer_rows import answer_rows, asked_below, unpaired_rows
+from flamestream.audit.answers import Unpaired
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import by_this_code
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.audit.job_audit import beginning, check_guarantee
-from flamestream.audit.recorded import RecordedInput, recorded_sources
+from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.audit.report import Report, report_of
 from flamestream.cli.spark.frames import frame_job, spark_for
@@ -55,7 +59,9 @@ Pieces = list[tuple[int, Piece]]
 def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
     """The audit of a job of this machine. Raises UserError for what can only be audited in one process.
     `changed`: as for `audited`."""
-    levels_of(checked.graph)  # refuses, before a Spark starts
+    # What cannot be done is refused before Spark starts.
+    levels_of(checked.graph)
+    frame_job(checked, takes_answers=True)
     check_guarantee(checked)
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
@@ -72,7 +78,7 @@ def audited_in(
     spans = () if last.index is None else last.index.code
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     cut = START if began is None else began.time
-    job = frame_job(checked, cut)
+    job = frame_job(checked, cut, takes_answers=True)
     sinks = {number: place.name for number, place in job.sink_places().items()}
     # before the journals
     chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]
@@ -82,19 +88,56 @@ def audited_in(
             "a job that began with a savepoint is audited in one process, which knows its state: "
             "leave out --spark"
         )
-    history = History(spark, sinks, chunks)
-    try:
-        pieces = _pieces(spark, job, END if last.completed else max(history.below, last.cut))
+    job = _as_read(job, recorded)
+    history, calls = History(spark, sinks, chunks), job.calls()
+    answers = answer_rows(spark, _answers(spark, job, calls), cut)
+    with ExitStack() as closing:
+        closing.callback(history.close)
+        below = (
+            END if last.completed else max(history.below, last.cut, asked_below(answers) if calls else START)
+        )
+        pieces = _pieces(spark, job, below)
         past = _past(spark, checked, job, began)
         counts = _counts(spark, [piece for _, piece in pieces], last.cut)
         expected = _expected(spark, checked, job, recorded, [*past, *pieces])
-        found = history.compared(expected, _due(last, cut, until))
-    finally:
-        history.close()
+        if calls:  # it is looked at twice
+            closing.callback(expected.persist(StorageLevel.DISK_ONLY).unpersist)
+        found = history.compared(_of_sinks(expected, calls), _due(last, cut, until))
+        unpaired = unpaired_rows(expected, answers, calls, floor(cut)) if calls and until == END else {}
     fronts = recorded.counted(
         {each.source.front.front: counts.get(each.source.front.front, (0, 0)) for each in job.inputs}
     )
+    fronts = _with_answers(fronts, calls, unpaired, completed=last.completed)
     return report_of(checked, last, Verdict(**asdict(found)), [], fronts, beginning(None, began), edits)
+
+
+def _as_read(job: FrameJob, recorded: RecordedInput) -> FrameJob:
+    """Answers up to where their journals were read (!): a job that runs asks on, and of timed sources what
+    that asks about is not read."""
+    inputs = (
+        replace(each, until=recorded.until(each.source.front.front)) if each.source.front.of_call else each
+        for each in job.inputs
+    )
+    return replace(job, inputs=tuple(inputs))
+
+
+def _answers(spark: Any, job: FrameJob, calls: Mapping[int, str]) -> Pieces:
+    """The journals of answers, by the vertex that their requests go to."""
+    sinks = {name: vertex for vertex, name in calls.items()}
+    return [
+        (sinks[each.name], piece)
+        for each in job.inputs
+        if each.source.front.of_call
+        for _, piece in pieces_of(spark, [each])
+    ]
+
+
+def _with_answers(
+    fronts: list[FrontInput], calls: Mapping[int, str], unpaired: Mapping[int, Unpaired], *, completed: bool
+) -> list[FrontInput]:
+    """The input, with what is wrong between the requests and the answers of calls."""
+    wrong = {calls[vertex]: [*found.findings(completed=completed)] for vertex, found in unpaired.items()}
+    return [replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts]
 
 
 def _chunks(checked: CheckedJob, sink: str) -> list[Chunk]:
@@ -122,6 +165,13 @@ def _expected(spark: Any, checked: CheckedJob, job: FrameJob, recorded: Recorded
     sources = tuple((front.front, str(front.source)) for front in fronts_of(checked))
     meaning = ReferenceJob(job.graph, job.slots, job.dead_letter is None, known, sources)
     return rows_of(spark, meaning, pieces, partitions=partitions_for(spark, job.slots, len(pieces)))
+
+
+def _of_sinks(expected: Any, calls: Mapping[int, str]) -> Any:
+    """Without requests, which are delivered to no sink."""
+    from pyspark.sql import functions as F
+
+    return expected.where(~F.col("to").isin(list(calls))) if calls else expected
 
 
 def _first_behind(each: Input, recorded: RecordedInput) -> Meta | None:

@@ -4,7 +4,7 @@ Does not: compute anything (spark/frames/batch.py).
 """
 
 from flamestream.cli.output import errors, say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
@@ -16,20 +16,19 @@ from flamestream.spark.frames.stages import stages_of
 
 def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it to its end; how it ended is said and returned."""
-    stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
+    # What cannot be done is refused before Spark starts.
+    stages_of(checked.graph)
+    frames = frame_job(checked, takes_answers=True)
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         attempt = records.record.attempt
         folder.status_file.unlink(missing_ok=True)
         if errors.is_terminal and not json:
             errors.print(f"job {checked.job.name!r}: attempt {attempt}, a batch", markup=False)
         with raised_in_tasks():
-            report = run_batch(session_of(driver), frame_job(checked, takes_answers=True), attempt)
+            report = run_batch(session_of(driver), frames, attempt)
     job, problem = checked.job.name, report.problem
     if not problem and report.unanswered:
-        problem = (
-            f"{report.unanswered:,} requests of calls have no answer in the journal, so what would follow from "
-            "them is missing: run the job as a stream to its end first"
-        )
+        problem = lacks_answers(report.unanswered)
     outcome, category = ("failed", "user") if problem else ("completed", "")
     write_status(folder, job, attempt, outcome, problem)
     text = f"{report.delivered:,} results delivered" + (

@@ -47,13 +47,13 @@ def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = F
     if calls := ", ".join(checked.graph.calls):
         if not takes_answers:
             raise UserError(
-                f"{job.name!r} has calls ({calls}), which only a stream makes: `flamestream run`, and "
-                "`flamestream audit` without --spark"
+                f"{job.name!r} has calls ({calls}), which only a stream makes, and a history has no answers: "
+                "begin with a stream, `flamestream run`"
             )
         if spec.journal is None or not spec.journal.keep:
             raise UserError(
-                f"{job.name!r} has calls ({calls}), which only a stream makes; a batch takes the answers that one "
-                "has kept: set journal.keep: true, and run it as a stream first"
+                f"{job.name!r} has calls ({calls}), which only a stream makes; Spark's batches take the answers "
+                "that one has kept: set journal.keep: true, and run it as a stream first"
             )
     vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
     recorded = recorded_sources(checked, cut=cut)
@@ -72,6 +72,14 @@ def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = F
         exactly_once=spec.guarantee in EXACT, debug=spec.debug,
         dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
     )  # fmt: skip
+
+
+def lacks_answers(count: int) -> str:
+    """The problem of a job that has come to its end with requests of calls that have no answer."""
+    return (
+        f"{count:,} requests of calls have no answer in the journal, so what would follow from them is "
+        "missing: run the job as a stream to its end first"
+    )
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 from flamestream.cli.output import say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob
@@ -22,7 +22,9 @@ from flamestream.spark.frames.stages import stages_of
 
 def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
     """Run it; how it ended is said and returned."""
-    stages_of(checked.graph)  # a graph that cannot be done is refused before Spark starts
+    # What cannot be done is refused before Spark starts.
+    stages_of(checked.graph)
+    frames = frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         committed = Committed(
@@ -36,11 +38,13 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             )
 
         batches = MicroBatches(
-            session_of(driver), frame_job(checked), committed, folder.path / "micro-batch",
+            session_of(driver), frames, committed, folder.path / "micro-batch",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()
         stopped, totals = _until_stopped(batches), batches.totals
+        if not (stopped or totals.problem) and batches.unanswered:
+            totals.problem = lacks_answers(batches.unanswered)
         outcome = "failed" if totals.problem else "stopped" if stopped else "completed"
         status(outcome, totals.problem)
     epoch, category = committed.record.committed, "user" if totals.problem else ""

@@ -7,20 +7,22 @@ A cut is a global time, the same for all sources: so the items of earlier batche
 ones, whichever source they are from. Where a source stands is a number of records and, for files, which one
 of which file: a planner that starts anew goes on from there.
 
-Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take journalled
-sources: their times are not known before they are stamped.
+Keeps: the pieces between two cuts have exactly the runs with times between them. Does not: take a journalled
+source but as it was recorded: its times are not known before they are stamped.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from flamestream.connectors.files.cut_files import ALL, Reading, Records, Stretch
 from flamestream.connectors.files.formats import Mark
 from flamestream.connectors.files.pieces import Ending, Numbers, Piece, Stamps, Together
 from flamestream.connectors.files.places import Found
-from flamestream.model.time import FrontId, Time, time_of, timestamp_of
+from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.model.ids import Offset, Partition
+from flamestream.model.time import START, FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
 
 Position = tuple[int, ...]
@@ -41,6 +43,21 @@ class Window(Protocol):
 
     def piece(self, position: Position, runs: int) -> tuple[Piece, Position]:
         """Everything from `position` to the end of run `runs` - 1, and the position behind it."""
+
+
+class Recorded(Protocol):
+    """A journalled source that was recorded (connectors/recorded.py): its times are any."""
+
+    begin: ClassVar[Position]
+
+    @property
+    def last(self) -> Time: ...
+
+    def behind(self, position: Position, runs: int) -> Time | None: ...
+
+    def piece(self, position: Position, cut: Time) -> tuple[Piece, Position]: ...
+
+    def place_at(self, cut: Time, before: FrontPosition | None) -> FrontPosition: ...
 
 
 def _runs(records: int, stamps: Stamps) -> int:
@@ -130,46 +147,79 @@ class Planner:
     """All sources of a job."""
 
     def __init__(
-        self, windows: Mapping[FrontId, Window], most_runs: int, tell_time: Collection[FrontId] = ()
+        self,
+        windows: Mapping[FrontId, Window],
+        most_runs: int,
+        tell_time: Collection[FrontId] = (),
+        recorded: Mapping[FrontId, Recorded] | None = None,
     ) -> None:
-        """`tell_time`: fronts whose end is a run of its own."""
+        """`tell_time`: timed fronts whose end is a run of its own."""
         self._windows, self._most, self._tell_time = windows, most_runs, tell_time
+        self._recorded = recorded or {}
 
     def begin(self) -> Cut:
         """The cut before everything."""
-        return Cut(Time(0), {front: window.begin for front, window in self._windows.items()})
+        timed = {front: window.begin for front, window in self._windows.items()}
+        return Cut(Time(0), {**timed, **{front: window.begin for front, window in self._recorded.items()}})
 
     def end(self) -> Time | None:
         """The cut behind all input; None if there is no end."""
-        totals = [(front, window, window.total()) for front, window in self._windows.items()]
-        if any(total is None for _, _, total in totals):
-            return None
-        runs = [
-            (window.stamps, total + (front in self._tell_time))
-            for front, window, total in totals
-            if total is not None
-        ]
-        return max(_behind(stamps.time(max(count - 1, 0))) for stamps, count in runs)
+        lasts = [self._last_of(front) for front in self._windows]
+        lasts += [window.last for window in self._recorded.values()]
+        known = [last for last in lasts if last is not None]
+        return _behind(max(known)) if len(known) == len(lasts) else None
+
+    def place_at(self, cut: Cut, front: FrontId, before: FrontPosition | None) -> FrontPosition:
+        """A front's place at a cut, as the streaming runner says it. `before`: at an earlier one."""
+        if front in self._recorded:
+            return self._recorded[front].place_at(cut.time, before)
+        stamps, records = self._windows[front].stamps, cut.positions[front][0]
+        last = stamps.time(_runs(records, stamps) - 1) if records else START
+        end = self._last_of(front) if front in self._tell_time else None
+        ended = end is not None and end < cut.time
+        offsets = {Partition(""): Offset(records)}
+        return FrontPosition(front, end if end is not None and ended else last, offsets, ended, records)
 
     def next(self, before: Cut) -> Cut:
         """The next cut; `before` itself if nothing is there now."""
         end = self.end()
         if end is not None and before.time >= end:
             return before
-        most = time_of(At(timestamp_of(before.time) + self._most), FrontId(0))
-        bounds = [most] if end is None else [most, end]
-        for window in self._windows.values():
-            available, total = window.available(), window.total()
-            if available is not None and (total is None or available < total):
-                bounds.append(window.stamps.time(available))  # not there yet
-        cut = min(bounds)
+        cut = min([*self._bounds(before), *([] if end is None else [end])])
         if cut <= before.time:
             return before
-        return Cut(cut, {front: self.pieces(before, cut)[front][1] for front in self._windows})
+        return Cut(cut, {front: position for front, (_, position) in self.pieces(before, cut).items()})
 
     def pieces(self, before: Cut, cut: Time) -> dict[FrontId, tuple[Piece, Position]]:
         """The runs that each front stamps from `before` to `cut`, and where it stands then."""
-        return {front: self._piece(front, before, cut) for front in self._windows}
+        timed = {front: self._piece(front, before, cut) for front in self._windows}
+        return {
+            **timed,
+            **{front: its.piece(before.positions[front], cut) for front, its in self._recorded.items()},
+        }
+
+    def _last_of(self, front: FrontId) -> Time | None:
+        """The last time that a timed front will stamp; None if there is no end."""
+        window = self._windows[front]
+        total = window.total()
+        if total is None:
+            return None
+        return window.stamps.time(max(total + (front in self._tell_time) - 1, 0))
+
+    def _bounds(self, before: Cut) -> Iterator[Time]:
+        """What the next cut is not above."""
+        for front, window in self._windows.items():
+            if (last := self._last_of(front)) is None or last >= before.time:
+                most = timestamp_of(before.time) + self._most * window.stamps.step
+                yield time_of(
+                    At(most), FrontId(0)
+                )  # only where a timed front goes on (!): a clock's times are far behind its own
+            available, total = window.available(), window.total()
+            if available is not None and (total is None or available < total):
+                yield window.stamps.time(available)  # not there yet
+        for front, recorded in self._recorded.items():
+            if (behind := recorded.behind(before.positions[front], self._most)) is not None:
+                yield time_of(timestamp_of(behind), FrontId(0))  # above all runs of the front before it
 
     def _piece(self, front: FrontId, before: Cut, cut: Time) -> tuple[Piece, Position]:
         window = self._windows[front]

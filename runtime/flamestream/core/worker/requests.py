@@ -31,8 +31,9 @@ from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.time import END, FrontId, Time
 from flamestream.model.vertex import Vertex
 
-_INTENDED: Final = b"\x01"
-_NOT_INTENDED: Final = b"\x00"
+INTENDED: Final = b"\x01"
+NOT_INTENDED: Final = b"\x00"
+"""In front of a request's payload in a snapshot: whether its intent is below the cut."""
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ class Requests:
         for chain in sorted(chains, key=lambda chain: chain.key):
             state = chain.states[-1]
             request = self._request(Meta(chain.key), chain.slot, state[1:])
-            if state[:1] == _INTENDED:
+            if state[:1] == INTENDED:
                 self._intents.setdefault(chain.key, self._cut)
             self._take(request)
 
@@ -234,7 +235,7 @@ class Requests:
                 epoch,
                 True,
                 # an intent at or above the cut is in the journal, which a recovery reads from there on
-                (_INTENDED if request.intended is not None and request.intended < cut else _NOT_INTENDED)
+                (INTENDED if request.intended is not None and request.intended < cut else NOT_INTENDED)
                 + request.payload,
             )
             for request in self._requests.values()

@@ -12,7 +12,7 @@ from typing import Any
 
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
-from flamestream.spark.frames.delivering import REQUESTS, TASK, Deliver, delivered
+from flamestream.spark.frames.delivering import TASK, UNANSWERED, Deliver, delivered
 from flamestream.spark.frames.inputs import pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import results_of
@@ -46,7 +46,7 @@ def run_batch(spark: Any, job: FrameJob, attempt: int, partitions: int | None = 
         count,
         attempt,
         compare=job.exactly_once,
-        requests=job.requests(),
+        calls=job.calls(),
     )
     return report_of(job, delivered(rows, deliver))
 
@@ -57,10 +57,9 @@ def report_of(job: FrameJob, lines: list[Any]) -> BatchReport:
     whole = [line for line in lines if line.slot == TASK and line.to >= 0]
     meta, error = min(halts, default=(b"", b""))
     problem = job.told(Meta(meta), codec.decode(error)) if meta else ""
-    asked = sum(line.delivered for line in lines if line.to == REQUESTS)
     return BatchReport(
         sum(line.delivered for line in whole), sum(line.repeated for line in whole), problem,
-        asked - job.answered() if asked else 0,
+        sum(line.delivered for line in lines if line.to == UNANSWERED),
     )  # fmt: skip
 
 

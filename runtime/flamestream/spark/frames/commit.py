@@ -16,11 +16,11 @@ import msgspec
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
-from flamestream.model.time import Time
-from flamestream.spark.frames.delivering import REPLACED, SEGMENT
+from flamestream.model.time import FrontId, Time
+from flamestream.spark.frames.delivering import REPLACED, REQUESTS, SEGMENT
 from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
 from flamestream.store.snapshot_index import delete_objects, read_index, write_index
 
@@ -50,6 +50,16 @@ class Committed:
             self.index = read_index(store_at(store), record.index, record.index_hash)
             self._check(self.index)
 
+    def position(self, front: FrontId) -> FrontPosition | None:
+        """A front's place at the committed cut; None if nothing says it."""
+        fronts = self.index.fronts if self.index is not None else ()
+        return next((each for each in fronts if each.front == front), None)
+
+    @property
+    def requests(self) -> tuple[SegmentRef, ...]:
+        """The requests of calls that are open."""
+        return self.index.requests if self.index is not None else ()
+
     @property
     def place(self) -> StatePlace:
         """Where the state is."""
@@ -70,8 +80,8 @@ class Committed:
         index = SnapshotIndex(
             job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch),
             fence=self.record.fence, cut=cut,
-            segments=(*kept, *(decoded_ref(bytes(line.payload)) for line in said if line.to == SEGMENT)),
-            fronts=tuple(fronts), outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
+            segments=(*kept, *_refs(said, SEGMENT)), requests=_refs(said, REQUESTS), fronts=tuple(fronts),
+            outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
         )  # fmt: skip
         store = store_at(self._url)
         name = f"indexes/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
@@ -85,11 +95,12 @@ class Committed:
             index_hash=digest,
             outcome="",
         )
-        old = self.record.index
+        asked = self.requests  # those that are still open are written again
+        old = [*gone, *(ref.name for ref in asked), *([self.record.index] if self.record.index else [])]
         self._write(record)
         self.record, self.index = record, index
         # Behind the record's write: until then they are what is committed (!).
-        delete_objects(store, [*gone, *([old] if old else [])])
+        delete_objects(store, old)
 
     def _check(self, found: SnapshotIndex) -> None:
         ours = (self._job, self._graph, self._slots, self._python)
@@ -106,6 +117,10 @@ class Committed:
                 )
         if found.held:
             raise UserError(holds_output(self.record.index))
+
+
+def _refs(lines: Iterable[Any], to: int) -> tuple[SegmentRef, ...]:
+    return tuple(decoded_ref(bytes(line.payload)) for line in lines if line.to == to)
 
 
 def _outputs(

@@ -11,7 +11,7 @@ does).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 
 from flamestream.model.errors import Bug
 from flamestream.model.ids import Attempt, Fence, LayoutVersion
+from flamestream.spark.calls.pairing import Pairing, place_of
 from flamestream.spark.frames.consumer import TaskConsumer
 from flamestream.spark.frames.kept_state import StatePlace, StateWriter, encoded_ref
 from flamestream.spark.frames.pipeline import placed
-from flamestream.spark.frames.rows import HALT, vertex_of_state
+from flamestream.spark.frames.rows import ANSWERS, HALT, vertex_of_state
 from flamestream.spark.frames.slot_output import SinkOutput
 from flamestream.spark.frames.tasks import slots_of_partition
 
@@ -45,8 +46,10 @@ TASK: Final = -1
 SEGMENT: Final = -2
 REPLACED: Final = -3
 """`to` of lines about segments: a new one, and the name of one that is merged into it."""
-REQUESTS: Final = -5
-"""`to` of the line about requests of calls: how many there are."""
+UNANSWERED: Final = -5
+"""`to` of the line about requests of calls without an answer: how many there are."""
+REQUESTS: Final = -6
+"""`to` of lines about segments of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,9 @@ class Deliver:
     compare: bool
     """False: what a consumer has already is delivered again (`at-least-once`, `none`)."""
     floor: bytes = b""
-    requests: frozenset[int] = frozenset()
-    """Sinks whose rows are requests of calls: they are counted, and go nowhere."""
+    calls: Mapping[int, str] = field(default_factory=dict)
+    """Calls, by the vertex of their requests' sink: those go to no sink, and are looked at beside their
+    answers."""
     earlier: StatePlace | None = None
     """Where new states go; None if none are kept."""
     epoch: int = 0
@@ -87,7 +91,8 @@ class Deliver:
 def delivered(rows: Any, deliver: Deliver) -> list[Any]:
     """Run it: the lines of the report."""
     # Spark compares a meta's first eight bytes as a number.
-    ordered = placed(rows, deliver.slots, deliver.partitions).sortWithinPartitions("meta")
+    place = place_of(deliver.slots, deliver.calls)
+    ordered = placed(rows, deliver.slots, deliver.partitions, place).sortWithinPartitions("meta")
     lines: list[Any] = ordered.mapInArrow(deliver, REPORT_SPARK).collect()
     return lines
 
@@ -119,7 +124,7 @@ class _Delivering:
         self._closing = closing
         self._outputs: dict[int, SinkOutput] = {}
         self._halt: tuple[bytes, bytes] | None = None
-        self._requests = 0
+        self._pairing = Pairing(plan.calls, plan.epoch, keeps=plan.earlier is not None)
         self._states = None
         if plan.earlier is not None:
             self._states = StateWriter(plan.earlier, plan.job, plan.epoch, plan.attempt, task.partition)
@@ -128,6 +133,8 @@ class _Delivering:
         if self._states is not None:
             batch = self._take_states(batch)
         self._take_halts(batch)
+        if self._plan.calls:
+            batch = self._pairing.take(batch, None if self._halt is None else self._halt[0][:8])
         columns = [batch.column(name) for name in ("to", "slot", "meta", "payload")]
         puts = {to: self._put(to) for to in pc.unique(columns[0]).to_pylist()}
         for to, slot, meta, payload in zip(*(column.to_pylist() for column in columns), strict=True):
@@ -142,7 +149,7 @@ class _Delivering:
     def _take_states(self, batch: Any) -> Any:
         """New states go to the writer; the rest of the batch is left."""
         assert self._states is not None
-        is_state = pc.and_(pc.less(batch.column("to"), 0), pc.not_equal(batch.column("to"), HALT))
+        is_state = pc.and_(pc.less(batch.column("to"), 0), pc.greater(batch.column("to"), ANSWERS))
         found = batch.filter(is_state)
         for to, slot, key, state in zip(
             *(found.column(name).to_pylist() for name in ("to", "slot", "key", "payload")), strict=True
@@ -152,12 +159,7 @@ class _Delivering:
 
     def _put(self, to: int) -> Callable[[int, bytes, bytes], None]:
         """An error item that halts the job instead has no sink."""
-        if to in self._plan.requests:
-            return self._ask
         return self._output(to).put if to in self._plan.sinks else _NOWHERE
-
-    def _ask(self, slot: int, meta: bytes, payload: bytes) -> None:
-        self._requests += 1
 
     def _output(self, to: int) -> SinkOutput:
         if to not in self._outputs:
@@ -179,20 +181,27 @@ class _Delivering:
             lines += [
                 (to, slot, 0, 0, sequence, last, b"") for slot, (sequence, last) in output.outputs.items()
             ]
-        if self._requests:
-            lines.append((REQUESTS, TASK, self._requests, 0, 0, b"", b""))
         if self._halt is not None:
             lines.append((HALT, TASK, 0, 0, 0, *self._halt))
-        elif self._states is not None:
-            # not behind a halt: nothing of it will be committed
-            segments, replaced = self._states.end(self._slots)
-            lines += [(SEGMENT, TASK, 0, 0, 0, b"", encoded_ref(ref)) for ref in segments]
-            lines += [(REPLACED, TASK, 0, 0, 0, b"", name.encode()) for name in replaced]
+        else:  # behind a halt nothing is committed
+            lines += self._left()
         columns = list(zip(*lines, strict=True)) if lines else [()] * len(REPORT)
         return pa.record_batch(
             [pa.array(column, field.type) for column, field in zip(columns, REPORT, strict=True)],
             schema=REPORT,
         )
+
+    def _left(self) -> Iterator[tuple[Any, ...]]:
+        """Lines about what goes on: requests without an answer, and states."""
+        self._pairing.end()
+        if count := self._pairing.unanswered:
+            yield (UNANSWERED, TASK, count, 0, 0, b"", b"")
+        if self._states is not None:
+            segments, replaced = self._states.end(self._slots)
+            requests = self._states.of_requests(self._pairing.open)
+            kinds = ((SEGMENT, segments), (REQUESTS, requests))
+            yield from ((to, TASK, 0, 0, 0, b"", encoded_ref(ref)) for to, refs in kinds for ref in refs)
+            yield from ((REPLACED, TASK, 0, 0, 0, b"", name.encode()) for name in replaced)
 
 
 def _nowhere(slot: int, meta: bytes, payload: bytes) -> None:

@@ -14,7 +14,7 @@ Keeps: record numbers, and so times, are the streaming engine's. Does not: read 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -39,19 +39,21 @@ from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
 from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
 from flamestream.connectors.kit.spec import function_of
-from flamestream.connectors.recorded import RecordedSource
+from flamestream.connectors.recorded import RecordedSource, RecordedWindow
 from flamestream.connectors.synthetic.connector import GeneratorSpec
 from flamestream.model.errors import UserError
-from flamestream.model.time import START, Time
+from flamestream.model.time import END, START, Time
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A source of the graph and its input. `bounded`: it ends, or what there is of it is recorded."""
+    """A source of the graph and its input. `bounded`: it ends, or what there is of it is recorded. `until`:
+    what its journal has from there on is not looked at."""
 
     vertex: int
     source: RecordedSource
     bounded: bool
+    until: Time = END
 
     @property
     def name(self) -> str:
@@ -117,7 +119,8 @@ def _recorded(each: Input, end: Time | None) -> Piece:
             f"source {each.name!r} has no end, so a batch cannot read it. Use the streaming runner, or set "
             "spec.journal.keep: true there: a batch then reads what was recorded"
         )
-    return Below(each.source, end)
+    until = each.until if end is None else min(end, each.until)
+    return Below(each.source, None if until == END else until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,19 +194,51 @@ def _count(group: list[Part]) -> int:
 
 
 def planner_of(inputs: Sequence[Input], most_runs: int) -> Planner:
-    """For micro-batches. Raises UserError that names a source whose order only a journal knows."""
-    tell_time = {each.source.front.front for each in inputs if each.source.tells_time}
-    return Planner({each.source.front.front: _window(each) for each in inputs}, most_runs, tell_time)
+    """For micro-batches. Raises UserError that names a source whose order nobody knows."""
+    timed = [each for each in inputs if each.source.front.timed]
+    tell_time = {each.source.front.front for each in timed if each.source.tells_time}
+    windows = {each.source.front.front: _window(each) for each in timed}
+    recorded = {
+        each.source.front.front: _recorded_window(each) for each in inputs if not each.source.front.timed
+    }
+    return Planner(windows, most_runs, tell_time, recorded)
+
+
+def as_recorded(inputs: Sequence[Input]) -> tuple[Input, ...]:
+    """The inputs, journalled ones up to what is recorded now."""
+    # Answers before what they answer, whose fronts come before theirs: a stream may go on elsewhere (!).
+    ends = {
+        each.source.front.front: _recorded_window(each).last + 1
+        for each in reversed(inputs)
+        if not each.source.front.timed
+    }
+    return tuple(replace(each, until=Time(ends.get(each.source.front.front, END))) for each in inputs)
+
+
+def _recorded_window(each: Input) -> RecordedWindow:
+    if not each.source.journal:
+        raise UserError(
+            f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, "
+            "and Spark's offset log cannot say which. Use the streaming runner for it; with "
+            "spec.journal.keep: true there, micro-batches read what was recorded"
+        )
+    entries = [entry for entry in each.source.entries() if entry.time < each.until]
+    if not entries and not each.source.front.of_call:
+        raise UserError(
+            f"source {each.name!r} has no record in the journal, and micro-batches read only what a stream "
+            "has recorded of it: run the job as a stream first"
+        )
+    return RecordedWindow(each.source, entries)
 
 
 def _window(each: Input) -> Window:
-    spec = sources.settings_of(each.source.spec, each.where) if each.source.front.timed else None
+    spec = sources.settings_of(each.source.spec, each.where)
     if isinstance(spec, GeneratorSpec):
         return NumberWindow(each.stamps, spec.count, spec.rate, _function(spec, each))
     if isinstance(spec, FilesSpec):
         reading = Reading.of(spec, each.name, each.where)
         return RecordWindow(each.stamps, reading.place().listing(settled_only=False), reading)
     raise UserError(
-        f"source {each.name!r} cannot be read in micro-batches: its records get their times as they come, "
-        "and Spark's offset log cannot say which. Use the streaming runner for it"
+        f"source {each.name!r} cannot be read in micro-batches, which read files and generators, and what a "
+        "stream has recorded of sources with a journal. Use the streaming runner for it"
     )

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.calls.call import Answer
 from flamestream.model.failure import told
 from flamestream.model.meta import Meta, first_component, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.model.time import END, Time, front_of
+from flamestream.model.time import Time, front_of
 from flamestream.spark.frames.delivering import SinkPlace
 from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job_graph import JobGraph
@@ -47,21 +46,9 @@ class FrameJob:
             places[len(graph.vertices)] = SinkPlace(self.dead_letter, self.sinks[self.dead_letter])
         return places
 
-    def requests(self) -> frozenset[int]:
-        """Numbers of the vertices that requests of calls go to."""
-        return frozenset(vertex.id for vertex in self.graph.get().calls.values())
-
-    def answered(self) -> int:
-        """Requests whose answer a stream has kept."""
-        answers = (
-            payload
-            for each in self.inputs
-            if each.source.front.of_call
-            for _, run in each.source.below(END)
-            for payload in run
-            if isinstance(payload, Answer)
-        )
-        return len({(answer.request, answer.hash) for answer in answers})
+    def calls(self) -> dict[int, str]:
+        """Calls, by the vertex that their requests go to."""
+        return {vertex.id: name for name, vertex in self.graph.get().calls.items()}
 
     def told(self, meta: Meta, error: ErrorValue) -> str:
         """An error item that ends the job, as the streaming runner tells it."""

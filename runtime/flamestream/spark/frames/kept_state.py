@@ -110,10 +110,17 @@ class StateWriter:
         if merge:
             store = store_at(self._place.store)
             table = merged([*(segment_table(store, ref) for ref in merge), table])
+        return [self._put_segment(table)], [ref.name for ref in merge]
+
+    def of_requests(self, rows: Sequence[Row]) -> list[SegmentRef]:
+        """A durable segment of its own for requests of calls, if there are any."""
+        return [self._put_segment(table_of(rows))] if rows else []
+
+    def _put_segment(self, table: Any) -> SegmentRef:
         name = segment_name(
             f"{plain(self._job)}/segments", self._epoch, self._fence, self._writer, secrets.token_hex(4)
         )
-        return [put_segment(store_at(self._place.store), name, table)], [ref.name for ref in merge]
+        return put_segment(store_at(self._place.store), name, table)
 
 
 def encoded_ref(ref: SegmentRef) -> bytes:

@@ -5,28 +5,29 @@ the batch with what keys had before, delivers, writes the new states as segments
 compare-and-set of the job record. A batch that is run again after a crash has the same runs: what was
 committed is passed over, what was only delivered is compared and dropped.
 
+Of journalled sources it reads what a stream has recorded, so of calls the answers. Requests that have none
+are rows of the snapshot: a batch has those of the one before.
+
 Keeps: exactly once per sink and batch; the bytes of the other runners; epoch = batch number + 1 + what was
-committed before the query's first batch. Does not: read journalled sources (their order is not known to
-Spark's offset log).
+committed before the query's first batch. Does not: make calls, or stamp.
 """
 
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from flamestream.connectors.files.windows import Cut
-from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
-from flamestream.model.ids import Offset, Partition
 from flamestream.model.meta import floor
-from flamestream.model.time import START, Time
+from flamestream.model.time import Time
+from flamestream.spark.calls.pairing import with_requests
 from flamestream.spark.frames.batch import BatchReport, partitions_for, report_of
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.delivering import Deliver, delivered
-from flamestream.spark.frames.inputs import Input, planner_of
+from flamestream.spark.frames.inputs import as_recorded, planner_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import levels_of
 from flamestream.spark.frames.raised import raised_in_tasks
@@ -63,6 +64,7 @@ class MicroBatches:
         most_runs: int,
         looked: Callable[[], None],
     ) -> None:
+        job = replace(job, inputs=as_recorded(job.inputs))
         self._spark, self._job, self._committed, self._checkpoint = spark, job, committed, checkpoint
         self._interval, self._most, self._looked = interval, most_runs, looked
         self._planner = planner_of(job.inputs, most_runs)
@@ -90,6 +92,11 @@ class MicroBatches:
             with raised_in_tasks():
                 raise failed
         return self.totals
+
+    @property
+    def unanswered(self) -> int:
+        """Requests of calls without an answer that was kept."""
+        return sum(ref.rows for ref in self._committed.requests)
 
     def stop(self) -> None:
         """Safe in a signal handler."""
@@ -160,10 +167,11 @@ class MicroBatches:
     def _compute(self, rows: Any, epoch: int, cut: Cut) -> None:
         committed, places = self._committed, self._job.sink_places()
         results = levels_of(rows, self._meaning, partitions=self._partitions, earlier=committed.place)
+        results = with_requests(results, committed.place.store, committed.requests)
         deliver = Deliver(
             self._job.name, places, self._job.slots, self._partitions, committed.record.attempt,
             compare=self._job.exactly_once, floor=floor(committed.record.cut), earlier=committed.place,
-            epoch=epoch,
+            calls=self._job.calls(), epoch=epoch,
         )  # fmt: skip
         with raised_in_tasks():
             lines = delivered(results, deliver)
@@ -171,7 +179,10 @@ class MicroBatches:
         self._count(report)
         if report.problem:
             raise UserError(report.problem)
-        fronts = [_position(each, cut) for each in self._job.inputs]
+        fronts = [
+            self._planner.place_at(cut, each.source.front.front, committed.position(each.source.front.front))
+            for each in self._job.inputs
+        ]
         committed.commit(
             epoch, cut.time, fronts, lines, {number: place.name for number, place in places.items()}
         )
@@ -189,10 +200,3 @@ class MicroBatches:
 
     def _at_end(self, cut: Time) -> bool:
         return self._end is not None and cut >= self._end
-
-
-def _position(each: Input, cut: Cut) -> FrontPosition:
-    """As the streaming runner says it."""
-    stamps, records = each.stamps, cut.positions[each.source.front.front][0]
-    last = stamps.time(-(-records // stamps.run_length) - 1) if records else START
-    return FrontPosition(each.source.front.front, last, {Partition(""): Offset(records)})

@@ -51,11 +51,12 @@ def read(spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]]) -> A
     return numbers.mapInArrow(ReadPieces(meaning, tuple(pieces)), SPARK_SCHEMA)
 
 
-def placed(rows: Any, slots: int, partitions: int) -> Any:
-    """`rows`, each slot's in one partition: partition p has those of `tasks.slots_of_partition`."""
+def placed(rows: Any, slots: int, partitions: int, place: str = "slot") -> Any:
+    """`rows`, each slot's in one partition: partition p has those of `tasks.slots_of_partition`. `place`: an
+    expression of the slot where it is not the row's own."""
     from pyspark.sql import functions as F
 
-    return rows.repartitionById(partitions, F.expr(f"cast(slot * {partitions}L div {slots} as int)"))
+    return rows.repartitionById(partitions, F.expr(f"cast(({place}) * {partitions}L div {slots} as int)"))
 
 
 def _stage_expression(different: Sequence[tuple[int, int]] | Any) -> Any:

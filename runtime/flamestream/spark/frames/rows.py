@@ -6,6 +6,7 @@
 | sink, or errors | a result                    | empty           | the item's      | canonical |
 | HALT            | an error that ends the job  | the item's meta | its run's floor | canonical ErrorValue |
 | `state_row(v)`  | vertex v's state afterwards | canonical       | empty           | flag, then a state |
+| `answer_row(v)` | of a journal, for call v    | request's hash  | the request's   | empty; of an intent INTENT |
 
 Canonical encodings and metas compare as bytes, so Spark sorts and groups them without a look inside.
 
@@ -20,6 +21,9 @@ import pyarrow.compute as pc
 
 HALT: Final = -(1 << 30)
 """Its floor comes before every item of its run, so that whoever sees metas ascend stops in front of them."""
+ANSWERS: Final = -(1 << 29)
+"""From here down to HALT `to` is of answer rows; above it, of states."""
+INTENT: Final = b"\x01"
 FULL: Final = b"\x01"
 CHANGE: Final = b"\x00"
 """In front of a state."""
@@ -45,6 +49,16 @@ def state_row(vertex: int) -> int:
 def vertex_of_state(to: int) -> int:
     """The vertex of `state_row`."""
     return -2 - to
+
+
+def answer_row(vertex: int) -> int:
+    """`to` of what a journal has for the requests at a call's sink."""
+    return ANSWERS - vertex
+
+
+def vertex_of_answer(to: int) -> int:
+    """The vertex of `answer_row`."""
+    return ANSWERS - to
 
 
 def halts(slots: int, meta: bytes, error: bytes) -> Any:

@@ -45,9 +45,19 @@ class RunsReader(DataSourceStreamReader):
     """Reads the runs of one query's batches."""
 
     def __init__(self, job: FrameJob, meaning: Meaning, most_runs: int, first: Cut | None) -> None:
-        self._vertices = {each.source.front.front: each.vertex for each in job.inputs}
-        self._planner: Planner = planner_of(job.inputs, most_runs)
+        self._inputs, self._most = job.inputs, most_runs
         self._meaning, self._first = meaning, first
+        self._made: Planner | None = None
+
+    @property
+    def _planner(self) -> Planner:
+        """Made when it is asked: whoever only reads a piece does without the journals."""
+        if self._made is None:
+            self._made = planner_of(self._inputs, self._most)
+        return self._made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": None}  # it goes to every task
 
     def initialOffset(self) -> dict[str, Any]:
         return offset_of(self._first or self._planner.begin())
@@ -56,8 +66,9 @@ class RunsReader(DataSourceStreamReader):
         return offset_of(self._planner.next(cut_of(start)))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        vertices = {each.source.front.front: each.vertex for each in self._inputs}
         pieces = self._planner.pieces(cut_of(start), cut_of(end).time)
-        return [InputPartition((self._vertices[front], piece)) for front, (piece, _) in pieces.items()]
+        return [InputPartition((vertices[front], piece)) for front, (piece, _) in pieces.items()]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return walked(self._meaning, [partition.value])

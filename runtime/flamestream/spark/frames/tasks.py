@@ -11,8 +11,10 @@ from typing import Any
 
 from flamestream.connectors.files.pieces import Piece
 from flamestream.model.errors import Bug
+from flamestream.model.graph import Graph
 from flamestream.model.meta import floor
 from flamestream.model.time import FrontId
+from flamestream.spark.calls.pairing import AnswerRows
 from flamestream.spark.frames import native
 from flamestream.spark.frames.job_graph import JobGraph
 from flamestream.spark.frames.kept_state import EarlierState, StatePlace
@@ -63,14 +65,23 @@ class ReadPieces:
 
 
 def walked(meaning: Meaning, pieces: Iterable[tuple[int, Piece]]) -> Iterator[Any]:
-    """The rows that the records of (source vertex, piece) come to."""
+    """The rows that the records of (source vertex, piece) come to; and the answers of calls themselves, which
+    go to their requests."""
     walk = meaning.native() if native.THERE else meaning.walk()
+    answers = AnswerRows(_asked_at(meaning.graph.get()), meaning.slots)
     for vertex, piece in pieces:
         for time, first, records in piece.runs():
-            yield from walk.enter(
-                vertex, floor(time), first, records if isinstance(records, list) else list(records)
-            )
+            entering = records if isinstance(records, list) else list(records)
+            yield from answers.take(vertex, entering)
+            yield from walk.enter(vertex, floor(time), first, entering)
+    yield from answers.end()
     yield from walk.end()
+
+
+def _asked_at(graph: Graph) -> dict[int, int]:
+    """Source of answers -> the sink of their requests."""
+    sinks = graph.calls
+    return {source.id: sinks[source.name].id for source in graph.sources if source.call is not None}
 
 
 def slots_of_partition(partition: int, slots: int, partitions: int) -> list[int]:

@@ -1,7 +1,7 @@
 """What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the
 faults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -58,8 +58,8 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
             each.replayable,
         )
         for each in sites
-    ) + _fronts_of_calls(job, len(sites))
-    sites += [SourceSite(front.front, False, False, {Partition(""): []}) for front in fronts[len(sites) :]]
+    ) + fronts_of_calls(job, len(sites))
+    sites += sites_of_calls(fronts)
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
         debug=rng.random() < 0.03,
@@ -73,13 +73,18 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     )  # fmt: skip
 
 
-def _fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
+def fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
     """Those of answers, behind all others."""
     names = [name for name, call in calls_of(job.graph).items() for _ in range(call.settings.fronts)]
     return tuple(
         FrontSettings(FrontId(number), SourceName(name), False, 1, replayable=False, of_call=True)
         for number, name in enumerate(names, first)
     )
+
+
+def sites_of_calls(fronts: Iterable[FrontSettings]) -> list[SourceSite]:
+    """Nothing comes from outside at these."""
+    return [SourceSite(each.front, False, False, {Partition(""): []}) for each in fronts if each.of_call]
 
 
 def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
@@ -103,7 +108,8 @@ def edited_coordinator(rng: Random, settings: Settings) -> Settings:
     )  # fmt: skip
 
 
-GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-most-once", "at-least-once", "none")
+STRONG = "strong-productions"
+GUARANTEES = ("exactly-once", STRONG, "exactly-once-2pc", "at-most-once", "at-least-once", "none")
 
 
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
@@ -114,7 +120,7 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
     """Runs whose job asks for `guarantee`, directed further by `direct`."""
     skips, durable = guarantee == "at-most-once", guarantee != "none"
     exactly_once, two_phase = (
-        skips or guarantee.startswith("exactly"),
+        skips or guarantee == STRONG or guarantee.startswith("exactly"),
         skips or guarantee == "exactly-once-2pc",
     )
 

@@ -75,7 +75,10 @@ class Fronts:
         self._skips, self._journals = settings.skips, settings.durable and not settings.skips
         self._enter = enter
         self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        pledges = self._journals and not settings.remembered and any(front.timed for front in settings.fronts)
+        # (!) Whoever is asked remembers nothing either: how far it was final when a request left, only journals
+        # can say where sources are read in an order of their own.
+        forgets = not settings.remembered or any(front.of_call for front in settings.fronts)
+        pledges = self._journals and forgets and any(front.timed for front in settings.fronts)
         told = {
             number: timings[front.source]
             for number, front in self._settings.items()

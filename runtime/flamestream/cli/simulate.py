@@ -20,7 +20,8 @@ def command(
     ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
     guarantee: Annotated[
-        str, typer.Option(
+        str,
+        typer.Option(
             help="exactly-once, strong-productions, exactly-once-2pc, at-most-once, at-least-once or none."
         ),
     ] = "exactly-once",

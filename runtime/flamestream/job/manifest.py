@@ -407,7 +407,9 @@ def _fields_at(path: FieldPath) -> tuple[str, ...]:
     part: Any = _File
     left = list(path)
     while left:
-        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[str(left.pop(0))]
+        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[
+            str(left.pop(0))
+        ]
         hint = get_type_hints(part)[inner]
         if get_origin(hint) is dict:
             del left[:1]  # a name of the user's

@@ -329,7 +329,9 @@ def _check_no_call(graph: Graph, head: Vertex) -> None:
     asked, todo = set[str](), [head.id]
     while todo:
         ahead = graph.reachable(todo.pop())
-        todo += [answers[name].id for name, sink in graph.calls.items() if sink.id in ahead and name not in asked]
+        todo += [
+            answers[name].id for name, sink in graph.calls.items() if sink.id in ahead and name not in asked
+        ]
         asked |= {name for name, sink in graph.calls.items() if sink.id in ahead}
     for name in sorted(asked):
         if head.id in graph.reachable(answers[name].id):

@@ -58,10 +58,11 @@ def check(
 
     `sources`: for each source a hypothesis strategy of its records, or of lists of them, or a list of
     records. `records`: the most of a source where the strategy is of single ones. `workers`: the most of a
-    job. `guarantees`: those that jobs ask for, all that the graph can have if not said. `on_error="fail"`: an error item is a failure too.
-    `other_process=False` leaves out the comparison with another process, for graphs that cannot be copied to
-    one. `seed` makes the same examples again. Raises CheckFailed with the smallest input that was found, and
-    GraphError for a source without records, or a guarantee that is none or that the graph cannot have.
+    job. `guarantees`: those that jobs ask for, all that the graph can have if not said. `on_error="fail"`: an
+    error item is a failure too. `other_process=False` leaves out the comparison with another process, for
+    graphs that cannot be copied to one. `seed` makes the same examples again. Raises CheckFailed with the
+    smallest input that was found, and GraphError for a source without records, or a guarantee that is none or
+    that the graph cannot have.
     """
     __tracebackhide__ = True
     if graph.calls:
@@ -79,7 +80,9 @@ def check(
     seed = secrets.randbits(32) if seed is None else seed
     with ExitStack() as stack:
         forms = [
-            None if form is None else _Form(form, stack.enter_context(OtherProcess(form)) if other_process else None)
+            None
+            if form is None
+            else _Form(form, stack.enter_context(OtherProcess(form)) if other_process else None)
             for form in (graph if set(guarantees) - {STRONG} else None, strong)
         ]
         example = _Example(graph, on_error, *forms)

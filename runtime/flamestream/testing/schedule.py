@@ -15,8 +15,8 @@ from random import Random
 from typing import Any, Final
 
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.model.duration import Micros
 from flamestream.model.calls.productions import with_productions
+from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Partition, SinkName, SourceName
 from flamestream.model.time import FrontId, Timestamp
@@ -71,12 +71,15 @@ class Schedule:
                 for front, source in enumerate(graph.sources)
             ]
             calls = fronts_of_calls(job, len(sites))
-            fronts = tuple(
-                FrontSettings(
-                    site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+            fronts = (
+                tuple(
+                    FrontSettings(
+                        site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+                    )
+                    for site, source in zip(sites, graph.sources, strict=True)
                 )
-                for site, source in zip(sites, graph.sources, strict=True)
-            ) + calls
+                + calls
+            )
             sites += sites_of_calls(calls)
             self._limit(faults)
             worker = replace(plan.worker, fronts=fronts)

@@ -142,7 +142,7 @@ LINES = [
     Line(
         "simulate --guarantee",
         "simulate --seed 3 --json",
-        "simulate --seed 3 --json --guarantee exactly-once-2pc",
+        "simulate --seed 3 --json --guarantee strong-productions",
     ),
     Line("papers EXPERIMENT", "papers acker", "papers bucket"),
     Line("papers EXPERIMENT", "", "papers ackre", refused="there is no experiment 'ackre'"),

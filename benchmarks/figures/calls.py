@@ -17,8 +17,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -69,19 +70,30 @@ class Asking:
         raise Failed("it is measured between sockets")
 
     def between(self, query: str, source: int, sink: int, folder: Path) -> Command:
-        begin, end = ({"socket": {"address": f"127.0.0.1:{port}"}} for port in (source, sink))
-        spec = {
-            "application": {"file": str(JOBS / "call_graphs.py"), "graph": query},
-            "sources": {"events": begin},
-            "sinks": {"results": end, **({"slow": NOWHERE} if query == "beside" else {})},
-            # the slow calls' sink is for nobody, and fences nothing
-            "guarantee": "at-least-once" if query == "beside" else "exactly-once",
-            "workers": {"replicas": 1}, "journal": {"folder": str(folder / "journal")},
-            "checkpoint": {"interval": "1s", "store": str(folder / "store")},
-        }  # fmt: skip
-        path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
-        argv = [*run_command(folder, manifest_of(query, spec)), "--no-spark"]
-        return Command(argv, {"PYTHONPATH": path, "ECHO": str(self._echo)})
+        # the slow calls' sink is for nobody, and fences nothing
+        beside = query == "beside"
+        other = {"sinks": {"slow": NOWHERE}, "guarantee": "at-least-once"} if beside else {}
+        command = between_sockets("call_graphs.py", query, (source, sink), folder, other)
+        return replace(command, environment={**command.environment, "ECHO": str(self._echo)})
+
+
+def between_sockets(
+    file: str, graph: str, ports: tuple[int, int], folder: Path, other: Mapping[str, Any]
+) -> Command:
+    """A job of one worker, exactly once with a checkpoint a second unless `other` fields of its spec say else."""
+    begin, end = ({"socket": {"address": f"127.0.0.1:{port}"}} for port in ports)
+    spec = {
+        "application": {"file": str(JOBS / file), "graph": graph},
+        "sources": {"events": begin},
+        "guarantee": "exactly-once",
+        "workers": {"replicas": 1}, "journal": {"folder": str(folder / "journal")},
+        "checkpoint": {"interval": "1s", "store": str(folder / "store")},
+        **other,
+        "sinks": {"results": end, **other.get("sinks", {})},
+    }  # fmt: skip
+    path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
+    argv = [*run_command(folder, manifest_of(graph, spec)), "--no-spark"]
+    return Command(argv, {"PYTHONPATH": path})
 
 
 class AskingFlink:

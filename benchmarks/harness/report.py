@@ -26,6 +26,7 @@ from harness import BENCHMARKS
 from harness.attacks_table import attacks_table
 from harness.calls_table import calls_table
 from harness.markdown import markdown_table
+from harness.productions_table import productions_table
 from harness.rtm_table import rtm_table
 from harness.time_table import time_table
 
@@ -292,6 +293,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
+        "productions": productions_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
@@ -317,7 +319,7 @@ def _where(rows: list[Row]) -> str:
     days = ", ".join(sorted({row["when"][:10] for row in rows}))
     rounds = (
         ""
-        if rows[0].keys() & {"attack", "with", "measure"}
+        if rows[0].keys() & {"attack", "with", "measure", "doors"}
         else " Median of the rounds, least and most in brackets."
     )
     return f"{'; '.join(_machines(rows))}; {days}.{rounds}"

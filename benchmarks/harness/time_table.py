@@ -35,7 +35,9 @@ def _ttl(result: Row) -> list[Line]:
     third, *later = (row for row in result["hours"] if row["hour"] > 2)
     lines = [(f"{of}: CPU time an event", f"{result['us_an_event']} us", "-")]
     for name in ("memory", "snapshot"):
-        for kind, ending in (("median", ""), ("most", "_most")):
+        for kind, ending in (("least", "_least"), ("median", ""), ("most", "_most")):
+            if name + ending not in third:
+                continue  # a line of before it was told
             before, most = third[name + ending], max((row[name + ending] for row in later), default=0)
             found = f"{before} MB, then up to {most} MB: {most / max(1, before):.2f}"
             lines.append((f"{name}, the {kind} of an hour: of the third, of later ones", found, "1.2"))

@@ -98,7 +98,7 @@ impl Barrier {
     }
 }
 
-/// What a barrier released.
+/// Items that a barrier has released.
 #[pyclass(unsendable)]
 pub struct Released {
     pub results: Vec<Held>,

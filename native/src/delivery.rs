@@ -21,7 +21,8 @@ struct SlotState {
 /// Why a replay differs: (slot, meta, kind, what was expected, what came), for the message that Python makes.
 type Difference<'py> = (u16, Bound<'py, PyBytes>, &'static str, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-/// One sink of one worker in one attempt: the queue of released results and the state of each slot.
+/// The delivery to a sink by one worker in one attempt: the queue of released results and the state of each
+/// slot.
 #[pyclass(unsendable)]
 #[derive(Default)]
 pub struct Queue {

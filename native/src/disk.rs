@@ -50,7 +50,7 @@ impl Disk {
         asked.send(Write { fd, data: data.to_vec() }).expect("the thread lives as long as this");
     }
 
-    /// Of every write that has ended, in their order: 0, or the errno of what went wrong.
+    /// The outcome of every write that has ended, in their order: 0, or the errno of what went wrong.
     fn answers(&self) -> Vec<i32> {
         let mut count = 0u64;
         // SAFETY: eight bytes of our own. That it cannot be read means that nothing is new.

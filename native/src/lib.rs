@@ -19,8 +19,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[pymodule]
 mod _kernel {
-    /// What Python and the kernel call each other by: `model/kernel.py` has the same number and refuses
-    /// another.
+    /// The version of the calls between Python and the kernel: `model/kernel.py` has the same number and
+    /// refuses another.
     #[pymodule_export]
     const API: u32 = 6;
     #[pymodule_export]

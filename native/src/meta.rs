@@ -55,7 +55,7 @@ pub fn components(meta: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// One of each length, and the last below and the first above each border.
+    /// Indices of each length: the last below and the first above each border.
     const INDICES: [usize; 10] =
         [0, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, 268_435_455, 268_435_456, (1 << 35) - 1];
 

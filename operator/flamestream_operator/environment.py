@@ -1,4 +1,4 @@
-"""What the operator's pod tells it: docs/operations/kubernetes.md has the table.
+"""The environment variables of the operator's pod: docs/operations/kubernetes.md has the table.
 
 Keeps: a missing variable is an error that names it. Does not: have defaults for where things are.
 """

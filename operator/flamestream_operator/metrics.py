@@ -143,7 +143,7 @@ def observe(job: str, status: JobStatus, age: float) -> None:
 
 
 def recovered(job: str, last: LastRecovery, count: int) -> None:
-    """So many more recoveries, and what the last one took."""
+    """Count a job's recoveries since the last call, and observe what the last one took."""
     recoveries.labels(job, last.kind or "unknown").inc(count)
     recovery_seconds.labels(job).observe(last.duration_ms / 1000)
     for step, duration in last.steps_ms.items():
@@ -151,7 +151,7 @@ def recovered(job: str, last: LastRecovery, count: int) -> None:
 
 
 def count_phases(phases: Iterable[str]) -> None:
-    """All jobs that are known."""
+    """Count all known jobs by phase."""
     jobs.clear()
     for phase, count in Counted(phases).items():
         jobs.labels(phase).set(count)

@@ -1,4 +1,4 @@
-"""What one operator tells all its jobs, and what it allows them: the place that they run in.
+"""The site that jobs run in: what one operator tells them all, and what it allows them.
 
 >>> allowed = Allowed(images=("registry.example/team/",))
 >>> allowed.has_image("registry.example/team/app:1"), allowed.has_image("registry.example/teams/app:1")

@@ -63,7 +63,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """What not every job needs, when it is asked for: `vectorized` imports pyarrow."""
+    """Import a name when it is asked for that not every job needs: `vectorized` imports pyarrow."""
     if name == "vectorized":
         return import_module("flamestream.columns").vectorized
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

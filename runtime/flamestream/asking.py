@@ -34,8 +34,8 @@ CLIENTS: Final[ContextVar[Clients]] = ContextVar("flamestream.asking.clients", d
 
 
 async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit) -> Any:
-    """What the function gives, or the exception that it raises; payload and call may be lists, for a batch. A
-    plain function runs in a thread."""
+    """Call a user's function: its result, or the exception that it raises. Payload and call may be lists, for
+    a batch. A plain function runs in a thread."""
     users = function.function
     arguments = (payload, call) if takes_call(users) else (payload,)
     try:
@@ -75,7 +75,8 @@ def each_of(outcome: Any, count: int) -> list[Any]:
 
 
 def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
-    """What it gives or raises: caught here, so that an error names the user's lines alone."""
+    """Call a function: its result, or the exception that it raises, which is caught here so that an error
+    names the user's lines alone."""
     try:
         return function(*arguments)
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)

@@ -1,4 +1,4 @@
-"""What a shell implements: the outside of a worker and of the coordinator, as Protocols.
+"""The ports of a worker and of the coordinator: their outside, as Protocols that a shell implements.
 
 A worker's ports mirror its actions one to one: the host hands each action to the port of its kind, and the
 port reports back by posting events of the same fence. So a simulated world and the real one differ below this
@@ -153,7 +153,7 @@ class ObjectStore(Protocol):
         ...
 
     def get(self, name: str) -> bytes:
-        """Its bytes. Raises `errors.Corrupt` naming it if there is none."""
+        """Bytes of an object. Raises `errors.Corrupt` naming it if there is none."""
         ...
 
     def delete(self, *names: str) -> None:

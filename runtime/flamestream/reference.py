@@ -42,7 +42,7 @@ from flamestream.model.time import (
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
 ERRORS: Final = "errors"
-"""The pseudo-sink that error items end in."""
+"""The pseudo-sink that error items end in, unless a sink of the graph has its name (`errors_of`)."""
 
 Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
@@ -52,6 +52,11 @@ State = Mapping[tuple[int, bytes], Any]
 and canonical key."""
 
 
+def errors_of(graph: Graph) -> str:
+    """The name that error items have in results: `ERRORS`, or one that no manifest can have if a sink has that."""
+    return "\0errors" if any(vertex.name == ERRORS for vertex in graph.sinks) else ERRORS
+
+
 def interpret(
     graph: Graph,
     runs: Iterable[Run],
@@ -59,20 +64,22 @@ def interpret(
     fronts: Mapping[FrontId, str] | None = None,
     state: State | None = None,
 ) -> Results:
-    """The results that each sink of `graph` gets for `runs`, and the error items under `ERRORS`.
+    """The results that each sink of `graph` gets for `runs`, and the error items under `errors_of(graph)`.
 
     `fronts` says which source a front stamps for; without it, front `i` is the graph's source number `i`.
-    With `on_error="fail"` it stops before the first run that has an error, which is then all that `ERRORS`
-    holds. `state`: what is there before the first run.
+    With `on_error="fail"` it stops before the first run that has an error, which is then all that is
+    there of errors. `state`: what is there before the first run.
     """
     sources = {vertex.name: vertex for vertex in graph.validated().sources}
     names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
     walk = Walk(graph, state, fronts=names)
-    results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), ERRORS)}
+    errors = errors_of(graph)
+    results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), errors)}
+    # no two runs have one time, since a time has its front in it: this is the one order that there is
     for time, records in sorted(runs, key=itemgetter(0)):
         reached = walk.run(sources[names[front_of(time)]], time, records)
-        if on_error == "fail" and any(name == ERRORS for name, _, _ in reached):
-            results[ERRORS] = [(meta, payload) for name, meta, payload in reached if name == ERRORS]
+        if on_error == "fail" and any(name == errors for name, _, _ in reached):
+            results[errors] = [(meta, payload) for name, meta, payload in reached if name == errors]
             return results
         for name, meta, payload in reached:
             results[name].append((meta, payload))
@@ -80,7 +87,7 @@ def interpret(
 
 
 def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-    """What each sink of `graph` gets if these are all records of its sources: `Graph.run`. Raises UserError
+    """Results of each sink of `graph` if these are all records of its sources: `Graph.run`. Raises UserError
     for the first error item."""
     names = [vertex.name for vertex in graph.validated().sources]
     if unknown := sorted(inputs.keys() - set(names)):
@@ -90,7 +97,7 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
         )
     runs = runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ())))
     _, results = answered(graph, runs)
-    for _, error in results.pop(ERRORS):
+    for _, error in results.pop(errors_of(graph)):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
     return {
         name: [payload for _, payload in items] for name, items in results.items() if name not in graph.calls
@@ -100,6 +107,7 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
 def answered(graph: Graph, runs: Sequence[Run]) -> tuple[list[Run], Results]:
     """The runs with those of the answers to all that they ask, which are made here; and the results."""
     whole = list(runs)
+    # again and again: an answer may lead to a further request
     while new := _answers(graph, results := interpret(graph, whole), whole):
         whole += new
     return whole, results
@@ -207,6 +215,8 @@ class Walk:
         self._graph, self._doors, self._near = graph, doors, graph.near
         self._fronts = fronts or {FrontId(index): vertex.name for index, vertex in enumerate(graph.sources)}
         self._entrances = Entrances(graph, self._fronts)
+        self.errors = errors_of(graph)
+        """The name that error items have in results."""
         self._place: tuple[str, int] | None = None
         """Partition and offset of the record that is entering."""
         self.state: MutableMapping[tuple[int, bytes], Any] = dict(state or {})
@@ -217,7 +227,11 @@ class Walk:
         for position, record in enumerate(self.entering(time, records)):
             ends += self.enter(source, meta_of(time, position), record, place_of(records, position))
         return [
-            (ERRORS if end.vertex is None else self._graph.vertices[end.vertex].name, end.meta, end.payload)
+            (
+                self.errors if end.vertex is None else self._graph.vertices[end.vertex].name,
+                end.meta,
+                end.payload,
+            )
             for end in ends
         ]
 
@@ -288,6 +302,7 @@ class Walk:
             of_result = child(meta, index) if fans_out else meta
             for edge, target in enumerate(vertex.outputs):
                 of_edge = child(of_result, edge) if has_ways else of_result
+                # a component for the result, and one for the way: each makes the trace one deeper
                 sent.append((self._graph.vertices[target], of_edge, depth + fans_out + has_ways, result))
         return sent
 
@@ -355,6 +370,7 @@ class Walk:
 
     def _reduced(self, vertex: Vertex, payload: Any) -> Any:
         bucket = (vertex.id, _call(vertex.key, payload, then=payloads.encode))
+        # not `get`: an accumulator may be None. And a failed `emit` does not undo what was combined.
         before = self.state[bucket] if bucket in self.state else _call(vertex.initial, then=_any)
         self.state[bucket] = after = _call(vertex.combine, before, payload)
         return after if vertex.emit is None else _call(vertex.emit, after, payload)

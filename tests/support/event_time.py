@@ -11,7 +11,7 @@ Records = Sequence[tuple[str, Any]]
 
 
 def results(graph: Graph, records: Records, *, ended: bool = True) -> dict[str, list[Any]]:
-    """The items of each sink, and error items under "errors". `ended`: all sources end behind the records."""
+    """The items of each sink, and error items under `reference.ERRORS`. `ended`: all sources end behind the records."""
     found = interpret(graph.validated(), runs_of(graph, records, ended=ended))
     return {sink: [payload for _, payload in items] for sink, items in found.items()}
 

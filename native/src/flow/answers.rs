@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
 
-/// What a function is asked about, or what it made.
+/// Items that a function is asked about, or that it made.
 pub enum Items<'py> {
     Payloads(Vec<Bound<'py, PyAny>>),
     /// A `columns.Batch`, and how many are in it.
@@ -72,7 +72,7 @@ impl<'py> Items<'py> {
     }
 }
 
-/// What a function answered about some items.
+/// The answer of a function about some items.
 pub struct Answer<'py> {
     /// The results of item `i` from end `i` to the next.
     pub ends: Vec<usize>,
@@ -84,7 +84,7 @@ pub struct Answer<'py> {
 pub enum Fault {
     /// For this payload.
     Raised(PyErr, Py<PyAny>),
-    /// What its function gave is an error value.
+    /// Its function gave an error value.
     Error(Py<PyAny>),
 }
 

@@ -203,14 +203,14 @@ impl Flow {
 
     // --- state ---------------------------------------------------------------------------------------------
 
-    /// What changed since the committed cut is what `rows` goes through.
+    /// Begin the rows of a snapshot: `rows` goes through what has changed since the committed cut.
     fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
         with_table!(self.state_mut(operation)?, table => table.begin_rows());
         Ok(())
     }
 
-    /// What changed of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it
-    /// full, state)` or None for each.
+    /// Rows of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it full,
+    /// state)`, or None for one that has not changed.
     fn rows<'py>(
         &mut self,
         operation: usize,

@@ -94,7 +94,7 @@ impl Rows {
         self.added(to, slot, key, meta)
     }
 
-    /// What stands beside a payload.
+    /// Add what stands beside a payload.
     fn added(&mut self, to: usize, slot: u16, key: &[u8], meta: &Meta) -> PyResult<()> {
         self.payload.end()?;
         self.key.data.extend_from_slice(key);

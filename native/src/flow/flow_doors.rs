@@ -18,7 +18,7 @@ use std::ops::Range;
 /// Records that vectorised functions are asked about at once.
 const CHUNK: usize = 1024;
 
-/// What a batch has of the key that it is at.
+/// The part of a batch that is of the key which it is at.
 #[derive(Default)]
 pub struct Held {
     vertex: usize,
@@ -27,7 +27,7 @@ pub struct Held {
     window: Vec<Py<PyAny>>,
 }
 
-/// What is made ahead of some records.
+/// Records whose results are made ahead.
 pub struct Chunk {
     first: usize,
     ahead: Ahead,

@@ -88,7 +88,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What an expression made of a row leads to. A filter lets the row itself through.
+    /// Lead on what an expression makes of a row. A filter lets the row itself through.
     fn row_applied<'py>(
         &mut self,
         py: Python<'py>,

@@ -87,7 +87,7 @@ pub struct Flow {
     rounds: Rounds,
     /// Where a result is written before it is kept.
     scratch: Vec<u8>,
-    /// Of a batch: what stands at a door becomes a row, whoever owns its slot.
+    /// Rows of a batch: what stands at a door becomes one, whoever owns its slot.
     rows: Option<Rows>,
     held: Held,
     chunk: Option<Chunk>,

@@ -32,7 +32,7 @@ impl Flow {
         Ok(())
     }
 
-    /// What a vertex without state does with an item.
+    /// Apply a vertex without state to an item.
     pub(super) fn apply(
         &mut self,
         vertex: usize,
@@ -73,7 +73,7 @@ impl Flow {
         self.leads_to(vertex, meta, outcome, tombstone, || Ok(payload))
     }
 
-    /// What was made of an item goes on. `payload`: the item itself, if that is needed.
+    /// Lead on what was made of an item. `payload`: the item itself, if that is needed.
     pub(super) fn leads_to<'py>(
         &mut self,
         vertex: usize,

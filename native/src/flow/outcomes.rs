@@ -9,20 +9,20 @@ use crate::python::reference;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-/// What an ordinary function made of an item.
+/// The outcome of an ordinary function for an item.
 pub enum Outcome<'py> {
     One(Bound<'py, PyAny>),
     Several(Vec<Bound<'py, PyAny>>),
     /// The item itself, of a filter.
     Passed,
     Nothing,
-    /// What it gave is an error value.
+    /// It gave an error value.
     Error(Bound<'py, PyAny>),
     Raised(PyErr),
 }
 
 impl Flow {
-    /// What an ordinary function makes of an item.
+    /// Call an ordinary function about an item.
     pub(super) fn outcome<'py>(&self, vertex: usize, payload: &Bound<'py, PyAny>) -> Outcome<'py> {
         let this = &self.vertices[vertex];
         if let Some(others) = this.others.as_ref().filter(|others| others.has(payload)) {
@@ -32,7 +32,7 @@ impl Flow {
         this.called(payload).and_then(|made| self.settled(vertex, made)).unwrap_or_else(Outcome::Raised)
     }
 
-    /// What a function gave, as what it leads to.
+    /// The outcome that a function's result leads to.
     pub(super) fn settled<'py>(&self, vertex: usize, made: Bound<'py, PyAny>) -> PyResult<Outcome<'py>> {
         let this = &self.vertices[vertex];
         Ok(match this.kind {

@@ -3,7 +3,7 @@
 
 use crate::flow::vertex::{Kind, Vertex};
 
-/// What lies behind a vertex, and in which pass it is worked on.
+/// The outlook from a vertex: what lies behind it, and in which pass that is worked on.
 #[derive(Default)]
 pub struct Outlook {
     /// It is asked about batches, or leads to one that is: all items at hand are worked on before the first
@@ -15,7 +15,8 @@ pub struct Outlook {
     pub elsewhere: bool,
 }
 
-/// Of each vertex, whose pass is written down beside. None if nothing is asked about batches in this graph.
+/// The outlook from each vertex, and its pass, which is written down in it. None if nothing is asked about
+/// batches in this graph.
 pub(super) fn outlooks(vertices: &mut [Vertex]) -> Option<Vec<Outlook>> {
     if !vertices.iter().any(|vertex| vertex.batch.is_some()) {
         return None;

@@ -13,7 +13,7 @@ use crate::meta::Meta;
 use crate::python::reference;
 use pyo3::prelude::*;
 
-/// What was put off.
+/// A step of an item that was put off.
 pub enum Step {
     /// At this worker's door.
     Door(Work),
@@ -161,8 +161,8 @@ impl Flow {
         Ok(())
     }
 
-    /// What enters a vertex behind a door in this pass stands there now, or is sent. What its key's function
-    /// refuses stays as it is.
+    /// The step behind a door that an item comes to in this pass: it stands there now, or is sent. One that
+    /// its key's function refuses stays as it is.
     fn through_door(&self, py: Python<'_>, step: Step) -> PyResult<Step> {
         let Step::Entrance(work) = step else { return Ok(step) };
         let this = &self.vertices[work.vertex];

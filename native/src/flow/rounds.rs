@@ -34,7 +34,7 @@ impl Ord for Round {
     }
 }
 
-/// What still goes round at one (meta, vertex): number, encoded payload, is it a tombstone.
+/// Items that still go round, by (meta, vertex): number, encoded payload, is it a tombstone.
 type Going = HashMap<(Meta, usize), Vec<(u64, Vec<u8>, bool)>>;
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub struct Rounds {
 }
 
 impl Flow {
-    /// What goes round and comes before `meta`.
+    /// Work on items that go round and come before `meta`.
     pub(super) fn go_round_below(&mut self, py: Python<'_>, meta: &Meta) -> PyResult<()> {
         while self.rounds.around.peek().is_some_and(|Reverse(round)| round.meta < *meta) {
             self.go_round(py)?;

@@ -7,7 +7,8 @@ use crate::flow::Flow;
 use crate::meta::{Floor, Meta};
 use crate::payload::codec;
 use crate::python::reference;
-use crate::state::buckets::Changed;
+use crate::state::buckets::{Changed, Content};
+use crate::state::rows::Rows;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -27,7 +28,7 @@ impl Flow {
             .ok_or_else(|| PyValueError::new_err(format!("vertex {operation} has no state")))
     }
 
-    /// What changed of the next `count` buckets, each given to `row` (calls.rs says as what).
+    /// Rows of the next `count` buckets that have changed, each made by `row` (calls.rs says of what).
     pub(super) fn changed_rows<'py>(
         &mut self,
         operation: usize,
@@ -118,9 +119,9 @@ impl Flow {
             State::Grouping(state) => {
                 let window = state.window;
                 let Some(at) = state.table.find(key) else { return Ok(None) };
-                let items = &state.table.at(at).content.items;
-                let end = items.partition_point(|(meta, _)| meta[..] < *cut);
-                let last: Vec<_> = items[(end + 1).saturating_sub(window)..end]
+                let content = &state.table.at(at).content;
+                let end = content.below(cut);
+                let last: Vec<_> = content.items[(end + 1).saturating_sub(window)..end]
                     .iter()
                     .map(|(_, payload)| payload.bind(py))
                     .collect();
@@ -128,7 +129,7 @@ impl Flow {
             }
             State::Reduce(state) => {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
-                let end = state.table.at(at).content.0.partition_point(|entry| entry.meta[..] < *cut);
+                let end = state.table.at(at).content.below(cut);
                 if end == 0 {
                     Ok(None)
                 } else {

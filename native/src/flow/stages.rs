@@ -21,7 +21,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
-/// What the function of a vertex made of a batch, and what those behind it made of that.
+/// The results of a vertex for a batch, and of those behind it for these.
 pub struct Stage {
     vertex: usize,
     ends: Vec<usize>,
@@ -31,7 +31,7 @@ pub struct Stage {
     next: Vec<Stage>,
 }
 
-/// What was made of one item, or of one result.
+/// The place of one item's, or one result's, own results.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     stages: &'a [Stage],
@@ -44,7 +44,7 @@ struct Root {
     stages: Vec<Stage>,
 }
 
-/// What was made ahead, by the number of an item in its batch.
+/// Results that were made ahead, by the number of an item in its batch.
 #[derive(Default)]
 pub struct Ahead {
     roots: Vec<Root>,
@@ -60,7 +60,7 @@ impl Ahead {
 impl Flow {
     // --- asking --------------------------------------------------------------------------------------------
 
-    /// What is made of items before the first of them begins, by their numbers: of those whose vertex and
+    /// Make results of items before the first of them begins, by their numbers: of those whose vertex and
     /// payload are given.
     pub(super) fn ahead<'a>(
         &self,
@@ -137,7 +137,8 @@ impl Flow {
         Ok(Stage { vertex, ends, faults, payloads: if needed { made.payloads()? } else { Vec::new() }, next })
     }
 
-    /// One call; if it fails, one for each half, down to the item at fault.
+    /// Ask a function about a batch: by one call, or if that fails by one for each half, down to the item at
+    /// fault.
     fn ask<'py>(&self, py: Python<'py>, vertex: usize, items: &Items<'py>) -> PyResult<Answer<'py>> {
         let function = self.vertices[vertex].batch.as_ref().expect("chosen by it").bind(py);
         match function.call1((items.given(py)?,)).and_then(|said| Answer::of(&said, items)) {
@@ -157,7 +158,7 @@ impl Flow {
         }
     }
 
-    /// What an ordinary function makes of each.
+    /// Ask an ordinary function about each item.
     fn one_by_one<'py>(&self, vertex: usize, items: &Items<'py>) -> PyResult<Answer<'py>> {
         let (mut ends, mut faults, mut made) = (vec![0], HashMap::new(), Vec::new());
         for (number, payload) in items.objects()?.into_iter().enumerate() {
@@ -194,7 +195,7 @@ impl Flow {
         self.go_on(py, *vertex, meta, Some(&payload), Place { stages, at }, tombstone)
     }
 
-    /// One item alone enters a vertex that is asked about batches.
+    /// Take an item that alone enters a vertex which is asked about batches.
     pub(super) fn asked_alone(
         &mut self,
         vertex: usize,
@@ -207,7 +208,7 @@ impl Flow {
         self.found(py, &stage, 0, &meta, tombstone)
     }
 
-    /// What was made of item `at` goes on.
+    /// Lead on what was made of item `at`.
     fn found(
         &mut self,
         py: Python<'_>,

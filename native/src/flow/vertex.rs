@@ -57,7 +57,7 @@ pub struct Vertex {
 }
 
 impl Vertex {
-    /// What its function gives for an item, checked by nobody yet.
+    /// The result of its function for an item, checked by nobody yet.
     pub fn called<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(value) = self.expression.as_ref().and_then(|expression| expression.of(item)) {
             return Ok(value);
@@ -90,7 +90,7 @@ impl Vertex {
     }
 }
 
-/// What a function makes of an item of none of these classes: itself alone, or nothing.
+/// The rule for an item of none of these classes: it leads to itself alone, or to nothing.
 pub struct Others {
     pub(super) classes: Vec<usize>,
     pub itself: bool,

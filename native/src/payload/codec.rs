@@ -30,7 +30,7 @@ fn put_item(out: &mut Vec<u8>, meta: &[u8], value: &Bound<'_, PyAny>) -> PyResul
     reference::append(value, out)
 }
 
-/// One item, to be joined to others by `join_items`.
+/// The encoding of an item, to be joined to others by `join_items`.
 #[pyfunction]
 pub fn encode_item<'py>(meta: &[u8], value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     let mut out = Vec::with_capacity(64);

@@ -4,7 +4,7 @@ use crate::meta::{Floor, Meta};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// One key's state: what every kind of bucket has, and its content.
+/// A bucket, the state of one key: what every kind of state has, and its content.
 pub struct Bucket<C> {
     pub key: Box<[u8]>,
     pub slot: u16,
@@ -15,7 +15,7 @@ pub struct Bucket<C> {
     pub content: C,
 }
 
-/// What changed of a bucket between two cuts.
+/// The row of a bucket that has changed between two cuts.
 pub struct Changed<'py> {
     pub slot: u16,
     pub key: Bound<'py, PyBytes>,
@@ -31,10 +31,10 @@ impl<C> Bucket<C> {
     /// May a change of this size be stored behind what is stored? A chain of changes never outgrows its full
     /// state.
     pub fn takes(&self, change: usize) -> bool {
-        self.full > 0 && self.chain + change <= self.full + FULL_ABOVE
+        self.chain + change <= self.full + FULL_ABOVE
     }
 
-    /// What a snapshot stores of it: its whole state, or a change.
+    /// Its row in a snapshot, whose size counts from now on: the whole state, or a change.
     pub fn row<'py>(&mut self, py: Python<'py>, full: bool, state: Bound<'py, PyBytes>) -> Changed<'py> {
         let size = state.as_bytes().len();
         (self.full, self.chain) = if full { (size, 0) } else { (self.full, self.chain + size) };
@@ -42,8 +42,10 @@ impl<C> Bucket<C> {
     }
 }
 
-/// What a bucket holds.
+/// The items of a bucket, ascending, with what stands after each.
 pub trait Content: Default {
+    /// The number of items below `cut`.
+    fn below(&self, cut: &[u8]) -> usize;
     /// Forget what no live cut of `cuts` (ascending) needs; everything above the last stays.
     fn trim(&mut self, cuts: &[Floor]);
     /// Forget everything above `cut`. False if nothing is left.

@@ -11,20 +11,18 @@ use pyo3::types::{PyBytes, PyTuple};
 
 const TRIM_ABOVE: usize = 16;
 
-/// One key's items, ascending. `need` of them stay below each live cut.
+/// The items of a key, ascending. `need` of them stay below each live cut.
 #[derive(Default)]
 pub struct Items {
     pub items: Vec<(Meta, Py<PyAny>)>,
     pub need: usize,
 }
 
-impl Items {
-    fn below(&self, limit: &[u8]) -> usize {
-        self.items.partition_point(|(meta, _)| meta[..] < *limit)
-    }
-}
-
 impl Content for Items {
+    fn below(&self, cut: &[u8]) -> usize {
+        self.items.partition_point(|(meta, _)| meta[..] < *cut)
+    }
+
     fn trim(&mut self, cuts: &[Floor]) {
         let mut kept = vec![false; self.items.len()];
         for cut in cuts {
@@ -116,7 +114,7 @@ impl Grouping {
         Err(unmatched(py, &format!("operation {operation}"), meta))
     }
 
-    /// What changed of a bucket between two cuts.
+    /// The row of a bucket: the last items below the cut, in full; None if nothing has changed.
     pub fn row<'py>(
         &mut self,
         py: Python<'py>,
@@ -124,15 +122,11 @@ impl Grouping {
         committed: &Floor,
         cut: &Floor,
     ) -> PyResult<Option<Changed<'py>>> {
-        if !self.table.exists(at) || self.window == 1 {
-            return Ok(None);
-        }
         let need = self.window - 1;
-        let bucket = self.table.at(at);
-        let end = bucket.content.below(cut);
-        if end == bucket.content.below(committed) {
+        let Some((_, end)) = self.table.between(at, committed, cut).filter(|_| need > 0) else {
             return Ok(None);
-        }
+        };
+        let bucket = self.table.at(at);
         let kept = &bucket.content.items[end.saturating_sub(need)..end];
         let mut state = Vec::new();
         encoding::put_array(&mut state, kept.len());

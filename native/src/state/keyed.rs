@@ -88,8 +88,11 @@ impl<C: Content> Table<C> {
         self.buckets[at as usize].as_mut().expect("the bucket exists")
     }
 
-    pub fn exists(&self, at: u32) -> bool {
-        self.buckets[at as usize].is_some()
+    /// How many items a bucket has below each of two cuts; None if there are none between them, or no bucket.
+    pub fn between(&self, at: u32, committed: &Floor, cut: &Floor) -> Option<(usize, usize)> {
+        let content = &self.buckets[at as usize].as_ref()?.content;
+        let (before, newest) = (content.below(committed), content.below(cut));
+        (before != newest).then_some((before, newest))
     }
 
     /// The bucket of `key`, marked as changed.
@@ -185,6 +188,9 @@ mod tests {
     struct Times(Vec<Floor>);
 
     impl Content for Times {
+        fn below(&self, cut: &[u8]) -> usize {
+            self.0.iter().filter(|time| time[..] < *cut).count()
+        }
         fn trim(&mut self, cuts: &[Floor]) {
             self.0.retain(|time| time >= cuts.last().expect("one at least"));
         }
@@ -244,6 +250,23 @@ mod tests {
         commit(&mut table, 3);
         assert_eq!(held(&table), BTreeMap::from([(b"b".to_vec(), 1)]));
         assert_eq!(table.dirty.len(), 1);
+    }
+
+    #[test]
+    fn a_row_is_made_where_items_lie_between_two_cuts() {
+        let mut table = Table::new();
+        put(&mut table, b"a", 1);
+        put(&mut table, b"a", 4);
+        put(&mut table, b"b", 9);
+        let between = |table: &Table<Times>, at, low: u64, high: u64| {
+            table.between(at, &low.to_be_bytes(), &high.to_be_bytes())
+        };
+        assert_eq!(between(&table, 0, 0, 4), Some((0, 1)), "a cut is above what is below it");
+        assert_eq!(between(&table, 0, 2, 5), Some((1, 2)));
+        assert_eq!(between(&table, 0, 2, 4), None);
+        table.keep(|slot| slot == u16::from(b'b'));
+        assert_eq!(between(&table, 0, 0, 5), None, "its bucket is gone");
+        assert_eq!(between(&table, 1, 0, 10), Some((0, 1)));
     }
 
     #[test]

@@ -6,4 +6,5 @@ pub mod grouping;
 pub mod keyed;
 pub mod ready;
 pub mod reduce;
+pub mod rows;
 pub mod shards;

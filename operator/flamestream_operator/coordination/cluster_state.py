@@ -33,7 +33,7 @@ class ZooKeeper:
 
 
 class SharedClusterState:
-    """Its calls block; for helper threads."""
+    """The cluster's state in ZooKeeper, over one connection. Calls block; for helper threads."""
 
     def __init__(self, place: ZooKeeper) -> None:
         self._place = place

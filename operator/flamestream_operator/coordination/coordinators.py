@@ -131,7 +131,8 @@ class Coordinators:
         return self._ask(self._for_stores, lambda: self._restore(job, savepoint))
 
     def delete_savepoint(self, keys: tuple[str, str], savepoint: Savepoint) -> "Future[None]":
-        """Its objects. `keys` are those of its store: access key and secret key, or empty."""
+        """Delete a savepoint's objects. `keys` are those of its store: access key and secret key, or
+        empty."""
         return self._ask(
             self._for_stores, lambda: savepoints.delete(self._store(savepoint.store, keys), savepoint)
         )

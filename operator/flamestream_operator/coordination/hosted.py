@@ -1,4 +1,4 @@
-"""One job of this leader: its workers' control links, and its coordinator from the first Hello on.
+"""A job that this leader hosts: its workers' control links, and its coordinator from the first Hello on.
 
 Keeps: a pod that was retired is let in no more (until it is gone, or RETIRED_FOR has passed: addresses are
 used again); a coordinator that was fenced has a successor; one that ended stays readable. Does not: outlive a
@@ -163,7 +163,7 @@ class Hosted:
         self._host.connected(hello)
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
-        """It may dial again."""
+        """Take note that a worker's link is gone; the worker may dial again."""
         known = self._hellos.pop(worker, None)
         if known is not None:
             here = self._left.setdefault(host_of(known[0].address), [])

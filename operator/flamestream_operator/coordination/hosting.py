@@ -29,11 +29,11 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def job(self) -> str:
-        """Its identity."""
+        """Identity of the job."""
         return self.settings.job
 
     def settings_with(self, hello: Hello) -> Settings:
-        """The coordinator's, once there is a worker."""
+        """Settings of the coordinator, once there is a worker."""
         known = self.settings
         # an edited application was tried, and the stream stopped for it, before any worker could load it
         graph, python, fronts = (

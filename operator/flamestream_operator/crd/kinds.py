@@ -63,7 +63,7 @@ def _kind(kind: type[Struct], text: str) -> Schema:
 
 
 def _told(schema: Schema) -> Schema:
-    """The same with each default in its field's text."""
+    """The schema with each default in its field's text."""
     told: Schema = {
         key: _told(value) if isinstance(value, dict) else value
         for key, value in schema.items()

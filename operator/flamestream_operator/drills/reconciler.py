@@ -141,7 +141,7 @@ class DrillReconciler:
     # --- audit ----------------------------------------------------------------------------------------------
 
     async def _begin_audit(self, key: Key, drill: Object, seen: DrillObserved) -> None:
-        """Its own ConfigMap and pod, both the drill's: the job may have no driver any more."""
+        """Create the audit's own ConfigMap and pod, both the drill's: the job may have no driver any more."""
         name = names.audit(key[1])
         if await self._api.get("Pod", key[0], name) is not None:
             return
@@ -170,7 +170,7 @@ class DrillReconciler:
         await self._api.create(build_audit_pod(launch, drill, name))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
-        """Its verdict, or why there is none."""
+        """Verdict of a drill's audit, or why there is none."""
         pod = await self._api.get("Pod", key[0], names.audit(key[1]))
         if pod is None or phase_of(pod) not in ("Succeeded", "Failed"):
             return None, ""

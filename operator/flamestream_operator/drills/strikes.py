@@ -227,7 +227,7 @@ class Strikes:
         return Blow("cut" if sights and len(sights) >= len(status.lives) and all(sights) else "")
 
     async def _has_cut(self, pod: Object, container: Object) -> bool:
-        """It says so when the kernel has."""
+        """Whether the kernel has cut a pod's network: the container that does it says so then."""
         if _ended(container).get("exitCode") == 0:
             return True
         if not {"running", "terminated"} & set(container.get("state") or {}):

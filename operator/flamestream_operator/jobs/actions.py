@@ -1,4 +1,4 @@
-"""What the core wants done. The shell carries actions out in order and stops at the first that fails.
+"""The actions of a job's core. The shell carries them out in order and stops at the first that fails.
 
 Every action may be carried out twice, or by an operator that has just lost its Lease: its key or its object's
 name makes the second time nothing, and the coordinator's record fences what is left.
@@ -111,13 +111,13 @@ class MarkReady(Action, frozen=True):
 
 
 class DeleteSnapshot(Action, frozen=True):
-    """Its own reconciler removes what it stands for."""
+    """Delete a FlameStreamSnapshot, whose own reconciler removes what it stands for."""
 
     name: str
 
 
 class DeleteJob(Action, frozen=True):
-    """Its time is over."""
+    """Delete the job, whose time to live is over."""
 
 
 class Coordinate(Action, frozen=True):

@@ -1,5 +1,5 @@
-"""What a job's author may choose for its pods and its store. All else about them is the operator's, and is
-restricted.
+"""The choices that a job's author has for its pods and its store. All else about them is the operator's, and
+is restricted.
 
 Whoever may write a FlameStreamJob has the operator make pods in its name, so a spec asks for no more than the
 cluster's owner has allowed: `Allowed`, the chart's value `allow`. The chart's ValidatingAdmissionPolicies say

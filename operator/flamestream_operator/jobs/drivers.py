@@ -177,14 +177,15 @@ def has_handed_over(observed: Observed, status: JobResourceStatus, driver: Drive
 
 
 def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
-    """A planned stop: the next launch began when the stop was announced."""
+    """Whether the next launch began already: a planned stop, and it was announced."""
     return any(
         each.application == driver.application and each.launch > driver.launch for each in status.drivers
     )
 
 
 def _leaves(observed: Observed, driver: DriverStatus) -> bool:
-    """Its pod is about to stop, or its node is lost, or seems to be: a successor starts beside it."""
+    """Whether a driver's pod is about to stop, or its node is lost, or seems to be: a successor starts beside
+    it."""
     pod = observed.pod(driver.name)
     return pod is not None and (is_going(pod) or node_of(pod) in observed.dead_nodes | suspects(observed))
 

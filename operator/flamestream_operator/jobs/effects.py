@@ -178,7 +178,7 @@ def _launch(
 
 
 def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
-    """Its workers hand their slots over."""
+    """Have a driver's workers hand their slots over."""
     ips = tuple(
         ip for pod in observed.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in observed.retired
     )

@@ -1,4 +1,4 @@
-"""What the coordinator says, in the status: attempt, epoch, workers, items, the last recovery.
+"""The figures in a job's status, from its coordinator: attempt, epoch, workers, items, the last recovery.
 
 Does not: decide; or hold more than the newest of anything.
 """
@@ -20,7 +20,7 @@ FIRST = "start"
 
 
 def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
-    """Bring them up to date; what is not known now stays as it was."""
+    """The status with its figures up to date; what is not known now stays as it was."""
     active = status.run.stage in ("Starting", "Running", "Draining")
     coordinated = observed.coordinated if active else None
     status = replace(status, workers=_workers(observed, status, desired, coordinated))
@@ -70,7 +70,7 @@ def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStat
 
 
 def _event_times(reported: JobStatus) -> dict[str, str]:
-    """Those of as many sources as the status has room for."""
+    """Event times of as many sources as the status has room for."""
     return {
         source: event_moment(reported.event_times[source])
         for source in sorted(reported.event_times)[: api.MOST_SOURCES]

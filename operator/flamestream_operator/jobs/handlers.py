@@ -1,4 +1,4 @@
-"""What the shells of all reconcilers work with, and what the handlers of a job's actions share.
+"""The tools that the shells of all reconcilers work with, and the form that handlers of actions have.
 
 Keeps: a handler says (True) if there is something new to look at; what it may not go on behind, it raises as
 Stop. Does not: act.

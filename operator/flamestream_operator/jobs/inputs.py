@@ -1,4 +1,4 @@
-"""What a job reads before it starts: its run's token, the keys of its store, its application.
+"""The inputs of a job's start: its run's token, the keys of its store, its application.
 
 Keeps: what is not there is told with its field and looked for again, not before a while. Does not: write
 anything but a run's token.

@@ -1,4 +1,4 @@
-"""What a launch's objects are made from.
+"""The content of a launch's objects: everything that the pods of one start are made from.
 
 Does not: decide when one is made (effects.py).
 """

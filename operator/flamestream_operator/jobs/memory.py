@@ -1,4 +1,4 @@
-"""What the operator remembers of a job beside its status: nothing that may not be lost.
+"""The operator's memory of a job beside its status: nothing that may not be lost.
 
 Does not: outlive the process.
 """

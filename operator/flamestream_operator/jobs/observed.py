@@ -1,4 +1,4 @@
-"""What the core is given: the job as the API server said last, its pods, the coordinator's word, and what was
+"""The input of the core: the job as the API server said last, its pods, the coordinator's word, and what was
 tried.
 
 Everything may be old. Nothing here is trusted for a step that cannot be taken back: the write of the status

@@ -1,4 +1,5 @@
-"""What a spec asks for, read once a generation: a valid job, its fingerprints, or why it is refused here.
+"""The plan that a spec asks for, read once a generation: a valid job and its fingerprints, or why it is
+refused here.
 
 `code` is what cannot be mixed within a run: a change of it stops the run at an epoch. `revision` is what the
 pods are made from: a change of it replaces them one application after the other while the stream goes on.
@@ -135,7 +136,8 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
 
 
 def _of_calls(spec: Spec, site: Site) -> Object:
-    """What calls are made with, and may reach; nothing where nothing is said."""
+    """Part of the fingerprint that calls decide: their settings and clients, and what they may reach; empty
+    where nothing is said."""
     anything = spec.egress is None and site.allowed.egress == "any"
     return {
         "calls": spec.calls,

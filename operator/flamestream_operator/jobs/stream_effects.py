@@ -117,5 +117,5 @@ class JobStreams:
 
 
 def with_secrets(job: JobToCoordinate, memory: Memory) -> JobToCoordinate:
-    """The same with its token and its keys."""
+    """The job's settings with its token and its keys."""
     return replace(job, token=memory.token, keys=memory.keys)

@@ -1,4 +1,5 @@
-"""What was seen of the cluster: the newest of each object, from watches, lists and our own writes.
+"""A cache of the cluster: the newest version that was seen of each object, from watches, lists and our own
+writes.
 
 Keeps: an older version never replaces a newer one of the same life. Does not: promise to be complete or up to
 date; whoever takes a step that cannot be taken back reads again.
@@ -46,7 +47,7 @@ class Store:
         return True
 
     def drop(self, thing: Object) -> None:
-        """It was deleted. Another life of the same name stays."""
+        """Forget an object that was deleted. Another life of the same name stays."""
         key, uid = key_of(thing), str(thing["metadata"].get("uid", ""))
         known = self._things.get(key)
         if known is not None and known["metadata"].get("uid") == uid:
@@ -56,7 +57,7 @@ class Store:
             del self._gone[next(iter(self._gone))]
 
     def forget(self, key: Key) -> None:
-        """A fresh read did not find it."""
+        """Forget an object that a fresh read did not find."""
         known = self._things.pop(key, None)
         if known is not None:
             self._gone[str(known["metadata"].get("uid", ""))] = version_of(known)
@@ -105,7 +106,7 @@ class Cluster:
         return job
 
     def forget_pod(self, job: Key, name: str) -> None:
-        """A fresh read did not find it."""
+        """Forget an object that a fresh read did not find."""
         self._pods.setdefault(job, Store()).forget((job[0], name))
 
     def pods_of(self, job: Key) -> list[Object]:
@@ -123,11 +124,12 @@ class Cluster:
                 self._pods.setdefault(job, Store()).replace_all(fresh.get(job, []), None)
 
     def dead_nodes(self) -> frozenset[str]:
-        """Those that say so, or are not heard of any more. What is not watched is thought to live."""
+        """Nodes that say they are not ready, or are not heard of any more. What is not watched is thought to
+        live."""
         return frozenset(node["metadata"]["name"] for node in self.nodes if not _is_ready(node))
 
     def closed_nodes(self) -> frozenset[str]:
-        """Those that take no new pods."""
+        """Nodes that take no new pods."""
         return frozenset(
             node["metadata"]["name"] for node in self.nodes if (node.get("spec") or {}).get("unschedulable")
         )

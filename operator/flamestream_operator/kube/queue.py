@@ -35,7 +35,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
-        """Reconcile it soon. Only in the loop's thread."""
+        """Reconcile an object soon. Only in the loop's thread."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
@@ -47,7 +47,7 @@ class WorkQueue(Generic[K]):
             metrics.queue_depth.inc()
 
     def add_later(self, key: K, seconds: float) -> None:
-        """The same in a while, unless something happens before."""
+        """Reconcile an object in a while, unless something happens before."""
         if key in self._waiting or key in self._again:
             return
         known = self._timers.pop(key, None)

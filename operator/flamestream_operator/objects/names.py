@@ -35,7 +35,8 @@ def executor_prefix(job: str, application: str, launch: int) -> str:
 
 
 def service_account(job: str) -> str:
-    """Also the name of its Role and RoleBinding. The chart's admission policies know drivers by it."""
+    """The service account of a job's drivers, and its Role and RoleBinding. The chart's admission policies
+    know drivers by it."""
     return fitted(f"flamestream-{job}", "-driver")
 
 

@@ -1,4 +1,4 @@
-"""What a driver may do: its service account, Role and RoleBinding.
+"""The rights of a driver: its service account, Role and RoleBinding.
 
 Keeps: the least that Spark's Kubernetes backend needs in client mode, each rule with its reason. Does not:
 give workers any right (their pods mount no token).

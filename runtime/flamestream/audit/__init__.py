@@ -1,2 +1,2 @@
-"""What a job has done, for an audit: its recorded input, its committed cut, what the reference expects, and
-where its users look."""
+"""Audits of a job: its recorded input, its committed cut, what the reference expects, and where its users
+look."""

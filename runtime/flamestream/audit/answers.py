@@ -20,8 +20,8 @@ from flamestream.testing.input_audit import Finding
 def unpaired(
     graph: Graph, runs: Iterable[tuple[str, Run]], results: Results, cut: Time, *, completed: bool
 ) -> dict[str, list[Finding]]:
-    """What does not fit together, by call. `runs`: those that entered, with their sources; `results` of the
-    reference from `cut` on; `completed`: nothing may be without an answer."""
+    """Requests without an answer, and answers that fit no request, by call. `runs`: those that entered, with
+    their sources; `results` of the reference from `cut` on; `completed`: nothing may be without an answer."""
     answers: dict[str, list[Answer]] = {name: [] for name in graph.calls}
     for source, (_, records) in runs:
         if source in answers:
@@ -43,6 +43,7 @@ def _findings(
 ) -> Iterator[Finding]:
     requests = {meta: hash_of(encode(payload)) for meta, payload in asked}
     answered = Counter(Meta(answer.request) for answer in answers)
+    # by request, not by hash: a second answer is one too many, whatever it says
     doubled = sum(count - 1 for count in answered.values())
     if doubled:
         yield Finding("unexpected", doubled, f"{doubled:,} answers to requests that had one already")
@@ -56,6 +57,7 @@ def _findings(
         first = time_of_meta(min(foreign))
         text = f"{len(foreign):,} answers to what was not asked, the first to a request of time {first}"
         yield Finding("unexpected", len(foreign), text)
+    # while the job runs an answer may be under way
     missing = [meta for meta in requests if not answered[meta]] if completed else []
     if missing:
         text = f"{len(missing):,} requests without an answer, the first of time {time_of_meta(min(missing))}"

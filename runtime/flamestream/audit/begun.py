@@ -1,5 +1,5 @@
-"""What a job began with, if not with nothing: the history that `bootstrap` made its first epoch of, written
-down for audits.
+"""The history that a job began with, if it began with one: `bootstrap` made its first epoch of it, and notes
+it for audits.
 
 The note is written before the commit, so that no bootstrapped job is without it; one whose bootstrap did not
 commit after all is removed by the next start, which knows the job record.
@@ -89,5 +89,6 @@ def check_history(began: Begun, last: Time | None) -> None:
 def settle(folder: RunFolder, record: JobRecord | None) -> None:
     """Before a start: remove the note of a bootstrap that did not commit. `record` is the job's, as it stands
     in the cluster state."""
+    # a committed epoch is the bootstrap's own, or follows it
     if record is None or not record.committed:
         (folder.path / MARK).unlink(missing_ok=True)

@@ -15,8 +15,8 @@ from flamestream.model.time import END, Time, timestamp_of
 
 
 def behind(spans: Sequence[CodeSpan], cut: Time) -> Sequence[CodeSpan]:
-    """Those of which there can be results at or above `cut`: what made the state of a savepoint is the other
-    job's matter.
+    """Spans of code of which there can be results at or above `cut`: the code that made a savepoint's state
+    is the other job's matter.
 
     >>> behind([CodeSpan(Time(0), "old"), CodeSpan(Time(8), "new")], Time(8))
     [CodeSpan(since=8, digest='new')]

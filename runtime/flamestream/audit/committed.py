@@ -1,4 +1,4 @@
-"""What a job has committed last, for an audit: the job record, and what the index that it names says.
+"""The last commit of a job, for an audit: the job record, and the index that it names.
 
     job record -> index -> held output
 
@@ -137,6 +137,7 @@ def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, stor
     if zookeeper != NOWHERE:
         with ClusterState(zookeeper) as state:
             last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+    # (!) An older record would have the audit ask for less than was promised.
     if last.epoch < epoch:
         raise Corrupt(
             f"{folder.status_file} tells of epoch {epoch}, and the job record in {folder.zookeeper} of "

@@ -100,7 +100,7 @@ def canonical(value: Any) -> str:
 
 
 def canonical_text(raw: msgspec.Raw) -> str:
-    """The same of JSON that somebody wrote. Raises DecodeError."""
+    """JSON that somebody wrote, in the form that `canonical` gives. Raises DecodeError."""
     return canonical(_any(bytes(raw)))
 
 

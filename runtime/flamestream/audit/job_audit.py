@@ -34,25 +34,25 @@ from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time
 from flamestream.node.run_folder import RunFolder
-from flamestream.reference import ERRORS, Results, Run, State, interpret, slot_at
+from flamestream.reference import Results, Run, State, errors_of, interpret, slot_at
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, audit
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an audit compared, and its outcome."""
+    """Evidence of an audit: everything it compared, and its outcome."""
 
     report: Report
     last: LastCommit
     runs: Sequence[Run]
-    """All that entered from where the audit begins, in the order of times."""
+    """All runs that entered from where the audit begins, in the order of times."""
     state: State | None
-    """What was there before that."""
+    """The state that was restored before those runs; None: the audit begins with nothing."""
     delivered: Mapping[str, Sequence[Delivered]]
-    """By sink, where that is known beside the place that users look at."""
+    """Delivered results by sink, where they are known beside the place that users look at."""
     history: bool
-    """The first runs are a history that the job began with, whose results were not delivered."""
+    """Whether the first runs are a history that the job began with, whose results were not delivered."""
 
 
 def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Report:
@@ -61,7 +61,7 @@ def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = Fals
 
 
 def witnessed_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Evidence:
-    """The same, with what it compared."""
+    """The audit of a job of this machine, with everything it compared."""
     with cluster_state_of(folder) as zookeeper:
         # Before the sinks are read (!): what the record promises is in them then (decision 045).
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
@@ -86,7 +86,7 @@ def witnessed(
     checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
     began: Begun | None = None, *, changed: bool = False,
 ) -> Evidence:  # fmt: skip
-    """The same, with what it compared."""
+    """The audit of a job's whole output, with everything it compared. Arguments as for `audited`."""
     check_guarantee(checked)
     spans = (
         ()
@@ -137,7 +137,7 @@ def check_guarantee(checked: CheckedJob) -> None:
 def _between(
     delivered: Mapping[str, Sequence[Delivered]], begin: Meta, until: Time
 ) -> dict[str, list[Delivered]]:
-    """What is of times from `begin` to before `until`."""
+    """Delivered items with times from `begin` to before `until`, by sink."""
     return {
         sink: [item for item in items if begin <= item.meta and (until == END or item.meta < floor(until))]
         for sink, items in delivered.items()
@@ -189,10 +189,10 @@ def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> R
     fronts = {front.front: front.source for front in fronts_of(checked)}
     if isinstance(on_error, DeadLetter):
         results = interpret(checked.graph, runs, fronts=fronts, state=state)
-        results[on_error.dead_letter] = results.pop(ERRORS)
+        results[on_error.dead_letter] = results.pop(errors_of(checked.graph))
         return results
     results = interpret(checked.graph, runs, on_error="fail", fronts=fronts, state=state)
-    results.pop(ERRORS)
+    results.pop(errors_of(checked.graph))
     return results
 
 
@@ -200,6 +200,7 @@ def _expected(
     checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time
 ) -> Iterator[Result]:
     """The results from `cut` on, with their slots. `last` says which are due."""
+    # (!) Due is what the commit promises; the rest may be under way. All is, once the job has completed.
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
     for meta, value in items:

@@ -61,7 +61,7 @@ class HistoryReport:
 
 @dataclass(slots=True)
 class _Counts:
-    """What was read, and the first records."""
+    """Counts of a history's lines, and its first records."""
 
     records: int = 0
     results: int = 0
@@ -105,7 +105,7 @@ def sentence(report: HistoryReport) -> str:
 
 
 def _witnessed(graph: Graph, seen: SeenHistory) -> _Counts | None:
-    """What was read, if a run in the order of the lines gives what came out; else None."""
+    """Counts of a history if a run in the order of its lines gives what came out; else None."""
     witness, counts, walk = Witness(), _Counts(), Walk(graph)
     sources = {vertex.name: vertex for vertex in graph.sources}
     for event in seen.events():

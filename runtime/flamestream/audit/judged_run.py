@@ -176,7 +176,7 @@ def _fronts(checked: CheckedJob) -> dict[Any, str]:
 
 
 def _same(evidence: Evidence) -> str:
-    """What delivered results say of determinism."""
+    """Line of the report on determinism, judged by delivered results."""
     found, record = evidence.report.verdict, evidence.last.record
     if found.foreign:
         return "the delivered results are not those of the interpreter"

@@ -83,6 +83,7 @@ def judged(
 
     Of a job that has ended everything that was delivered has to stand there, due or not.
     """
+    # what a running job has delivered may be on its way to the place
     there = _newest(deliveries or ()) if ended else {}
     wanted = []
     for each in results:

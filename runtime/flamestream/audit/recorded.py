@@ -89,8 +89,8 @@ class RecordedInput:
         return [journalled.get(source.front.front) or self._timed(source, below) for source in self._sources]
 
     def counted(self, counts: Mapping[FrontId, tuple[int, int]]) -> list[FrontInput]:
-        """The same of an input that is read elsewhere. `counts`: of each timed front all records, and those
-        below the committed cut."""
+        """Input of all fronts where the records are read and counted elsewhere. `counts`: of each timed front
+        all records, and those below the committed cut."""
         return [
             self._recounted(source, *counts[source.front.front])
             if source.front.timed
@@ -119,6 +119,7 @@ class RecordedInput:
 
     def _wrong(self, source: RecordedSource, entries: Sequence[Entry]) -> Iterator[Finding]:
         front, traits = source.front.front, self._traits[source.front.source]
+        # a restored job's journal begins where the savepoint ends, and not at the first record
         begins = self._begins(front)
         for found in contiguity(entries, begins, Offset(traits.start), skips=traits.skips):
             if isinstance(found, Finding):
@@ -152,6 +153,7 @@ class RecordedInput:
         runs: list[Run] = list(source.below(below))
         found = self._recounted(source, _count(runs), _count(run for run in runs if run[0] < self._last.cut))
         if (entered := self.entered(source.front.front)) is not None:
+            # what the source has got since was never read
             runs = _first(entered, runs)
         return replace(found, records=_count(runs), runs=runs)
 

@@ -132,6 +132,7 @@ class _Task:
     def _place(self, end: End) -> tuple[int, int, bytes]:
         """Vertex, slot and key."""
         if end.vertex is None:
+            # behind all vertices: a number that no sink has
             errors = HALT if self._job.fail else len(self.graph.vertices)
             return errors, slot_of(codec.encode(end.payload), self._job.slots), b""
         vertex = self.graph.vertices[end.vertex]
@@ -152,6 +153,7 @@ class _Read:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             vertex, piece = self.pieces[number]
             for time, first, records in piece.runs():
+                # records that the source has got since the job was through are no input of it
                 until = self.job.entered.get(front_of(time))
                 for position, record in enumerate(task.walk.entering(time, records), first):
                     meta = meta_of(time, position)

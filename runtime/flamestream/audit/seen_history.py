@@ -32,7 +32,7 @@ from flamestream.model.vertex import Vertex
 
 
 class SeenHistory:
-    """What a file says, in its order. It can be read again and again."""
+    """A history in a file: its events in their order. It can be read again and again."""
 
     def __init__(self, checked: CheckedJob, path: Path) -> None:
         self._graph, self._path = checked.graph, path
@@ -44,7 +44,7 @@ class SeenHistory:
         """Whether the file said so, when it was read to its end."""
 
     def events(self) -> Iterator[Record | Emitted | Crashed | Recovered]:
-        """Its lines. Raises UserError."""
+        """Events of the file, a line each. Raises UserError."""
         self.ended = False
         for number, line in lines(self._path):
             if line.came_in is not None:
@@ -69,11 +69,11 @@ class SeenHistory:
         return (sink.name, canonical(key)), canonical(payload)
 
     def _has_keys(self, sink: str) -> bool:
-        """As the first result of the sink has one."""
+        """Whether results of the sink have keys: its first one says so for all."""
         return sink in self._firsts and self._firsts[sink][1].has_key
 
     def _record(self, number: int, source: str, line: Line) -> Record:
-        """Its time, and its offset, is the number of its line."""
+        """Record of a line, whose number is its time and its offset."""
         if source not in self._rows:
             raise wrong(
                 self._path, number, f"the job has no source {source!r}; it has {', '.join(self._fronts)}"
@@ -104,7 +104,7 @@ class SeenHistory:
 
 
 def _rows(checked: CheckedJob, source: str) -> Rows:
-    """What makes records of the source of JSON."""
+    """Maker of a source's records from JSON."""
     where = f"spec.sources.{source}"
     gives = sources.settings_of(checked.job.source(source), where).gives()
     return Rows(row_class(gives.cls, where))

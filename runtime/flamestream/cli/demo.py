@@ -28,7 +28,6 @@ from flamestream.cli.drill import BACK_WITHIN
 from flamestream.cli.drill_report import fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, drilled
 from flamestream.cli.output import errors, say, say_error
-from flamestream.cli.progress import status_of
 from flamestream.cli.run import run
 from flamestream.connectors import sinks
 from flamestream.job.drill_observed import DrillObserved, DrillPlan
@@ -118,7 +117,7 @@ class _Killer(threading.Thread):
 
     def run(self) -> None:
         # A job that does not begin writes no status: then the main thread ends.
-        while status_of(self._folder) is None and threading.main_thread().is_alive():
+        while self._folder.status() is None and threading.main_thread().is_alive():
             time.sleep(POLL)
         plan = DrillPlan(
             job=self._job.job.name,

@@ -11,8 +11,9 @@ flowchart LR
   v1 -->|by key| v2
 """
 
+import re
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from flamestream.cli.functions import functions
 from flamestream.model.calls.call import CallFunction
@@ -21,6 +22,8 @@ from flamestream.model.duration import shown
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Kind, Vertex
 
+_SIGNS: Final = re.compile(r"[^\w .,:/*+%=-]|\bend\b")
+"""What a label has to be quoted for: signs that Mermaid has a use for, and its word for the end of a part."""
 _SHAPES = {
     Kind.SOURCE: ("([", "])"),
     Kind.SINK: ("([", "])"),
@@ -50,7 +53,7 @@ def label(vertex: Vertex) -> str:
 
 
 def keeps(vertex: Vertex) -> str:
-    """What state an operation has and until when, in event time; "": it has none."""
+    """State that an operation keeps and until when, in event time; "": it has none."""
     match vertex.kind:
         case Kind.GROUPING:
             return f"the last {vertex.window} items a key, for ever"
@@ -67,12 +70,17 @@ def mermaid(graph: Graph) -> str:
     lines = ["flowchart LR"]
     for vertex in graph.vertices:
         opening, closing = _SHAPES.get(vertex.kind, ("[", "]"))
-        lines.append(f"  v{vertex.id}{opening}{label(vertex)}{closing}")
+        lines.append(f"  v{vertex.id}{opening}{_quoted(label(vertex))}{closing}")
     for vertex in graph.vertices:
         for output in vertex.outputs:  # an arrow an edge: two may lead to one vertex
             arrow = "-->|by key|" if _is_routed(graph.vertices[output]) else "-->"
             lines.append(f"  v{vertex.id} {arrow} v{output}")
     return "\n".join(lines)
+
+
+def _quoted(label: str) -> str:
+    """A label as Mermaid takes it: its own signs, as in `fs.field("price")`, would end the drawing."""
+    return '"' + label.replace("#", "#35;").replace('"', "#quot;") + '"' if _SIGNS.search(label) else label
 
 
 def _is_routed(vertex: Vertex) -> bool:
@@ -116,7 +124,7 @@ def _made(call: CallFunction[..., Any]) -> str:
 
 
 def described(graph: Graph) -> dict[str, object]:
-    """The same as plain data, for `--json`."""
+    """Plain data of the drawing, for `--json`."""
     vertices = [
         {
             "id": v.id,

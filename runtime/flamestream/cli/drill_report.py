@@ -1,5 +1,4 @@
-"""What people are told of a drill, and with which exit code: the same for `flamestream drill` and `kubectl
-flamestream drill`.
+"""The report of a drill and its exit code, the same for `flamestream drill` and `kubectl flamestream drill`.
 
 Does not: decide the verdict (job/drill.py).
 """

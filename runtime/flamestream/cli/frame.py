@@ -1,4 +1,5 @@
-"""What both command lines, `flamestream` and `kubectl flamestream`, are made of and how they end.
+"""The frame of both command lines, `flamestream` and `kubectl flamestream`: how they begin, and with which
+exit code and message they end.
 
 Does not: know any command.
 """

@@ -82,7 +82,7 @@ def _is_ours(function: Any) -> bool:
 
 
 def _written(function: Any) -> str:
-    """Its name, and where it stands."""
+    """Name of a function, and where it stands in its file."""
     if not isinstance(function, FunctionType):
         return name_of(function)
     code = function.__code__

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from flamestream.audit.job_audit import audited_here
 from flamestream.audit.report import result_of
-from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
 from flamestream.job.drill import step
 from flamestream.job.drill_observed import DrillObserved, DrillPlan
@@ -106,7 +105,7 @@ class LocalPlace:
 
     def look(self, plan: DrillPlan, status: DrillStatus) -> DrillObserved:
         """The state of the job and of its processes now."""
-        info, said = self._folder.info(), status_of(self._folder)
+        info, said = self._folder.info(), self._folder.status()
         runs = info is not None and info.running
         # The file may be the word of a coordinator that is gone: only that of the one that runs counts.
         told = (
@@ -138,7 +137,7 @@ class LocalPlace:
 
     def strike(self, status: DrillStatus) -> None:
         """SIGKILL, if it is still the process that was announced."""
-        self._before = status_of(self._folder)  # what its place is compared with
+        self._before = self._folder.status()  # what its place is compared with
         for life in status.lives:
             if not _lives(life):  # (!) a pid may be another process by now
                 self._refused = f"{status.victim} had ended before it was struck"

@@ -1,4 +1,4 @@
-"""What a job is doing, in a line or on a screen, from status.json.
+"""The progress of a job, in a line or on a screen, from status.json.
 
 Does not: ask anybody. What the coordinator has not written is not shown.
 """
@@ -11,17 +11,8 @@ from rich.table import Table
 
 from flamestream.cli.output import errors
 from flamestream.job.status import JobStatus
-from flamestream.model.decoding import from_json
 from flamestream.model.time import END, timestamp_of
 from flamestream.node.run_folder import RunFolder
-
-
-def status_of(folder: RunFolder) -> JobStatus | None:
-    """The newest status; None before the first."""
-    try:
-        return from_json(folder.status_file.read_bytes(), JobStatus)
-    except FileNotFoundError:
-        return None
 
 
 def line(status: JobStatus, per_second: float | None) -> str:
@@ -77,7 +68,7 @@ def progress_line(folder: RunFolder, shown: bool) -> Iterator[Callable[[], None]
 
         def look() -> None:
             nonlocal last
-            if (status := status_of(folder)) is None:
+            if (status := folder.status()) is None:
                 return
             now, rate = time.monotonic(), None
             if last is not None and now > last[0]:

@@ -142,6 +142,7 @@ def _journal(job: Job) -> Iterator[Part]:
         return
     if journal.kafka is not None:
         yield Part("the journal's topic", f"{journal.kafka.topic}: remove it, or name another")
+    # a folder with :// is ZooKeeper's, which goes with the run folder
     elif journal.folder is not None and "://" not in journal.folder:
         root = job.path(journal.folder)
         if fronts := [front for front in sorted(root.glob("front-*")) if front.is_dir()]:
@@ -197,6 +198,7 @@ def _indexes(store: ObjectStore, job: str) -> Iterator[str]:
 
 
 def _remove_run_folder(path: Path) -> None:
+    # folders of ours alone; a file that somebody else has put here stays, and with it the run folder
     for name in _FOLDERS:
         shutil.rmtree(path / name, ignore_errors=True)
     remove_files(path, _FILES)

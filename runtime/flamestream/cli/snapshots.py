@@ -95,7 +95,12 @@ def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
     it."""
     store = store_from(job.store)
     for name in store.names(FOLDER):
-        data = store.get(name)
+        try:
+            data = store.get(name)
+        except Corrupt:
+            if name in store.names(FOLDER):
+                raise
+            continue  # a newer commit has removed it since: the job may run
         try:
             snapshot = from_json(data, SnapshotIndex)
         except msgspec.DecodeError as error:

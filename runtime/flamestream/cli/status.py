@@ -10,10 +10,10 @@ import typer
 
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, console, say
-from flamestream.cli.progress import line, status_of, table
+from flamestream.cli.progress import line, table
 from flamestream.cli.run import RunFolderOption
 from flamestream.job.exit_codes import ExitCode
-from flamestream.job.moments import DATES_BEGIN, event_moment
+from flamestream.job.moments import DATES, event_moment
 from flamestream.job.status import JobStatus, LastRecovery
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.kernel import NAME
@@ -30,7 +30,7 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
     nor has completed.
     """
     _, folder = find(job, run_folder)
-    info, status = folder.info(), status_of(folder)
+    info, status = folder.info(), folder.status()
     state = state_of(info, status)
     if json:
         as_json(_data(state, folder, info, status))
@@ -63,7 +63,7 @@ def _event_time(source: str, micros: int | None, now: int, late: int) -> str:
         come = "not known, one of its fronts has had no record that says one; windows stay open until it has"
     elif micros >= END_OF_TIME:
         come = "its input has ended, all windows are closed"
-    elif micros >= DATES_BEGIN:
+    elif micros in DATES:
         come = f"{event_moment(micros)}, {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
     else:
         come = event_moment(micros)

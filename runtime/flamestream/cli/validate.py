@@ -61,7 +61,7 @@ def summary_of(job: CheckedJob) -> dict[str, object]:
 
 
 def clients_of(job: CheckedJob) -> dict[str, str]:
-    """What functions of calls ask with by name: each server, without secrets."""
+    """Clients that functions of calls ask with, by name: each server, without secrets."""
     spec = job.job.spec.clients
     return {name: clients.settings_of(job.job.client(name)).described() for name in sorted(spec)}
 

@@ -49,12 +49,12 @@ class RecordedSource:
     """It has event time, so that its end is a run of its own."""
 
     def below(self, end: Time, entries: Sequence[Entry] | None = None) -> Iterator[tuple[Time, list[Any]]]:
-        """Its runs below `end`. `entries`: of its journal, if somebody has read it already."""
+        """Runs of the front below `end`. `entries`: of its journal, if somebody has read it already."""
         return _Recorded(self).runs(end, entries)
 
     def entries(self) -> list[Entry]:
-        """Its journal; nothing of a timed source. Raises UserError if the journal does not keep
-        everything."""
+        """Entries of the front's journal; none for a timed source. Raises UserError if the journal does not
+        keep everything."""
         return [] if self.front.timed else _journal_of(self)
 
     def skipped(self, run: Entry) -> str:

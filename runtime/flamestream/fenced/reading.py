@@ -1,4 +1,5 @@
-"""What a files sink holds, for people and audits: every bundle that counts, or all items in the total order.
+"""The reader of a files sink, for people and audits: every bundle that counts, or all items in the total
+order.
 
 A reader takes no lock and writes nothing. It notes which logs count and how far, makes sure that no fence was
 announced meanwhile (then it looks again), and reads up to there: everything it gives was or will be

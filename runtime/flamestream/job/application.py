@@ -110,13 +110,13 @@ def _executed(file: Path) -> ModuleType:
         return importlib.import_module(file.stem)
     except FlameStreamError:
         raise
-    except Exception as error:  # the user's file may raise anything
+    except (Exception, SystemExit) as error:  # the user's file may raise anything, and its exit is not ours
         raise UserError(
             f"{_place(error, file)}: the application does not load: {_last_lines(error)}"
         ) from error
 
 
-def _place(error: Exception, file: Path) -> str:
+def _place(error: BaseException, file: Path) -> str:
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = [
@@ -125,6 +125,6 @@ def _place(error: Exception, file: Path) -> str:
     return f"{file}:{frames[-1].lineno}" if frames else str(file)
 
 
-def _last_lines(error: Exception) -> str:
+def _last_lines(error: BaseException) -> str:
     lines = "".join(traceback.format_exception(error)).strip().splitlines()
     return " | ".join(line.strip() for line in lines[-_LAST_LINES:])

@@ -1,4 +1,5 @@
-"""What a drill was asked for, and what one look at its job and its victims has shown.
+"""The inputs of a drill's decisions: the plan that was asked for, and what one look at its job and its
+victims has shown.
 
 Does not: conclude anything from it (drill.py), or look.
 """

@@ -1,5 +1,4 @@
-"""What is known of a drill: how far it is, each fault with what was seen of it, and the verdict with its
-reason.
+"""The status of a drill: how far it is, each fault with what was seen of it, and the verdict with its reason.
 
 A FlameStreamDrill's status is this, and `flamestream drill --json` prints it.
 

@@ -50,7 +50,7 @@ class NotAllowed(Exception):
 
 
 class Allowed:
-    """What may be reached. Raises ValueError for an entry that is none."""
+    """Names and networks that calls may reach. Raises ValueError for an entry that is neither."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._names: list[tuple[str, Port]] = []
@@ -82,6 +82,7 @@ class Allowed:
         """The ports that a name may be reached at (None: any); None if it may not."""
         if not _SAID.fullmatch(host):
             return None
+        # names as resolvers take them: in any case, with the dot of the root or without
         ports = [
             allowed
             for name, allowed in self._names

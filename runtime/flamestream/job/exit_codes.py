@@ -1,4 +1,4 @@
-"""What the exit codes of commands and of processes mean. Listed in docs/reference/cli.md.
+"""The exit codes of commands and of processes. Listed in docs/reference/cli.md.
 
 Does not: end anything.
 """
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class ExitCode(enum.IntEnum):
-    """The same for every command, and for every process by the category of what ended it."""
+    """An exit code, the same for every command, and for every process by the category of what ended it."""
 
     OK = 0
     JOB_FAILED = 1

@@ -52,6 +52,7 @@ def _given(graph: Graph, records: Mapping[str, type | None]) -> dict[int, type |
     sources lead to are in it."""
     given: dict[int, type | None] = {vertex.id: records.get(vertex.name) for vertex in graph.sources}
     changed = True
+    # until nothing changes: a loop leads back to a vertex that was looked at already
     while changed:
         changed = False
         for vertex in [vertex for vertex in graph.vertices if vertex.id in given]:

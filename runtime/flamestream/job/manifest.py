@@ -172,7 +172,7 @@ class CallSettings(_Part, frozen=True):
     """How long the results of a request are given to equal ones."""
 
     def changes(self) -> dict[str, int | float]:
-        """What they change of `model.calls.call.CallSettings`."""
+        """Changes to `model.calls.call.CallSettings`, by its names."""
         written = {
             "timeout": None if self.timeout is None else round(self.timeout * 1_000_000),
             "tries": None if self.retries is None else self.retries + 1,
@@ -222,7 +222,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
 
 
 def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float]]:
-    """What is written of calls, by their names in the graph, in the names of `model.calls.call.CallSettings`."""
+    """Settings that the manifest changes of calls, by the calls' names in the graph, in the names of
+    `model.calls.call.CallSettings`."""
     return {f"{name}()": settings.changes() for name, settings in spec.calls.items()}
 
 

@@ -1,4 +1,4 @@
-"""What the parts of a manifest are made of: a strict mapping, a duration, free-form Kubernetes values.
+"""The parts that a manifest is made of: a strict mapping, a duration, free-form Kubernetes values.
 
 Keeps: unknown fields are errors. Does not: know any field (manifest.py, manifest_cluster.py).
 """

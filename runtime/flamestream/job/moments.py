@@ -15,8 +15,9 @@ from flamestream.model.event_time import END_OF_TIME
 
 CLOCKS_DIFFER: Final = 60.0
 """Seconds by which another node's clock, or this one before it was set, may be ahead."""
-DATES_BEGIN: Final = 100_000_000_000_000
-"""Microseconds: event times below are numbers that do not count from 1970."""
+DATES: Final = range(100_000_000_000_000, 253_402_300_800_000_000)
+"""Microseconds: event times below do not count from 1970, and those of the year 10000 or later are numbers of
+another unit."""
 
 
 def written(seconds: float) -> str:
@@ -57,7 +58,9 @@ def event_moment(micros: int | None) -> str:
 
     >>> event_moment(1_700_000_000_500_000), event_moment(90_500_000), event_moment(None), event_moment(END_OF_TIME)
     ('2023-11-14T22:13:20.500Z', '90.5 s', 'unknown', 'ended')
+    >>> event_moment(1_700_000_000_000_000_000)  # nanoseconds that were taken for microseconds
+    '1.7e+12 s'
     """
     if micros is None or micros >= END_OF_TIME:
         return "unknown" if micros is None else "ended"
-    return f"{micros / 1e6:,.6g} s" if micros < DATES_BEGIN else precise(micros / 1e6)
+    return precise(micros / 1e6) if micros in DATES else f"{micros / 1e6:,.6g} s"

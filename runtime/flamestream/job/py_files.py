@@ -1,4 +1,4 @@
-"""What the manifest lists as `application.pyFiles`: archives and modules for the path of every process that
+"""The entries of `application.pyFiles` in a manifest: archives and modules for the path of every process that
 loads the application.
 
 | written                                                      | is |
@@ -81,6 +81,7 @@ def found(place: str, pin: str = "") -> PyFile:
     """
     data = _read(place)
     file = PyFile(place, hashlib.sha256(data).hexdigest())
+    # before anything of it is unpacked: another content is another application
     if pin and file.sha256 != pin:
         raise ManifestError(
             f"{place} has the SHA-256 {file.sha256}, and is to have {pin}: put the file back, "
@@ -91,7 +92,7 @@ def found(place: str, pin: str = "") -> PyFile:
 
 
 def folder_of(file: PyFile) -> Path:
-    """Its contents, for the path; kept for this process.
+    """Folder with the contents of a file, for the path; kept for this process.
 
     Raises what `found` raises: also for a file that has changed since it was found.
     """

@@ -45,7 +45,7 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
 
 
 def worker_settings(checked: CheckedJob) -> WorkerSettings:
-    """The same for each worker."""
+    """Settings that every worker of a job has."""
     spec = checked.job.spec
     interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(

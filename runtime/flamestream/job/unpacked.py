@@ -25,7 +25,7 @@ from flamestream.model.errors import ManifestError, UserError
 ROOM: Final = Path(tempfile.gettempdir()) / f"flamestream-{os.getuid()}" / "py-files"
 MOST: Final = 16
 MOST_BYTES: Final = 1 << 30
-"""Of an archive's contents."""
+"""The size of an archive's contents at most."""
 _held: dict[Path, int] = {}
 
 
@@ -50,8 +50,8 @@ class Contents:
             return
         for name in self.names:
             target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
             try:
+                target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self._archive.read(name))
             except (zipfile.BadZipFile, EOFError, OSError, RuntimeError, NotImplementedError) as error:
                 raise self._torn(f"its member {name} cannot be read ({error})") from error
@@ -59,7 +59,7 @@ class Contents:
     def _opened(self) -> zipfile.ZipFile:
         try:
             return zipfile.ZipFile(BytesIO(self._data))
-        except zipfile.BadZipFile as error:
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:  # its version, a name's bytes
             raise self._torn(str(error)) from error
 
     def _files(self, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
@@ -89,10 +89,12 @@ class Contents:
 
 
 def kept(key: str) -> Path | None:
-    """The folder of that name, held by this process from now on; None if it is not there."""
+    """The folder of that name, held by this process from now on; None if it is not there. Raises UserError if
+    others may have put it there."""
     folder = ROOM / key
     if folder in _held:
         return folder
+    _room()  # (!) before anything there is run, not only before something is added
     while True:
         try:
             held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -109,7 +111,7 @@ def kept(key: str) -> Path | None:
 
 
 def make(key: str, contents: Contents) -> None:
-    """The folder of that name, if it is not there yet."""
+    """Make the folder of that name, if it is not there yet."""
     _room()
     folder, fresh = ROOM / key, ROOM / f".{key}.{os.getpid()}.new"
     if folder.exists():
@@ -126,7 +128,7 @@ def make(key: str, contents: Contents) -> None:
 
 
 def _room() -> None:
-    """Ours alone: what lies there is run. Raises UserError."""
+    """Make the room, ours alone: what lies there is run. Raises UserError if it is not."""
     for folder in (ROOM.parent, ROOM):
         folder.mkdir(mode=0o700, exist_ok=True)
         found = os.lstat(folder)
@@ -142,10 +144,11 @@ def _room() -> None:
 
 
 def _make_room() -> None:
-    """The oldest that nobody holds go."""
+    """Remove the oldest folders that nobody holds, down to MOST."""
     folders = sorted((path for path in ROOM.iterdir() if not path.name.startswith(".")), key=_last_used)
     surplus = len(folders) - MOST
     for folder in folders:
+        # one that is held is passed over: then a younger one goes for it
         if surplus > 0 and _removed(folder):
             surplus -= 1
 
@@ -157,7 +160,7 @@ def _last_used(folder: Path) -> float:
 
 
 def _removed(folder: Path) -> bool:
-    """False if somebody holds it."""
+    """Whether a folder could be removed: nobody holds it."""
     with suppress(FileNotFoundError, BlockingIOError):
         held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -52,7 +52,7 @@ class CheckedJob:
 
     @property
     def application(self) -> Path:
-        """Its file, where it is: perhaps in one of `py_files`."""
+        """File of the application: perhaps in one of `py_files`."""
         return located(self.job.path(self.job.spec.application.file), folders_of(self.py_files))
 
     @property
@@ -118,12 +118,13 @@ def _with_inner_sources(job: Job, graph: Graph) -> Job:
 
 
 def _sinks(graph: Graph) -> set[str]:
-    """Those that a manifest has."""
+    """Names of the sinks that a manifest has: all but those of calls."""
     return {vertex.name for vertex in graph.sinks if vertex.call is None}
 
 
 def loaded(job: Job) -> tuple[tuple[PyFile, ...], Graph]:
-    """Its application, with what that needs on the path. Raises ManifestError, GraphError or UserError."""
+    """Graph of a job's application, and the files that it needs on the path. Raises ManifestError, GraphError
+    or UserError."""
     found = []
     for number, written in enumerate(job.py_files):
         try:
@@ -193,12 +194,13 @@ def described(job: Job, part: str, name: str, spec: object, describe: Callable[[
         return describe(spec, place)
     except ManifestError as error:
         field, colon, message = str(error).partition(": ")
+        # the connector names its field below `where`; the document knows on which line that stands
         path = ("spec", part, name, *re.findall(r"\w+", field.removeprefix(place)))
         raise job.error(path, message if colon else str(error)) from error
 
 
 def _egress_holds(job: Job, graph: Graph) -> Allowed | None:
-    """What calls may reach; None: anything."""
+    """Places that calls may reach; None: any."""
     if job.spec.egress is None:
         return None
     # An empty list is true of a graph without calls, and what a cluster's operator adds to every job.

@@ -1,4 +1,4 @@
-"""One file of a front's journal: entries one after another, each with its length, time and checksums.
+"""A file of a front's journal: entries one after another, each with its length, time and checksums.
 
 A writer that dies leaves at most a torn tail: part of its last write, or zeros where a crash of the machine
 lost it. A torn tail is cut at the last whole record. Anything else that is not a whole record is damage. To

@@ -1,4 +1,4 @@
-"""What every journal does alike: a front is sealed before anything is appended to it, and a newer fence
+"""The life of a front in any journal: it is sealed before anything is appended to it, and a newer fence
 replaces the older one.
 
 A seal that fails because the outside is away is told once and tried again until it succeeds; one that is

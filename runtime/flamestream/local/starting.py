@@ -1,4 +1,4 @@
-"""What a start looks at before it changes anything outside its run folder: the job record of the runs before,
+"""The checks of a start before it changes anything outside its run folder: the job record of the runs before,
 and whose the places are.
 
 Where the job had completed: what its sources have got since, which nobody will read.

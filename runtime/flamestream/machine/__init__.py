@@ -1,1 +1,1 @@
-"""What this machine gives a process: its parent and identity, processors, Java, disk and cache."""
+"""The machine as a process needs it: parent and identity, processors, Java, disk and cache."""

@@ -70,9 +70,9 @@ def _kernel(package: Path) -> Finding:
     if kernel is not None:
         return Finding("kernel", f"native {kernel.VERSION}")
     advice = "install the wheel, or a Rust compiler (rustup.rs) and then FlameStream again"
-    foreign = [
-        file.name for file in package.glob("_kernel*.so") if not file.name.endswith(tuple(EXTENSION_SUFFIXES))
-    ]
+    # whole names: the last suffix is `.so` alone, with which each of them ends
+    ours = {f"_kernel{suffix}" for suffix in EXTENSION_SUFFIXES}
+    foreign = [file.name for file in package.glob("_kernel*.so") if file.name not in ours]
     return Finding(
         "kernel", f"Python: {f'{foreign[0]} is of another Python' if foreign else WHY_NOT}", "slow", advice
     )
@@ -97,6 +97,7 @@ def _java() -> Finding:
 def processors(root: Path) -> Iterator[Finding]:
     """The processors that this process may use, by affinity and by its group's quota."""
     count: float = len(os.sched_getaffinity(0))
+    # cgroup v2: "150000 100000", microseconds of processor time in a period; "max": no limit
     quota, _, period = (_said(_group(root) / "cpu.max") or "max").partition(" ")
     if quota.isdigit() and period.isdigit():
         count = min(count, int(quota) / int(period))

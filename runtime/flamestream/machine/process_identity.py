@@ -42,7 +42,7 @@ class ProcessIdentity(msgspec.Struct, frozen=True):
 
 
 def _place() -> str:
-    """This boot of this machine, and the namespace in which pids are counted."""
+    """The place in which a pid means something: a boot of a machine, and a namespace of pids."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return f"{boot} {os.readlink('/proc/self/ns/pid')}"
 
@@ -51,12 +51,12 @@ def start_ticks(pid: int) -> int:
     """The start of a process, in clock ticks since boot; 0 if there is none, or only its remains that nobody
     waited for."""
     try:
-        # behind the name, which may hold anything
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # behind the name, which may hold anything: brackets, and bytes that are no text
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0
     # proc(5): the state is field 3, which is the first here, and the start field 22.
-    return 0 if fields[0] in "ZX" else int(fields[19])
+    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def resident_bytes() -> int:

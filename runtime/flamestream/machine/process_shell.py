@@ -1,4 +1,4 @@
-"""What every process of ours does at its beginning and end: its log, its parent, who may read its files.
+"""The beginning and end of every process of ours: its log, its parent, who may read its files.
 
 Does not: run anything, or say its exit code (job/exit_codes.py).
 """
@@ -52,9 +52,12 @@ def read_secret(file: Path, what: str) -> str:
     """The text of a mounted file, without white space around it. Raises ManifestError, which says `what` it
     is."""
     try:
-        return file.read_text().strip()
+        return file.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ManifestError(f"{file}: cannot read {what}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        # without the error as its cause: that has the file's bytes
+        raise ManifestError(f"{file}: cannot read {what}: it is no text in utf-8") from None
 
 
 def last_lines(error: BaseException, count: int = 6) -> str:

@@ -317,7 +317,7 @@ class Entrance:
         return entering
 
     def _read(self, partition: str, records: list[Any]) -> tuple[list[Any], Sequence[int | None]]:
-        """What enters for each record, and the event time that it tells, if it does."""
+        """Entering items of the records, and the event time that each tells, if it does."""
         events = self._decoded_all(records)
         if events is not None and (times := self._timing.time.of_all(events)) is not None:
             return events, times
@@ -361,7 +361,7 @@ class Entrance:
         )
 
     def _entering(self, partition: str, record: Any) -> tuple[Any, int | None]:
-        """What enters for a record, and its event time; None if it says none: then it is an error item where
+        """Entering item of a record, and its event time; None if it says none: then it is an error item where
         its time is wanted."""
         if type(record) is Marker:
             return Stamped(record, self._told(partition, record)), None

@@ -46,7 +46,7 @@ def noted(error: BaseException, function: Function, payload: Any) -> None:
 
 
 class Raised(Exception):
-    """What a user's function raised that a function of ours had called: messages name the user's."""
+    """An error of a user's function that a function of ours had called: messages name the user's."""
 
     def __init__(self, function: Function, error: Exception) -> None:
         super().__init__(f"{name_of(function)} raised {error}")
@@ -86,7 +86,7 @@ class _Named:
 
 
 def raised_before(function: str, error: str, message: str) -> Raised:
-    """What a function of this name raised, told by names and text, to be raised where it becomes an error
+    """The error of a function, made again from names and text, to be raised where it becomes an error
     item."""
     return Raised(_Named(function), type(error, (Exception,), {})(message))
 

@@ -156,8 +156,8 @@ class Graph:
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
 
     def run(self, **inputs: Iterable[Any]) -> dict[str, list[Any]]:
-        """What each sink gets if these are all records of the sources, by the reference interpreter: for
-        tests and notebooks.
+        """Run the graph by the reference interpreter, for tests and notebooks: the results of each sink if
+        these are all records of the sources.
 
         Sources come one after the other, and then end. Raises UserError for the first error item, GraphError
         for a source that is none.
@@ -181,13 +181,13 @@ class Graph:
 
     @property
     def sources(self) -> Sequence[Vertex]:
-        """Its sources, in the order they were added: the front of a source has its index here unless the
-        manifest gives it several."""
+        """Sources of the graph, in the order they were added: the front of a source has its index here unless
+        the manifest gives it several."""
         return [v for v in self.vertices if v.kind is Kind.SOURCE]
 
     @property
     def clocks(self) -> dict[str, Micros]:
-        """Its clocks, and what is between two moments of each: sources that are in no manifest."""
+        """Clocks of the graph, and the time between two moments of each: sources that are in no manifest."""
         return {
             v.name: v.timing.every
             for v in self.sources

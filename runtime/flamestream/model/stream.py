@@ -334,7 +334,7 @@ class Stream(Generic[T]):
         self, function: Function, *, key: Key[T] | None = None, name: str | None = None,
         **times: "Unpack[Times]",
     ) -> "Stream[Any]":  # fmt: skip
-        """What a function that asks the outside gives for each item: a result, or a list of any number.
+        """Results that a function which asks the outside gives for each item: one, or a list of any number.
 
         It may be `async`, take time, and give another answer each time: it is called when its item is final,
         and a replay reads the answer in the journal. Nothing else waits. `@fs.call(...)` sets timeout, tries

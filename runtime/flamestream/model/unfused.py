@@ -48,7 +48,7 @@ class Step:
 def unfused_reduce(
     stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None
 ) -> Stream[Any]:
-    """The same results as `Stream.reduce`, from the elementary operations."""
+    """Results of `Stream.reduce`, from the elementary operations."""
     # An accumulator goes round once: the window that it ends yields nothing.
     back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
     window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)

@@ -1,2 +1,2 @@
-"""What stands between two processes: frames, the handshake, TLS, links of workers, the control link, HTTP,
+"""The network between two processes: frames, the handshake, TLS, links of workers, the control link, HTTP,
 Kafka's clients."""

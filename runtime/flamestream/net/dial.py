@@ -74,7 +74,7 @@ class Dialer:
         self.problem = ""
 
     def broken(self, reason: str) -> None:
-        """This try, or the owner's connection, has ended: dial again."""
+        """Dial again: this try, or the owner's connection, has ended."""
         self.failures += 1
         self.problem = f"{self._address[0]}:{self._address[1]}: {reason}"
         self.dial()

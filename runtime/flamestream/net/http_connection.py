@@ -1,4 +1,4 @@
-"""One client's connection of an HTTP server: what h11 makes of its bytes, and the answers.
+"""A client's connection of an HTTP server: what h11 makes of its bytes, and the answers.
 
     head ──▶ body ──▶ answer ──▶ taking ──▶ idle ──▶ head ...
                          └──▶ stream

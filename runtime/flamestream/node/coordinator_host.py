@@ -330,7 +330,8 @@ class CoordinatorHost:
         )  # fmt: skip
 
     def _late(self) -> dict[SourceName, int]:
-        """Of workers that have left only what no recovery counts again (!)."""
+        """Counts of late items, by source: of workers that have left only what no recovery counts again
+        (!)."""
         # copies: another thread may ask while the loop changes them
         here, past = list(self._figures.values()), Counter(self._past_late)
         below = [told.late for told in (*here, *self._left.values())]
@@ -338,7 +339,8 @@ class CoordinatorHost:
         return dict(sum(map(Counter, (*below, *since)), past))
 
     def _skipped_here(self) -> dict[SourceName, int]:
-        """By workers of the layout: the next owner of a front tells what the one before has told."""
+        """Counts of skipped records, by source, from workers of the layout alone: the next owner of a front
+        tells what the one before has told."""
         found = Counter[SourceName]()
         for worker in self._status.workers:
             if (said := self._figures.get(worker)) is not None:

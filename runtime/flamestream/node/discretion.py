@@ -1,5 +1,5 @@
-"""What a worker tells its coordinator, where others read that: without users' data, which its own log has
-instead.
+"""Reports of a worker without users' data, for a coordinator whose status others read: the worker's own log
+has the data.
 
 Keeps: on one machine, where the status is its owner's, nothing is taken out. Does not: find data that nobody
 has marked (model/quoted.py).

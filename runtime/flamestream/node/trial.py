@@ -29,7 +29,7 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
 from flamestream.model.vertex import Function, Vertex
-from flamestream.reference import ERRORS, Run, interpret
+from flamestream.reference import Run, errors_of, interpret
 
 RECORDS: Final = 20
 """Records of each source that are tried."""
@@ -75,7 +75,7 @@ def _tried(checked: CheckedJob) -> Trial:
     trial.warnings += floats.values()
     _judge(
         checked.graph,
-        [error for _, error in results[ERRORS]],
+        [error for _, error in results[errors_of(checked.graph)]],
         trial,
         fails=checked.job.spec.on_error == "fail",
     )

@@ -75,7 +75,7 @@ class WordCount:
         return rows
 
     def release(self) -> list[tuple[Time, Item]]:
-        """What leaves, by time."""
+        """Items that leave, each with its time."""
         return [(time_of_meta(meta), item) for meta, _, item in self._barrier.release(END)]
 
     @property

@@ -66,9 +66,10 @@ class _Core:
         self._delivery.opened({} if last is None else {_SLOT: last}, compare=True)
 
     def apply(self, letter: str, time: Time) -> str:
-        """What leaves when a letter is applied; nothing if its consumer has it."""
+        """Apply a letter: the results that leave, as text; none if the consumer has them."""
         changes = self._grouping.insert(_KEY, _SLOT, meta_of(time, 0), letter)
         self._delivery.put([(meta, _SLOT, "".join(window)) for meta, window, _ in changes])
+        # letters come in the order of times, so everything below is final
         self.cut = Time(time + 1)
         bundles = self._delivery.next_call() or ()
         self._delivery.acknowledged(self._delivery.number)

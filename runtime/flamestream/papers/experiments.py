@@ -8,7 +8,7 @@ from flamestream.papers.report import Report
 
 
 class Experiment(NamedTuple):
-    """What can be shown, and how."""
+    """An experiment: the line it is listed with, and the function that runs it."""
 
     line: str
     run: Callable[[], Report]

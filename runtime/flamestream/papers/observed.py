@@ -34,7 +34,7 @@ WORKERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a consumer was given, in order, and how the job ended."""
+    """The items that a consumer was given, in order, and how the job ended."""
 
     items: tuple[tuple[bytes, str], ...]
     """(meta, value)."""
@@ -42,7 +42,7 @@ class Seen:
 
     @property
     def values(self) -> list[str]:
-        """Without their metas."""
+        """The values of the items, without their metas."""
         return [value for _, value in self.items]
 
 
@@ -132,5 +132,5 @@ def _result(text: str, _letter: tuple[str, str]) -> tuple[str, str]:
 
 
 def _nowhere(_payload: Any) -> str:
-    """One key for all."""
+    """The same key for every payload."""
     return ""

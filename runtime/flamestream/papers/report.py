@@ -27,7 +27,7 @@ class Table:
 
     @property
     def text(self) -> str:
-        """Its lines; each column is as wide as its widest cell."""
+        """Lines of the table; each column is as wide as its widest cell."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         lines = [
             "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -114,11 +114,13 @@ def _steps(system: System, now: _Now) -> Iterator[tuple[str, _Now]]:
         yield "save v", now._replace(saved_v=now.v)
     if now.v is not None and now.s is not None and _may_leave(system, now):
         if now.b1 is None:
+            # in one step: a crash finds both outside, or none
             both = now.s if system.together else None
             yield "->b1 b2" if system.together else "->b1", now._replace(b1=now.v, b2=both)
         elif now.b2 is None:
             yield "->b2", now._replace(b2=now.s)
     if not now.crashed:
+        # output stays: nobody takes back what has left
         yield "CRASH", now._replace(s=now.saved_s, v=now.saved_v, crashed=True)
 
 

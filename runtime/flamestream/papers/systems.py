@@ -36,19 +36,20 @@ def last_two(applied: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What tells one system from another."""
+    """The choices that tell one system from another."""
 
     name: str
     order: Literal["any", "time", "journal"] = "any"
-    """Of what waits is applied: any; what entered first; any, and what was chosen is written down, followed
-    by a replay, and waited for by results."""
+    """Which waiting input is applied next: any; the one that entered first; or any, where the choice is
+    written down, a replay follows it, and results wait for that."""
     leaves: Literal["at once", "committed"] = "at once"
-    """A result leaves when it is there, or when a snapshot has its state."""
+    """When a result leaves: as soon as it is there, or when a snapshot has its state."""
     snapshot: Literal["never", "at any time", "when delivered"] = "at any time"
     holds: bool = False
     """A snapshot has the results that have not left, too."""
     recovers: Literal["replay", "skip", "anew"] = "replay"
-    """From the last snapshot, with what entered since or without it; or as if nothing had been."""
+    """How a crash is recovered from: from the last snapshot, with the input since or without it; or as if
+    nothing had been."""
     filters: bool = True
     """A result that is not behind what has left already is dropped."""
 
@@ -102,6 +103,7 @@ def steps(policy: Policy, operation: Operation, inputs: str, now: Situation) -> 
         yield f"->{result.value}", now._replace(ready=tuple(rest), left=(*now.left, result))
     if _may_save(policy, now):
         yield "snap", now._replace(saved=Saved(now.applied, now.ready if policy.holds else ()))
+    # one alone: with more of them histories would have no end
     if not now.crashed:
         yield CRASH, _recovered(policy, inputs, now)
 
@@ -109,6 +111,7 @@ def steps(policy: Policy, operation: Operation, inputs: str, now: Situation) -> 
 def _next(policy: Policy, now: Situation) -> str:
     """The letters of which each could be applied."""
     if len(now.applied) < len(now.journal):
+        # a replay keeps to what is written, whatever else waits
         return now.journal[len(now.applied)]
     return min(now.waiting, default="") if policy.order == "time" else now.waiting
 
@@ -139,11 +142,13 @@ def _may_save(policy: Policy, now: Situation) -> bool:
 
 
 def _recovered(policy: Policy, inputs: str, now: Situation) -> Situation:
-    """What is durable, and what the source gives again."""
+    """The situation behind a crash: what is durable, and what the source gives again."""
     anew = policy.recovers == "anew"
     saved, journal = (Saved(), "") if anew else (now.saved, now.journal)
+    # the source gives all once more; of that, the snapshot's state has what was applied to it
     again = "" if policy.recovers == "skip" else inputs[: now.entered]
     waiting = "".join(letter for letter in again if letter not in saved.applied)
+    # held results may have left between the snapshot and the crash
     ready = tuple(each for each in saved.held if not policy.filters or each.place > _last(now))
     return now._replace(
         waiting=waiting, applied=saved.applied, ready=ready, saved=saved, journal=journal, crashed=True

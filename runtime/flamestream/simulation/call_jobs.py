@@ -29,7 +29,7 @@ from flamestream.simulation.graphs import (
 
 
 def call_job(rng: Random) -> SimJob:
-    """One call or two, one behind the other, between stages that take items across workers."""
+    """A job with one call or two, one behind the other, between stages that take items across workers."""
     return _job(rng, rng.choice(["again", "again", "never"]))
 
 
@@ -61,7 +61,7 @@ def timed_call_job(rng: Random) -> SimJob:
 
 
 def _seconds(payload: Payload) -> int:
-    """Of the number that the record had, or the window."""
+    """Event time, in seconds: from the number that the record had, or the window."""
     return int("".join(takewhile(str.isdecimal, payload[1][1:])) or 0) // 10
 
 

@@ -49,7 +49,7 @@ class DriftWatch:
         self._last: dict[tuple[SinkName, Slot], tuple[Fence, Sequence[Item]]] = {}
 
     def attempt_begins(self, attempt: Attempt, cut: Time) -> None:
-        """It is in the job record: whatever it computes is computed from now on."""
+        """Take note of an attempt that is in the job record: whatever it computes is computed from now on."""
         self._begun[attempt] = cut, self._drift.changes
 
     def lost(self, key: tuple[SinkName, Slot]) -> None:

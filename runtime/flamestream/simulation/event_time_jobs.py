@@ -105,7 +105,7 @@ def _decoded(record: Event) -> Event:
 
 
 def time_of(event: Event) -> Any:
-    """What some events do not say."""
+    """Event time of an event; None for some, which do not say it."""
     return event[2] if not event[1].endswith("17") else None
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated run, and how often.
+"""The faults of a simulated run, and how often each happens.
 
 Swarm testing: each seed draws a random subset of the faults and a rate for each, so that one seed is all
 about the store and another about pauses and partitions. A run that enables everything at once finds less,

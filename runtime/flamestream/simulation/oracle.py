@@ -25,7 +25,7 @@ from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, next_time
-from flamestream.reference import ERRORS, Walk
+from flamestream.reference import Walk
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.world import World
 
@@ -268,7 +268,7 @@ class Oracle:
         reached = self._walk.run(
             self._sources[front], time, self._records(time, front, partition, first, count)
         )
-        if self.dead_letter is None and any(name == ERRORS for name, _, _ in reached):
+        if self.dead_letter is None and any(name == self._walk.errors for name, _, _ in reached):
             # The job ends below this run: nothing of it may come out, its other results neither.
             self.error_at = time
             return
@@ -278,7 +278,11 @@ class Oracle:
             if name in self.requests:
                 self.requests[name][meta] = encoded
                 continue
-            sink = self.dead_letter if name == ERRORS and self.dead_letter is not None else SinkName(name)
+            sink = (
+                self.dead_letter
+                if name == self._walk.errors and self.dead_letter is not None
+                else SinkName(name)
+            )
             expected = self.expected(sink, self._slot(name, payload, encoded))
             # Ascending, as the order of a walk is that of metas: whoever looks may bisect.
             expected.metas.append(meta)

@@ -56,10 +56,10 @@ class Process(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """It ends, with everything in its memory."""
+        """End the process, with everything in its memory."""
 
     def crash(self) -> None:
-        """It is killed."""
+        """Kill the process."""
         if self.alive:
             self.world.trace.note(self.world.now, self.name, "crash")
             self.close()
@@ -78,7 +78,7 @@ class Process(ABC):
         self.world.after(delay, self.post, event)
 
     def pause(self, lasts: int) -> None:
-        """It stands still."""
+        """Let the process stand still."""
         self.paused_until = max(self.paused_until, self.world.now + lasts)
 
     @property

@@ -49,7 +49,7 @@ class Coins:
         return self._rng.random() < 0.7
 
     def chain(self, rng: Random, stream: Stream[Any]) -> Stream[Any]:
-        """One to three of them, one behind the other."""
+        """A stream behind one to three productions, one behind the other."""
         match rng.randrange(3):
             case 0:
                 stream = stream.map(self.tossed)
@@ -61,7 +61,8 @@ class Coins:
 
 
 def production_job(rng: Random) -> SimJob:
-    """One chain or two, between stages that take items across workers or remember."""
+    """A job with one chain of productions or two, between stages that take items across workers or
+    remember."""
     graph, coins = Graph("productions"), Coins(rng)
     stream: Stream[Any] = graph.source("s0")
     for _ in range(rng.choice([1, 1, 2])):

@@ -1,5 +1,5 @@
-"""What a seed draws before its run begins: the job, its input, the sizes and times of everything, and the
-faults."""
+"""The settings that a seed draws before its run begins: the job, its input, the sizes and times of
+everything, and the faults."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -74,7 +74,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
 
 
 def fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
-    """Those of answers, behind all others."""
+    """Fronts of calls' answers, behind all others."""
     names = [name for name, call in calls_of(job.graph).items() for _ in range(call.settings.fronts)]
     return tuple(
         FrontSettings(FrontId(number), SourceName(name), False, 1, replayable=False, of_call=True)
@@ -88,7 +88,7 @@ def sites_of_calls(fronts: Iterable[FrontSettings]) -> list[SourceSite]:
 
 
 def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
-    """The same job with other limits."""
+    """Settings of a worker with other limits, for the same job."""
     return replace(
         # small: a few dozen records never meet the limits that users have
         settings, credit_runs=rng.choice([2, 5, 20, 1000]), credit_bytes=rng.choice([60, 400, 8 << 20]),
@@ -98,7 +98,7 @@ def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
 
 
 def edited_coordinator(rng: Random, settings: Settings) -> Settings:
-    """The same job with other intervals and patience."""
+    """Settings of a coordinator with other intervals and patience, for the same job."""
     patient = rng.random() < 0.2  # as users have it: no shorter than it really is
     return replace(
         settings, interval_us=settings.interval_us and rng.choice([5, 10, 25, 60]) * MS,

@@ -111,7 +111,7 @@ def client_of(bucket: Bucket, size: int = 0) -> Client:
 
 
 def _patient(bucket: Bucket, size: int) -> Bucket:
-    """The same with time enough: doubled until it is, so that there are few clients."""
+    """The bucket with time enough for so many bytes: doubled until it is, so that there are few clients."""
     seconds = bucket.seconds
     while seconds * SLOWEST < size:
         seconds *= 2
@@ -119,7 +119,7 @@ def _patient(bucket: Bucket, size: int) -> Bucket:
 
 
 def _environments_keys() -> Keys | None:
-    """The environment's, as they are now."""
+    """Keys of the environment, as they are now."""
     access, secret = map(os.environ.get, _KEYS)
     return Keys(access, secret, os.environ.get("AWS_SESSION_TOKEN") or None) if access and secret else None
 

@@ -109,6 +109,18 @@ class ClusterState:
                 + (f" (no new connection: {self._problem})" if self._problem else "")
             ) from error
 
+    def read(self, path: str, kind: type[T]) -> tuple[T, int] | None:
+        """The value of a node and its version; None if it is not there. Raises Corrupt if it is of another
+        kind."""
+        try:
+            data, stat = self.ask(f"reading {path}", lambda: self.client.get_async(path))
+        except NoNodeError:
+            return None
+        try:
+            return from_json(data, kind), int(stat.version)
+        except msgspec.DecodeError as error:
+            raise Corrupt(f"{path} in ZooKeeper at {self.hosts} is not one of ours: {error}") from error
+
     def delete(self, job: str, *, record: bool = True) -> None:
         """Everything that is kept here of `job`, or all but its record. Absent is fine."""
         folder = folder_of(job)
@@ -163,7 +175,7 @@ class ZooKeeperJobRecords:
             wait=wait_random_exponential(multiplier=0.05, max=1.0),
             reraise=True,
         )
-        return retrying(self._read)
+        return retrying(self._state.read, self._path, JobRecord)
 
     def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
         """Write if the version is still `version` (None: if there is none). The new version, or None on a
@@ -181,20 +193,6 @@ class ZooKeeperJobRecords:
         # These are answers: nothing was written. Whatever else is raised leaves that open (!).
         except (NodeExistsError, BadVersionError, NoNodeError):
             return None
-
-    def _read(self) -> tuple[JobRecord, int] | None:
-        try:
-            data, stat = self._state.ask(
-                f"reading {self._path}", lambda: self._state.client.get_async(self._path)
-            )
-        except NoNodeError:
-            return None
-        try:
-            return from_json(data, JobRecord), int(stat.version)
-        except msgspec.DecodeError as error:
-            raise Corrupt(
-                f"the job record {self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}"
-            ) from error
 
 
 class SingleInstance:
@@ -216,7 +214,7 @@ class SingleInstance:
         for _ in range(CLAIM_TRIES):
             if self._create():
                 return
-            found = self._holder()
+            found = self._state.read(self._path, ProcessIdentity)
             if found is None:
                 continue
             holder, version = found
@@ -254,20 +252,6 @@ class SingleInstance:
         except NodeExistsError:
             return False
         return True
-
-    def _holder(self) -> tuple[ProcessIdentity, int] | None:
-        try:
-            data, stat = self._state.ask(
-                f"reading {self._path}", lambda: self._state.client.get_async(self._path)
-            )
-        except NoNodeError:
-            return None
-        try:
-            return from_json(data, ProcessIdentity), int(stat.version)
-        except msgspec.DecodeError as error:
-            raise Corrupt(
-                f"{self._path} in ZooKeeper at {self._state.hosts} is not one of ours: {error}"
-            ) from error
 
     def _remove(self, version: int) -> None:
         try:

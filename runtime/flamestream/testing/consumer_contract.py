@@ -1,4 +1,4 @@
-"""What every consumer must do, as checks that any adapter can be run through: the conformance kit of sinks
+"""The conformance kit of sinks: checks of what every consumer must do, which any adapter can be run through
 (docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", CONSUMER_CHECKS, ids=lambda check: check.__name__)
@@ -43,7 +43,7 @@ SINK: Final = SinkName("out")
 
 
 class Reachable(Protocol):
-    """What a worker can be connected to."""
+    """An outside that a worker can be connected to."""
 
     def connect(self, writer: str, post: Post, reactor: Reactor) -> Consumer:
         """The adapter of a new worker, for sink `out`."""
@@ -59,7 +59,7 @@ class Outside(Reachable, Protocol):
 
 
 class TearableOutside(Outside, Protocol):
-    """Its newest write can be cut."""
+    """A consumer whose newest write can be cut."""
 
     def tear(self) -> bool:
         """Cut one more byte off the newest log; False if nothing is left of it."""

@@ -1,4 +1,4 @@
-"""What a consumer must do whose workers die: deliveries by processes of their own, killed with SIGKILL in the
+"""Checks of a consumer whose workers die: deliveries by processes of their own, killed with SIGKILL in the
 middle.
 
     def test_my_sink_outlives_its_workers(tmp_path):
@@ -21,7 +21,7 @@ from flamestream.testing.delivering import item
 
 
 class SpecOutside(Outside, Protocol):
-    """It can be reached by a spec, from any process, as sink `out` of job `job`."""
+    """A consumer that can be reached by a spec, from any process, as sink `out` of job `job`."""
 
     spec: dict[str, Any]
 

@@ -1,5 +1,5 @@
-"""What a consumer must do while its outside is away, as checks for an outside whose server can be killed and
-started again.
+"""Checks of a consumer while its outside is away, for an outside whose server can be killed and started
+again.
 
     @pytest.mark.parametrize("check", CONSUMER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
     def test_my_sink_outlives_its_server(check, server):

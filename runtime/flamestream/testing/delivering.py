@@ -77,6 +77,8 @@ class Deliverer:
             for slot in self._next
             if self._rng.random() < 0.7 and self._next[slot] < self._config["items"]
         ]
+        # one at least, of the slot that is furthest behind: else the last ones might wait for their turn for
+        # ever
         return [self._bundle(slot) for slot in chosen or [min(self._next, key=lambda slot: self._next[slot])]]
 
     def _bundle(self, slot: int) -> Bundle:

@@ -29,7 +29,7 @@ _NONE: Final = "this test gives no {} client {!r}: it gives {}"
 
 
 class GivenClients:
-    """What `clients` gives: for `fs.Call(id, clients=...)`, and around `graph.run`."""
+    """Clients of a test: for `fs.Call(id, clients=...)`, and around `graph.run`."""
 
     def __init__(self, http: Any, named: Mapping[str, Mapping[str, Any]]) -> None:
         self._http, self._named = http, named
@@ -43,7 +43,8 @@ class GivenClients:
         return Http(self._http, call.id, call.keys)
 
     def named(self, kind: str, name: str) -> Any:
-        """What was given for this kind under the name."""
+        """The object that the test gave for this kind under the name. Raises ClientMisused if it gave
+        none."""
         awaitable_here(f"{kind}({name!r})")
         there = self._named[kind]
         if name not in there:
@@ -64,7 +65,7 @@ class GivenClients:
 def clients(
     *, http: Any = None, postgres: Mapping[str, Any] | None = None, redis: Mapping[str, Any] | None = None
 ) -> GivenClients:
-    """What `call.http`, `call.postgres(name)` and `call.redis(name)` are in a test.
+    """Give a test's own objects as `call.http`, `call.postgres(name)` and `call.redis(name)`.
 
     `http` has `request` and `stream` as an httpx2.AsyncClient has them: one with an httpx2.MockTransport, or
     an object of the test's. `postgres` and `redis` say by name what a function gets. Use it around

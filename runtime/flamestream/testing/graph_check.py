@@ -31,7 +31,7 @@ from flamestream.model.failure import shortened, told
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.reference import ERRORS, answered, interpret, runs_of
+from flamestream.reference import answered, errors_of, interpret, runs_of
 from flamestream.simulation.settings import GUARANTEES, STRONG
 from flamestream.simulation.world import SimulationFailure
 from flamestream.testing.merges import merges_checked
@@ -171,7 +171,7 @@ class _Form:
 
 
 class _Example:
-    """What is compared for one input and one schedule."""
+    """The comparison for one input and one schedule."""
 
     def __init__(self, graph: Graph, on_error: str, usual: _Form | None, strong: _Form | None) -> None:
         self._graph, self._on_error = graph, on_error
@@ -198,16 +198,16 @@ class _Example:
             _check_records(name, of_source)
         form = self._strong if schedule.guarantee == STRONG else self._usual
         assert form is not None, "there is one for each guarantee that is drawn"
-        graph = form.graph
+        graph, errors = form.graph, errors_of(form.graph)
         runs, results = answered(graph, runs_of(graph, _interleaved(records, Random(schedule.seed))))
         expected = encoded(results)
         doubled = interpret(form.doubled, runs)
         # What is only there was found by calling twice; all others are the graph's own.
-        for meta, error in doubled[ERRORS]:
-            if (meta, codec.encode(error)) not in expected[ERRORS]:
+        for meta, error in doubled[errors]:
+            if (meta, codec.encode(error)) not in expected[errors]:
                 raise _failed(_told(error, graph), records)
-        if self._on_error == "fail" and results[ERRORS]:
-            raise _failed(_told(results[ERRORS][0][1], graph), records)
+        if self._on_error == "fail" and results[errors]:
+            raise _failed(_told(results[errors][0][1], graph), records)
         self._same(encoded(doubled), expected, "when each function is called twice", records)
         if form.other is not None:
             self._same(form.other.results(runs), expected, "in another process", records)
@@ -233,9 +233,9 @@ class _Example:
                     "a function depends on something that is not its input: the order of a set, a clock, "
                     "chance, what was before"
                 )
+                which = "error items" if sink == errors_of(self._graph) else f"sink {sink!r}"
                 raise _failed(
-                    f"{where} it gives other results: {why}\n  sink {sink!r}, result {place}: "
-                    f"{one} instead of {other}",
+                    f"{where} it gives other results: {why}\n  {which}, result {place}: {one} instead of {other}",
                     records,
                 )
 

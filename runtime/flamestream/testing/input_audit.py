@@ -61,6 +61,7 @@ def contiguity(
         if entry.time <= last:
             yield Finding("disorder", 1, f"the run at {entry.time} stands behind the one at {last}")
         last = max(last, entry.time)
+        # such an entry only says where a partition begins that nobody has read before
         begins_here = entry.count == 0 and entry.end is not None and entry.partition not in ends
         have = entry.first if begins_here else ends.get(entry.partition, start)
         if entry.first > have and skips and entry.end is not None:

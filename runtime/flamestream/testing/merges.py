@@ -60,6 +60,7 @@ class _Law:
 
     def combine(self, both: Both, item: Any) -> Both:
         items = (*both[1], item)
+        # every cut, since a session may become one at any of its items
         for cut in range(1, len(items)):
             self.merge((self._folded(items[:cut]), items[:cut]), (self._folded(items[cut:]), items[cut:]))
         return self.users.folded(both[0], item), items
@@ -87,6 +88,7 @@ class _Law:
 def _alike(one: Any, other: Any) -> bool:
     """Whether two accumulators are the same payload, but for the rounding of floats."""
     if type(one) is float and type(other) is float:
+        # `encode` for the values that are never close to themselves: NaN
         return isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or codec.encode(one) == codec.encode(other)
     plan = PLANS.get(type(one))
     if plan is None or plan.members is None or type(one) is not type(other):

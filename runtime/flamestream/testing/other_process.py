@@ -74,8 +74,8 @@ class OtherProcess:
         self._child.communicate()
 
     def results(self, runs: Sequence[Run]) -> Encoded:
-        """What the reference interpreter gives there. Raises UserError, now and ever after, if the graph does
-        not run there."""
+        """Results of the reference interpreter in the other process. Raises UserError, now and ever after, if
+        the graph does not run there."""
         if not self._begun:
             self._begun = True
             files = {
@@ -120,7 +120,7 @@ _WAY_OUT: Final = "build it of functions and classes of modules, or leave this o
 
 
 def _pickler() -> Any:
-    """One for all messages, so that what went with one is known behind it."""
+    """The pickler of all messages: it remembers what went with one for those behind it."""
     from pyspark.cloudpickle import CloudPickler  # a third of a second, which every command would pay
 
     class Pickler(CloudPickler):

@@ -1,4 +1,4 @@
-"""What every producer must do, as checks for any adapter: the conformance kit of sources
+"""The conformance kit of sources: checks of what every producer must do, for any adapter
 (docs/reference/connectors.md).
 
     @pytest.mark.parametrize("check", PRODUCER_CHECKS, ids=lambda check: check.__name__)

@@ -1,5 +1,5 @@
-"""What a producer must do while its outside is away, as checks for an outside whose server can be killed and
-started again.
+"""Checks of a producer while its outside is away, for an outside whose server can be killed and started
+again.
 
     @pytest.mark.parametrize("check", PRODUCER_OUTAGE_CHECKS, ids=lambda check: check.__name__)
     def test_my_source_outlives_its_server(check, server):

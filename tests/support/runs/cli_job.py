@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flamestream.cli.progress import status_of
 from flamestream.connectors import sinks
 from flamestream.job.status import JobStatus
 from flamestream.model import payload as codec
@@ -118,7 +117,7 @@ class CliJob:
 
     def status(self) -> JobStatus | None:
         """What the coordinator wrote last."""
-        return status_of(self.run_folder)
+        return self.run_folder.status()
 
     def running(self, attempt: int = 1, within: float = 90.0) -> JobStatus:
         """Wait until all its workers and standbys run, in this attempt or a later one, as a coordinator says

@@ -19,6 +19,17 @@ def test_each_edge_is_an_arrow_also_where_two_lead_to_one_vertex() -> None:
     assert mermaid(graph.validated()).count("v0 --> v1") == 2
 
 
+def test_a_label_with_signs_of_mermaids_own_is_quoted() -> None:
+    graph = Graph("signs")
+    events = graph.source("events (raw)", at="at").map(fs.field("price") * 2)
+    events.window(fs.tumbling("1m"), key="k").count().sink("out")
+    drawn = mermaid(graph.validated())
+    assert 'v0(["events (raw)"])' in drawn
+    assert 'v2["map fs.field(#quot;price#quot;) * 2"]' in drawn
+    bare = re.sub(r'"[^"]*"', "", drawn)
+    assert not re.search(r"[<>#;'.]|\w\(\w", bare.replace("-->", "")), bare
+
+
 KEPT: dict[str, tuple[Callable[[fs.Stream[Any], fs.Stream[Any]], fs.Stream[Any]], str]] = {
     "window": (
         lambda left, _: left.window(fs.tumbling("1m"), key="k").count(),

@@ -1,6 +1,7 @@
 """The command line as a whole: help, JSON, errors and exit codes."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from flamestream.cli import snapshots
 from flamestream.cli.main import app, main
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.model import errors
+from flamestream.store.folder import LocalStore
 from support.runs.job_folder import APPLICATION, JobFolder
 
 COMMANDS = [
@@ -63,6 +65,25 @@ def test_a_wrong_command_line_is_a_usage_error(
 def test_a_command_without_arguments_shows_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command) == ExitCode.USAGE
     assert "Example" in capsys.readouterr().out
+
+
+def test_a_status_that_cannot_be_read_is_named(
+    job: JobFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "status.json").write_text('{"phase": ')
+    assert run("status", job.write(), "--run-folder", tmp_path / "run") == ExitCode.CORRUPT
+    assert "status.json is not a status file" in capsys.readouterr().err
+
+
+def test_a_snapshot_that_goes_while_they_are_listed_is_no_damage(
+    job: JobFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "snapshots").mkdir()
+    manifest, names = job.write(), [["indexes/000000000001-gone"], []]
+    monkeypatch.setattr(LocalStore, "names", lambda *_: names.pop(0))
+    assert run("snapshots", "list", manifest) == ExitCode.OK
+    assert "no snapshots" in capsys.readouterr().out
 
 
 def test_an_error_goes_to_stderr_with_its_exit_code(

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from flamestream.job.application import digest_of
+from flamestream.job.application import digest_of, load
 from flamestream.job.application_code import code_of, files_of
 from flamestream.job.py_files import PyFile
+from flamestream.model.errors import UserError
 
 
 def files(folder: Path, **contents: str) -> dict[str, Path]:
@@ -82,3 +83,10 @@ def test_another_content_of_a_py_file_is_another_code(tmp_path: Path) -> None:
         for place, sha256 in (("/a/shop.zip", "1"), ("s3://b/shop.zip", "1"), ("/a/shop.zip", "2"))
     )
     assert code_of(job, [one]) == code_of(job, [same]) != code_of(job, [other]) != code_of(job)
+
+
+@pytest.mark.parametrize("code", ["0", "'usage: job.py FILE'"])
+def test_an_application_that_ends_its_process_does_not_end_ours(tmp_path: Path, code: str) -> None:
+    file = files(tmp_path, **{"ends_itself.py": f"import sys\nsys.exit({code})\n"})["ends_itself.py"]
+    with pytest.raises(UserError, match=r"ends_itself\.py:2: the application does not load: .*SystemExit"):
+        load(file, "graph")

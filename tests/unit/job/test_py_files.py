@@ -144,6 +144,16 @@ def damaged(file: Path) -> str:
     return place
 
 
+def altered(file: Path, bytes_at: dict[int, int]) -> str:
+    """An archive in whose directory bytes of its one entry are others."""
+    place = module(file, entry="")
+    data = bytearray(file.read_bytes())
+    for offset, byte in bytes_at.items():
+        data[data.index(b"PK\1\2") + offset] = byte
+    file.write_bytes(data)
+    return place
+
+
 def written(file: Path, text: str) -> str:
     file.write_text(text)
     return str(file)
@@ -162,6 +172,12 @@ def written(file: Path, text: str) -> str:
             "d.zip is torn, or no zip archive: its member whole.py cannot be read (Bad CRC-32",
         ),
         (lambda f: written(f / "text.whl", "no zip"), "text.whl is torn, or no zip archive"),
+        (lambda f: altered(f / "v.zip", {6: 99}), "v.zip is torn, or no zip archive: zip file version 9.9"),
+        (lambda f: altered(f / "u.zip", {9: 8, 46: 0xFF}), "u.zip is torn, or no zip archive: 'utf-8' codec"),
+        (
+            lambda f: archive(f / "both.zip", **{"both": "", "both/inner.py": ""}),
+            "both.zip is torn, or no zip archive: its member both/inner.py cannot be",
+        ),
         (lambda f: module(f / "x-1.0-cp311-cp311-linux_x86_64.whl", x=""), "is built for one platform"),
         (
             lambda f: archive(f / "n.zip", **{"n/_n.so": "", "n/__init__.py": ""}),
@@ -187,6 +203,9 @@ def written(file: Path, text: str) -> str:
         "torn",
         "damaged",
         "no archive",
+        "version",
+        "name",
+        "file and folder",
         "platform",
         "binary",
         "Python's",
@@ -252,6 +271,13 @@ def test_a_folder_that_others_could_write_to_is_not_used(tmp_path: Path) -> None
     (tmp_path / "room").chmod(0o777)
     with pytest.raises(UserError, match="others may write there"):
         found(module(tmp_path / "lib.zip", any=""))
+
+
+def test_what_others_could_have_put_there_is_not_loaded(tmp_path: Path) -> None:
+    file = found(module(tmp_path / "lib.zip", laid=""))
+    unpacked.ROOM.chmod(0o777)
+    with pytest.raises(UserError, match="others may write there"):
+        folder_of(file)
 
 
 def test_what_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

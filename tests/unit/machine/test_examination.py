@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import flamestream
 from flamestream.machine import examination
-from flamestream.machine.examination import Finding, disk, huge_pages, memory, processors
+from flamestream.machine.examination import Finding, disk, examined, huge_pages, memory, processors
 
 
 @pytest.fixture
@@ -75,3 +76,11 @@ def test_a_slow_disk_is_slow_and_none_is_missing(tmp_path: Path, monkeypatch: py
     assert disk(tmp_path).state == "slow"
     monkeypatch.undo()
     assert disk(tmp_path / "none").state == "missing"
+
+
+def test_a_kernel_of_another_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "kernel", None)
+    monkeypatch.setattr(flamestream, "__file__", str(tmp_path / "__init__.py"))
+    (tmp_path / "_kernel.cpython-310-x86_64-linux-gnu.so").touch()
+    found = {each.what: each for each in examined(tmp_path)}["kernel"]
+    assert found.found == "Python: _kernel.cpython-310-x86_64-linux-gnu.so is of another Python"

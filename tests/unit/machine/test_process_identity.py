@@ -1,10 +1,14 @@
 """A process is told apart from any other that ever has its pid."""
 
+import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
+import pytest
 
 from flamestream.machine.process_identity import ProcessIdentity, start_ticks
 from support.processes import alive
@@ -37,3 +41,20 @@ def test_a_dead_process_is_not_alive_even_before_it_is_waited_for() -> None:
         assert not alive(process.pid)
         assert not child.alive
     assert not child.alive
+
+
+PR_SET_NAME = 15
+
+
+@pytest.fixture
+def strange_name() -> Iterator[None]:
+    """This thread's name is of bytes that are no text, as that of any process may be."""
+    before = Path("/proc/self/comm").read_bytes().strip()
+    ctypes.CDLL(None).prctl(PR_SET_NAME, b") \xff (", 0, 0, 0)
+    yield
+    ctypes.CDLL(None).prctl(PR_SET_NAME, before, 0, 0, 0)
+
+
+@pytest.mark.usefixtures("strange_name")
+def test_a_process_may_have_any_name() -> None:
+    assert ProcessIdentity.of_this_process().alive

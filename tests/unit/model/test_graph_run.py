@@ -50,3 +50,9 @@ def test_however_many_windows_close_at_once_none_is_an_error() -> None:
         lambda count: count.key
     ).sink("keys")
     assert len(graph.run(clicks=[Click(f"user-{number}", 1) for number in range(50)])["keys"]) == 50
+
+
+def test_a_sink_may_have_any_name() -> None:
+    graph = fs.Graph("any")
+    graph.source("numbers").sink("errors")
+    assert graph.run(numbers=[1, 2]) == {"errors": [1, 2]}

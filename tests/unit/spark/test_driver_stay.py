@@ -35,9 +35,11 @@ def test_it_asks_for_itself_until_then(tmp_path: Path, monkeypatch: pytest.Monke
         def do_GET(self) -> None:
             asked.append((self.path, self.headers["Authorization"]))
             body = json.dumps(
-                {"metadata": {"deletionGracePeriodSeconds": 245 if len(asked) < 3 else 1}}
+                {"metadata": {"deletionGracePeriodSeconds": 245 if len(asked) < 4 else 1}}
             ).encode()
             self.send_response(500 if len(asked) == 1 else 200)
+            if len(asked) == 2:  # it dies in the middle of an answer
+                self.send_header("Content-Length", str(len(body) + 1))
             self.end_headers()
             self.wfile.write(body)
 
@@ -62,7 +64,7 @@ def test_it_asks_for_itself_until_then(tmp_path: Path, monkeypatch: pytest.Monke
     finally:
         server.shutdown()
         server.server_close()
-    assert asked == [("/api/v1/namespaces/space/pods/driver-a-1", "Bearer secret")] * 3
+    assert asked == [("/api/v1/namespaces/space/pods/driver-a-1", "Bearer secret")] * 4
 
 
 def test_it_ends_in_time_whatever_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:

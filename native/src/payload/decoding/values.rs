@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands behind the header of an array of `size`: a tag and members.
+    /// The value behind the header of an array of `size`: a tag and members.
     fn tagged<'py>(&mut self, py: Python<'py>, size: usize, room: i32) -> Value<'py> {
         if size == 0 || room <= 0 {
             return Err(Unsupported);

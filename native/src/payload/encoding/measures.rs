@@ -24,10 +24,10 @@ pub fn size(value: &Bound<'_, PyAny>) -> Result<usize, Unsupported> {
     Ok(size)
 }
 
-/// What a number, or a container without its members, counts in `size` (`payloads/encoding.py:WORD`).
+/// The count of a number, or of a container without its members, in `size` (`payloads/encoding.py:WORD`).
 const WORD: usize = 8;
 
-/// One walk for both: `size` grows by what is met on the way.
+/// The height of a value, and its size in the same walk: `size` grows by what is met on the way.
 /// SAFETY: `object` is alive and the GIL is held.
 unsafe fn height_of(py: Python<'_>, object: Object, room: i32, size: &mut usize) -> Result<i32, Unsupported> {
     let kind = ffi::Py_TYPE(object);

@@ -4,7 +4,7 @@ use crate::python::moments;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// What is done besides calling the function.
+/// The way to call a function: what is done besides.
 #[derive(Clone, Copy)]
 pub(super) enum How {
     Plain,

@@ -29,7 +29,7 @@ impl Expression {
         self.0.value(Item::Row(py, row))?.object(py)
     }
 
-    /// Of what native_expressions.py says.
+    /// An expression from its description (native_expressions.py).
     pub fn described(described: &Bound<'_, PyAny>) -> PyResult<Self> {
         Node::described(described).map(Expression)
     }

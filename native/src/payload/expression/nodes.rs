@@ -10,7 +10,7 @@ use crate::payload::plans::{Plan, MAX_DEPTH};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// What an expression is evaluated for.
+/// The item that an expression is evaluated for.
 #[derive(Clone, Copy)]
 pub(super) enum Item<'a, 'py> {
     Object(&'a Bound<'py, PyAny>),

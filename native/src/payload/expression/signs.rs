@@ -39,7 +39,7 @@ impl Sign {
         made.ok().map(Value::of)
     }
 
-    /// Of numbers and truth values, where this gives what Python gives.
+    /// The result for numbers and truth values, where this gives what Python gives.
     fn known<'py>(self, left: &Value<'py>, right: &Value<'py>) -> Option<Value<'py>> {
         match (self, left, right) {
             (Sign::And, Bool(left), Bool(right)) => Some(Bool(*left && *right)),

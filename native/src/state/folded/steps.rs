@@ -11,11 +11,11 @@ pub enum Accumulator {
     Known(Known),
     /// As it was stored: a tuple of a full state and the changes behind it.
     Stored(Py<PyAny>),
-    /// What Python made.
+    /// An accumulator that Python made.
     Object(Py<PyAny>),
 }
 
-/// What became of an item: its result's encoding, and whether that is an error.
+/// The outcome of an item: its result's encoding, and whether that is an error.
 #[derive(Clone)]
 pub struct Outcome {
     pub encoded: Box<[u8]>,
@@ -52,6 +52,10 @@ pub struct Steps {
 }
 
 impl Content for Steps {
+    fn below(&self, cut: &[u8]) -> usize {
+        self.steps.partition_point(|step| step.meta[..] < *cut)
+    }
+
     fn trim(&mut self, cuts: &[Floor]) {
         forget_below(&mut self.steps, cuts);
     }
@@ -72,10 +76,6 @@ impl Content for Steps {
 }
 
 impl Steps {
-    pub fn below(&self, limit: &[u8]) -> usize {
-        self.steps.partition_point(|step| step.meta[..] < *limit)
-    }
-
     pub fn restored(&mut self, states: Py<PyAny>) {
         self.steps = vec![Step {
             meta: Meta::from_slice(&[0; 8]),

@@ -45,13 +45,13 @@ impl Entries {
             result: None,
         }];
     }
-
-    pub(super) fn below(&self, limit: &[u8]) -> usize {
-        self.0.partition_point(|entry| entry.meta[..] < *limit)
-    }
 }
 
 impl Content for Entries {
+    fn below(&self, cut: &[u8]) -> usize {
+        self.0.partition_point(|entry| entry.meta[..] < *cut)
+    }
+
     fn trim(&mut self, cuts: &[Floor]) {
         forget_below(&mut self.0, cuts);
     }

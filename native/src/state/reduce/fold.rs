@@ -11,7 +11,7 @@ pub struct Fold {
     pub initial: Py<PyAny>,
     pub combine: Py<PyAny>,
     pub emit: Option<Py<PyAny>>,
-    /// What messages name; in debug mode the callables above are wrapped.
+    /// The user's functions, which messages name; in debug mode the callables above are wrapped.
     pub users_initial: Py<PyAny>,
     pub users_combine: Py<PyAny>,
     pub users_emit: Option<Py<PyAny>>,
@@ -28,7 +28,7 @@ impl Fold {
         accumulator.get_type().is(self.nothing.bind(accumulator.py()).get_type())
     }
 
-    /// One step: the accumulator after it and its result, either of which may be what an error left or
+    /// Take a step: the accumulator after it and its result, either of which may be what an error left or
     /// became.
     pub fn step<'py>(
         &self,

@@ -5,7 +5,7 @@ mod fold;
 mod rows;
 
 pub use fold::Fold;
-pub use rows::delta;
+pub use rows::{delta, python_delta};
 
 use crate::meta::{Floor, Meta};
 use crate::payload::encoding;

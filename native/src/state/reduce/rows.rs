@@ -1,63 +1,60 @@
 //! Rows of snapshots: a bucket's accumulator at a live cut, or what changed of it between two.
 
-use crate::meta::Floor;
 use crate::payload::encoding;
 use crate::payload::plans::MAX_DEPTH;
 use crate::payload::vector;
-use crate::state::buckets::Changed;
+use crate::state::keyed::Table;
+use crate::state::reduce::entries::Entries;
 use crate::state::reduce::{encoded, Reduce, LEAST_LIMIT};
+use crate::state::rows::Rows;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-impl Reduce {
-    /// What changed of a bucket between two cuts.
-    pub fn row<'py>(
-        &mut self,
-        py: Python<'py>,
-        at: u32,
-        committed: &Floor,
-        cut: &Floor,
-    ) -> PyResult<Option<Changed<'py>>> {
-        if !self.table.exists(at) {
-            return Ok(None);
-        }
-        let content = &self.table.at(at).content;
-        let (before, newest) = (content.below(committed), content.below(cut));
-        if newest == before {
-            return Ok(None);
-        }
-        let accumulator =
-            self.accumulator(py, at, newest - 1)?.expect("an entry below minimal time has its accumulator");
-        if before > 0 && self.table.at(at).full > 0 {
-            let old = self
-                .accumulator(py, at, before - 1)?
-                .expect("an entry below minimal time has its accumulator");
-            if let Some(change) = self.change(&old, &accumulator)? {
-                let bucket = self.table.at(at);
-                if bucket.takes(change.as_bytes().len()) {
-                    return Ok(Some(bucket.row(py, false, change)));
-                }
-            }
-        }
-        let state = PyBytes::new(py, &encoded(&accumulator)?);
-        Ok(Some(self.table.at(at).row(py, true, state)))
+impl Rows for Reduce {
+    type Content = Entries;
+
+    fn table(&mut self) -> &mut Table<Entries> {
+        &mut self.table
     }
 
     fn change<'py>(
-        &self,
-        old: &Bound<'py, PyAny>,
-        new: &Bound<'py, PyAny>,
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        before: usize,
+        newest: usize,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        if let Some(change) = appended(old, new) {
-            return Ok(Some(PyBytes::new(old.py(), &change)));
-        }
-        let change = self.delta_state.bind(old.py()).call1((old, new))?;
-        if change.is_none() {
-            Ok(None)
-        } else {
-            Ok(Some(change.cast_into()?))
+        let (old, new) = (self.final_accumulator(py, at, before)?, self.final_accumulator(py, at, newest)?);
+        match appended(&old, &new) {
+            Some(change) => Ok(Some(PyBytes::new(py, &change))),
+            None => python_delta(&self.delta_state, &old, &new),
         }
     }
+
+    fn full(&mut self, py: Python<'_>, at: u32, newest: usize) -> PyResult<Vec<u8>> {
+        encoded(&self.final_accumulator(py, at, newest)?)
+    }
+}
+
+impl Reduce {
+    /// The accumulator of the last of `count` entries, all below minimal time.
+    fn final_accumulator<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.accumulator(py, at, count - 1)?.expect("an entry below minimal time has its accumulator"))
+    }
+}
+
+/// The change of an accumulator as `state.delta_state` writes it; None if it is not worth it.
+pub fn python_delta<'py>(
+    delta_state: &Py<PyAny>,
+    old: &Bound<'py, PyAny>,
+    new: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    Ok(delta_state.bind(old.py()).call1((old, new))?.extract()?)
 }
 
 /// The delta of an accumulator, where the kernel knows it. Raises nothing.

@@ -25,7 +25,8 @@ pub struct Keyed {
     key: Py<PyAny>,
 }
 
-/// Of each input (name of the key's field or None, its function, (name of the time's field, unit) or None).
+/// Inputs from their descriptions: (name of the key's field or None, its function, (name of the time's field,
+/// unit) or None) each.
 pub fn inputs(described: &Bound<'_, PyAny>) -> PyResult<Vec<Input>> {
     let py = described.py();
     let input = |each: Bound<'_, PyAny>| {

@@ -89,7 +89,7 @@ impl Steps {
         Ok(state)
     }
 
-    /// What a window gives, as it is now.
+    /// The result of a window, as it is now.
     fn result<'py>(&self, py: Python<'py>, place: &Place, state: &State) -> PyResult<Bound<'py, PyAny>> {
         let accumulator = state.object(py)?.get_item(0)?;
         self.program.bind(py).call_method1("result", (object_of(py, place)?, accumulator))

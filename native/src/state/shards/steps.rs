@@ -23,7 +23,7 @@ pub struct Steps {
     pub called: Py<PyAny>,
     /// Is the key the only place?
     pub of_keys: bool,
-    /// What key was found last by a function: an item's place is asked for just before the item comes.
+    /// The key that a function found last: an item's place is asked for just before the item comes.
     pub last: RefCell<Option<Keyed>>,
     pub inputs: Vec<Input>,
     pub panes: Option<Panes>,
@@ -49,7 +49,7 @@ pub struct Steps {
 pub(super) type Results<'py> = Vec<Bound<'py, PyAny>>;
 
 impl Steps {
-    /// One step: a tuple of results, None if there are none. What it changed is in `changed`, also if it
+    /// Take a step: a tuple of results, None if there are none. What it changed is in `changed`, also if it
     /// fails.
     pub fn take(
         &self,

@@ -9,7 +9,7 @@ use crate::state::shards::shard::{Changed, Head, Held, Place, Shard};
 use hashbrown::HashMap;
 use pyo3::prelude::*;
 
-/// What a step gave.
+/// The results of a step.
 pub enum Given {
     /// A tuple; None: nothing.
     Results(Option<Py<PyAny>>),
@@ -78,6 +78,12 @@ impl Story {
 }
 
 impl Content for Story {
+    /// Bases count as items: the newest one below a cut is what stands there.
+    fn below(&self, cut: &[u8]) -> usize {
+        let bases = self.bases.partition_point(|base| base.meta[..] < *cut);
+        bases + self.steps.partition_point(|step| step.meta[..] < *cut)
+    }
+
     /// Steps below the last cut become one base a cut. What the first one changed nobody goes back behind.
     fn trim(&mut self, cuts: &[Floor]) {
         let limit = cuts.last().expect("there is always a committed cut");
@@ -117,7 +123,7 @@ struct Bases<'a> {
 }
 
 impl Bases<'_> {
-    /// One that stays alone moves as it is: it may be large.
+    /// Add a base, or join it to the last. One that stays alone moves as it is: it may be large.
     fn add_base(&mut self, mut base: Base) {
         if self.goes_on(&base.meta) {
             return self.grow(base.meta, base.changed);

@@ -5,7 +5,7 @@ use crate::state::shards::story::Story;
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
-/// What places had, or have, that are not as they are now; None: nothing.
+/// Places that were, or are to be, other than they are now, with their states; None: nothing.
 type Others<'a> = HashMap<&'a Place, Option<&'a Held>>;
 
 /// A shard at one time, beside how it is now.

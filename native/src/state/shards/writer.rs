@@ -165,7 +165,7 @@ fn int(number: i64) -> Vec<u8> {
     out
 }
 
-/// By the encodings of the numbers, which is not their own order where some are negative.
+/// Places by number, in the order of the numbers' encodings: not their own where some are negative.
 fn in_order(due: BTreeMap<i64, Vec<&Place>>) -> Vec<(Vec<u8>, Vec<&Place>)> {
     let mut due: Vec<_> = due.into_iter().map(|(number, places)| (int(number), places)).collect();
     due.sort_by(|one, other| one.0.cmp(&other.0));

@@ -102,7 +102,7 @@ class GraphSteps:
                     yield record.place, record.partition, end, nodes[0]
 
     def _followed(self, end: End, state: "_Written") -> list[Result]:
-        """What comes out for an item; `state` is written."""
+        """Results of an item that goes through the graph; `state` is changed by it."""
         vertex = sink_of(self._graph, end)
         ends = [end]
         if vertex is not None and vertex.kind is not Kind.SINK:

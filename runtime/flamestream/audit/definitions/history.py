@@ -45,7 +45,7 @@ class Crashed:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """It went on."""
+    """The system went on after a failure."""
 
     place: int
 

@@ -82,12 +82,13 @@ def judged(history: History, steps: Steps, bound: int = BOUND) -> dict[Form, Jud
 
 
 def rules_of(form: Form, repeats: int) -> Rules:
-    """What a run may do by a definition."""
+    """Rules for a run by the definition of a form."""
     return Rules(form.strict, form.definition == 7, repeats if form.definition == 8 else 0)
 
 
 def _decided(one: OneKey, steps: Steps, repeats: int, bound: int) -> Mapping[Form, Found]:
-    """What follows from something that holds is not searched for."""
+    """Outcomes of all forms for one key. A form that follows from a stronger one that holds is not searched
+    for."""
     known: dict[Form, Found] = {}
     for form in (EXACTLY_STRICT, EXACTLY, AT_MOST_STRICT, AT_MOST, AT_LEAST_STRICT, AT_LEAST):
         stronger = [Form(6, form.strict), Form(form.definition, strict=True), EXACTLY_STRICT]
@@ -97,7 +98,7 @@ def _decided(one: OneKey, steps: Steps, repeats: int, bound: int) -> Mapping[For
 
 
 class _Tally:
-    """One form, over all keys."""
+    """Counts of one form's outcomes over all keys."""
 
     def __init__(self) -> None:
         self._broken: list[tuple[float, int | None, str]] = []

@@ -120,7 +120,7 @@ def _matters(graph: Graph, fronts: Fronts | None, before: Mapping[Bucket, Any], 
 def _done(
     graph: Graph, fronts: Fronts | None, before: Mapping[Bucket, Any], *items: End
 ) -> tuple[Counter[Hashable], list[Hashable]]:
-    """What comes out for items of a key, in any order, and what is kept then."""
+    """Results of items of a key, as a multiset, and the state that they leave."""
     walk = Walk(graph, before, doors_of(graph), fronts)
     out: Counter[Hashable] = Counter()
     for item in items:

@@ -38,14 +38,14 @@ BOUND: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a run may do."""
+    """Rules for a run: what it may do beside giving each result once."""
 
     strict: bool
     """Results come out in their order, each of them; else any that was made, at any time or never."""
     leaves_out: bool = False
-    """Definition 7."""
+    """Records may be left out (definition 7)."""
     repeats: int = 0
-    """Definition 8: how many stretches may be taken again."""
+    """How many stretches may be taken again (definition 8)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from collections.abc import Hashable
 
 
 class Witness:
-    """What a run has made and nobody has seen yet."""
+    """Results that a run has made and no output has shown yet."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[Hashable, deque[Hashable]] = defaultdict(deque)
         self.waits = 0
-        """How many results."""
+        """The number of results that wait for their output."""
 
     def made(self, to: Hashable, value: Hashable) -> None:
         """The run has a result."""

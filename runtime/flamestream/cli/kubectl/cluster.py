@@ -42,8 +42,8 @@ class Cluster:
         return [self.program, *where, *words]
 
     def run(self, *words: str, given: str = "") -> str:
-        """Its output. Raises UserError for what is not there or not allowed, Retryable for a cluster that
-        does not answer."""
+        """Run kubectl; its output. Raises UserError for what is not there or not allowed, Retryable for a
+        cluster that does not answer."""
         command = self.arguments(*words)
         try:
             done = subprocess.run(

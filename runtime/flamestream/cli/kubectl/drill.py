@@ -140,8 +140,8 @@ def followed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> DrillStatus:
-    """Its status at the end. `longest`: seconds in which its status must change, for every step of it has a
-    bound."""
+    """Follow a drill to its end; its last status. `longest`: seconds in which its status must change, for
+    every step of it has a bound."""
     last, since = DrillStatus(), clock()
     while True:
         try:

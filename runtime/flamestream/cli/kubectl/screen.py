@@ -1,4 +1,4 @@
-"""What `list` and `status` show: from objects to lines. Pure.
+"""The screens of `list` and `status`: from objects to lines. Pure.
 
 Does not: ask anybody.
 """

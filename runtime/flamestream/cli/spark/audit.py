@@ -68,7 +68,7 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
 def audited_in(
     spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False
 ) -> Report:
-    """The same in a session. `last` was read before this is called."""
+    """The audit in a Spark session. `last` was read before this is called."""
     spans = () if last.index is None else last.index.code
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     cut = START if began is None else began.time

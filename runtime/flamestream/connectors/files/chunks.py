@@ -1,4 +1,4 @@
-"""What a files sink holds, cut into chunks that many readers can take at once.
+"""The output of a files sink, cut into chunks that many readers can take at once.
 
 A chunk is a stretch of whole records of one log. Cutting reads heads only: a record says how long it is.
 Bundles of slots that nobody asked for are passed over without decoding an item.
@@ -32,7 +32,7 @@ class Chunk:
     end: int
 
     def bundles(self, slots: Collection[int] | None = None) -> Iterator[Bundle]:
-        """Its bundles in their order, of `slots` only if given. Raises Corrupt."""
+        """Bundles of the chunk in their order, of `slots` only if given. Raises Corrupt."""
         try:
             with FileIO(self.log) as file:
                 for record in scan(file, self.log, self.start, self.end):

@@ -1,4 +1,4 @@
-"""What a format is: how the bytes of a file become records. Where they are is another choice (places.py).
+"""Formats: how the bytes of a file become records. Where the bytes are is another choice (places.py).
 
 | format    | a record is        | its payload                                                         |
 |-----------|--------------------|---------------------------------------------------------------------|

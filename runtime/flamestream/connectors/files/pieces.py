@@ -81,7 +81,7 @@ class Ending:
 
     @property
     def time(self) -> Time:
-        """That of the run."""
+        """Time of the run that ends the source."""
         return self.stamps.time(-(-self.records // self.stamps.run_length))
 
     def runs(self) -> Runs:

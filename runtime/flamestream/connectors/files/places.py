@@ -54,8 +54,8 @@ class Files(Protocol):
         """Announce files that will be opened in this order, so that what is far away may be fetched ahead."""
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
-        """Its bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is not
-        what was listed."""
+        """The file's bytes from `position` on. Raises FileNotFoundError, PermissionError, or Corrupt if it is
+        not what was listed."""
 
     def open_seekable(self, file: Found) -> IO[bytes]:
         """The file's bytes for reading here and there. Raises as `open`."""
@@ -67,8 +67,8 @@ def is_gzip(file: Found) -> bool:
 
 @contextmanager
 def opened(files: Files, file: Found, position: int = 0, *, growing: bool = False) -> Iterator[IO[bytes]]:
-    """Its content from byte `position` on: unpacked if its name ends with .gz, and then the position is one
-    of the unpacked bytes."""
+    """A file's content from byte `position` on: unpacked if its name ends with .gz, and then the position is
+    one of the unpacked bytes."""
     if not is_gzip(file):
         with files.open(file, position, growing=growing) as plain:
             yield plain

@@ -218,7 +218,8 @@ class S3Stream(_S3Object):
 
 
 class S3Ranges(_S3Object):
-    """Here and there, a request a read: for Parquet, whose readers know how much they want."""
+    """An object that is read here and there, with a request a read: for Parquet, whose readers know how much
+    they want."""
 
     def __init__(self, place: S3Place, file: Found) -> None:
         super().__init__(place, file)

@@ -42,7 +42,7 @@ class Ahead:
         self._left = {file.path for file in files}
 
     def take(self, file: Found) -> bytes | None:
-        """Its bytes, if they were fetched; the next ones are begun."""
+        """Bytes of an object, if they were fetched ahead; the next ones are begun."""
         if file.path not in self._left:
             return None
         while (passed := self._coming.popleft()).path != file.path:

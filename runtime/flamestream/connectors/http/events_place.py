@@ -1,4 +1,5 @@
-"""What a client of server-sent events is given, now and when it comes back, against the reference.
+"""The place of an events sink: the events that its clients are given, now and when they come back, against
+the reference.
 
 What a client did receive is known to the client alone. What is known is what the sink gives whoever comes:
 every event from the beginning, and behind an id exactly what followed it. So a client that keeps the last id

@@ -1,5 +1,5 @@
-"""What a Kafka sink knows of each slot: its last bundle by hash, and the metas that are in the output above
-it.
+"""The ledger of a Kafka sink: of each slot the last bundle by hash, and the metas that are in the output
+above it.
 
 >>> ledger = KafkaLedger({}, {})
 >>> first = Bundle(Slot(7), SequenceNumber(1), b"t", codec.encode_items([(b"t", "item")]))

@@ -1,4 +1,4 @@
-"""What a Kafka sink has written: all items in the total order, for people and audits.
+"""The reader of a Kafka sink's topic: all items in the total order, for people and audits.
 
 A topic has the items of each slot in order, but in several partitions, and with other slots between: so they
 are gathered and sorted. A record that is not of this job and sink (its header says so) is passed over. Values

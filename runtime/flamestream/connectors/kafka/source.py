@@ -39,6 +39,12 @@ POLL_SECONDS: Final = 0.02
 GATHER_SECONDS: Final = 0.005
 """Behind records that were given, the next wait so long for others: a run for each record costs more time than
 it saves at some hundred a second. A record that comes alone waits for nothing."""
+GATHERED: Final[Mapping[str, object]] = {
+    "queued.min.messages": 1,
+    "fetch.queue.backoff.ms": round(GATHER_SECONDS * 1000),
+}
+"""The broker is asked for more so long behind what it gave, for what it gives meanwhile waits here as well. Else
+it is asked at almost each record, which costs the broker more than us (decision 063)."""
 
 
 class KafkaReader:
@@ -73,7 +79,7 @@ class KafkaReader:
         again."""
         self._replay.close()
         self.close()
-        self._consumer = self._clients.consumer(**{"isolation.level": self._spec.isolation})
+        self._consumer = self._clients.consumer(GATHERED, **{"isolation.level": self._spec.isolation})
         self._next, self._decided = self._topic.beginnings(self._consumer, offsets)
         self._clients.works()
         self._assign(self._next)
@@ -92,9 +98,10 @@ class KafkaReader:
                 self._clients.works()
                 if not decided:
                     time.sleep(max(0.0, self._gave_at + GATHER_SECONDS - time.monotonic()))
-                    self._gave_at = time.monotonic()
                 # What librdkafka has fetched already is taken without another wait.
                 self._polled.extend([first, *self._consumer.consume(records - 1, 0)])
+                # As many as were asked for: there are more, and they need not gather.
+                self._gave_at = time.monotonic() if len(self._polled) < records else 0.0
         return decided + self._chunks(may_raise=not decided)
 
     def read(self, entry: Entry) -> list[object]:
@@ -185,8 +192,8 @@ class _Payloads:
         self._source = source
 
     def of(self, message: "Message") -> object:
-        """Its payload; an error value if it is not of the format. Raises BrokersAway if a schema cannot be
-        asked for now."""
+        """Payload of a message; an error value if it is not of the format. Raises BrokersAway if a schema
+        cannot be asked for now."""
         part = "value"
         try:
             value = self._decoded(message.value(), self._value)

@@ -147,7 +147,7 @@ class Transactions:
     # --- failures -------------------------------------------------------------------------------------------
 
     def lose(self) -> FlameStreamError | BrokersAway | None:
-        """What is open is not to be gone on with. What a record failed of, if one did."""
+        """Give up the open transaction. The error that a record of it failed with, if one did."""
         failed, self._failed, self.open = self._failed, None, False
         return None if failed is None else judged(*failed)
 

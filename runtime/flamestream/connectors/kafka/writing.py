@@ -209,7 +209,8 @@ class KafkaWriting:
     # --- delivering -----------------------------------------------------------------------------------------
 
     def deliver(self, action: Deliver) -> None:
-        """Its bundles are in the output when it returns. Raises Fenced, or BrokersAway to be called again."""
+        """Write a delivery, whose bundles are in the output when this returns. Raises Fenced, or BrokersAway
+        to be called again."""
         with self._lock:
             if action.fence != self._fence:
                 raise Fenced(

@@ -1,2 +1,2 @@
-"""What connectors are made with: specs, reading and writing by blocking calls, ledgers, and what a payload
-looks like outside."""
+"""The kit that connectors are made with: specs, reading and writing by blocking calls, ledgers, and the form
+of a payload outside."""

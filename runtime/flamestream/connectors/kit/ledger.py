@@ -1,4 +1,4 @@
-"""What a consumer keeps of each slot: its last bundle, and the rule of what may follow it.
+"""The ledger of a consumer: the last bundle of each slot, and the rule of what may follow it.
 
 >>> ledger = Ledger()
 >>> first = Bundle(Slot(7), SequenceNumber(1), b"t", b"items")

@@ -1,5 +1,5 @@
-"""What sinks and sources that talk to a server have in common: an error for one that is away, and a password
-that is in a file.
+"""Helpers of sinks and sources that talk to a server: an error for one that is away, and a password that is
+in a file.
 
 Does not: connect, or try again (loop/background.py, producer.py).
 """

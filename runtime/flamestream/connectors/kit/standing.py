@@ -1,4 +1,4 @@
-"""What stands where users look, against what the reference has for it: rows, entries, records.
+"""Comparisons of what stands where users look with what the reference has for it: rows, entries, records.
 
 Each comparison takes both sides as forms (plain_values.py) and says what is
 
@@ -113,7 +113,8 @@ class Place(Protocol):
     """The place where the users of one sink's output look."""
 
     def look(self) -> Look:
-        """Its content now: what comes meanwhile may be seen or not. Raises UserError if it cannot be read."""
+        """Content of the place now: what comes meanwhile may be seen or not. Raises UserError if it cannot be
+        read."""
 
 
 class Line(NamedTuple):

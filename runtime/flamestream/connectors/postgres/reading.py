@@ -1,4 +1,4 @@
-"""What a PostgreSQL sink's `history` holds: all items in the total order, for people and audits.
+"""The reader of a PostgreSQL sink's `history`: all items in the total order, for people and audits.
 
 Keeps: per slot, bundles come in the order of their numbers, each once; a missing one is an error. One
 snapshot of the database: what is delivered while it is read is not in it. Does not: read the user's table.

@@ -1,5 +1,4 @@
-"""What a PostgreSQL sink remembers of its slots: their rows, a log of deliveries above them, and who may add
-to the log.
+"""The state of a PostgreSQL sink: a row a slot, a log of deliveries above them, and who may add to the log.
 
 | table            | a row is |
 |------------------|-----|

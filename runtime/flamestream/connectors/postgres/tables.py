@@ -44,7 +44,7 @@ class Table:
 
     @property
     def sql(self) -> sql.Composable:
-        """Its name in a statement."""
+        """Name of the table in a statement."""
         return sql.SQL(self.name)
 
 

@@ -1,4 +1,4 @@
-"""What a Redis sink's `history` holds: all items in the total order, for people and audits.
+"""The reader of a Redis sink's `history`: all items in the total order, for people and audits.
 
 Keeps: per slot, bundles come in the order of their numbers. What is delivered while it is read may be in it
 or not. Does not: read the user's key. Memory: a page of one slot's bundles each.

@@ -1,4 +1,4 @@
-"""What the Redis sink has the server do, each in one step: a script of Lua runs alone and is written to the
+"""The scripts of the Redis sink, each one step: the server runs a script of Lua alone and writes it to the
 append-only file as one.
 
 The state of a sink is one hash: `SLOT:attempt`, `SLOT:layout`, `SLOT:sequence`, `SLOT:t_last`, `SLOT:items`.

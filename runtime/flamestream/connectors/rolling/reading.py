@@ -1,4 +1,4 @@
-"""What a rolling sink holds: every item that was acknowledged when reading began, in the total order.
+"""The reader of a rolling sink: every item that was acknowledged when reading began, in the total order.
 
 A reader creates nothing. It reads the chain, then the segments of every log that is not closed, newest logs
 first (a slot's later bundles are in a newer log only if the older one is sealed, so what is seen of a slot

@@ -131,8 +131,8 @@ class SocketProducer(CreditProducer):
             self._connection = None
 
     def _tell_durable(self) -> None:
-        """Now, or once the producer has taken what was sent before: a slow one gets fewer and newer
-        numbers."""
+        """Tell the producer the durable number, now or once it has taken what was sent before: a slow one
+        gets fewer and newer numbers."""
         if self._connection is None:
             return  # the next connection begins with it
         if not self._connection.waits:

@@ -32,7 +32,7 @@ class PacedProducer(CreditProducer):
         self._cancel()
 
     def _begin(self) -> None:
-        """What else there is to do before the first turn."""
+        """Hook for what a subclass does before the first turn."""
 
     def _again_after(self, seconds: float) -> None:
         self._cancel()

@@ -1,4 +1,4 @@
-"""What the coordinator hears, wants done, and is told once: its events, actions, settings and status.
+"""The coordinator's interface: its events, actions, settings and status.
 
 The shell (the launcher, the operator, or the simulator) turns the outside into events, calls
 `Coordinator.step`, and carries out the actions in their order. It keeps three promises:

@@ -25,7 +25,7 @@ def described(function: Any) -> tuple[Any, ...] | None:
 
 
 def _record(record: Record[Any]) -> tuple[Any, ...] | None:
-    """Of an item alone: a part of an accumulator is not there."""
+    """Description of a record that an item alone makes; None if it has a part of an accumulator."""
     if any(isinstance(part, Size | State) for part in record.parts):
         return None
     return ("record", PLANS[record.cls].tag, *map(described, record.parts))

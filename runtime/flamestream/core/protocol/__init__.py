@@ -1,2 +1,2 @@
-"""What the two machines of a job say to each other and keep: messages, the job record, settings; and what a
-worker hears and asks for."""
+"""The protocol of a job's two machines, worker and coordinator: messages, the job record and settings; and
+the events and actions of a worker."""

@@ -1,4 +1,4 @@
-"""What a worker wants done. The shell does it and reports back with an event of the same fence.
+"""The actions of a worker. The shell carries each out and reports back with an event of the same fence.
 
 A shell carries out the actions of one step in their order; those without a promise of order (uploads, loads)
 may take their time. Whatever is under way for an older fence when a newer one appears may be dropped; its

@@ -1,5 +1,5 @@
-"""What can happen to a worker. The shell turns the outside into these; `Worker.step` takes a pass of them at
-a time.
+"""The events of a worker. The shell turns the outside into these; `Worker.step` takes a pass of them at a
+time.
 
 Frozen slotted dataclasses, one meaning each. Every answer names the fence it belongs to, so an answer to an
 older attempt is recognised and dropped.
@@ -51,13 +51,14 @@ class Entry:
 
     @property
     def is_pledge(self) -> bool:
-        """It brings nothing and decides no offset: nothing new was stamped at or below `time`, and nothing
-        will be."""
+        """Whether the entry brings nothing and decides no offset: nothing new was stamped at or below `time`,
+        and nothing will be."""
         return not self.moves and not self.payloads
 
     @property
     def moves(self) -> bool:
-        """It brings records, or decides where its partition goes on. Pledges and markers do neither."""
+        """Whether the entry brings records, or decides where its partition goes on. Pledges and markers do
+        neither."""
         return bool(self.count) or self.end is not None
 
 
@@ -209,7 +210,7 @@ class BundlesAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class CallReturned:
-    """What the outside gave for a request, or why it gave nothing."""
+    """The outside's results for a request, or the error it gave instead."""
 
     fence: Fence
     call: SourceName

@@ -1,4 +1,4 @@
-"""What workers and the coordinator say to each other. Every frame carries the fence it was sent under.
+"""The messages between workers and the coordinator. Every frame carries the fence it was sent under.
 
 Messages are msgspec structs: frozen, typed, and strict when decoded, so a garbage frame is a decode error and
 never a strange object. What workers report is also checked for length and range there: a coordinator, and the

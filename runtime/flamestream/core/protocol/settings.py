@@ -1,5 +1,5 @@
-"""What a worker must know about its job besides the graph. Plain data; the manifest is turned into it by the
-shell."""
+"""The settings of a job that a worker needs besides the graph. Plain data; the shell turns the manifest into
+it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -88,7 +88,8 @@ class Calls:
     # --- requests and answers -------------------------------------------------------------------------------
 
     def release(self, minimal: Time) -> None:
-        """What is below minimal time is final. Raises UserError if a replay asks something else."""
+        """Release requests and results below minimal time, which are final. Raises UserError if a replay asks
+        something else."""
         for number, barrier in self.barriers.items():
             self._by_vertex[number].put(barrier.release(minimal))
             self._by_vertex[number].passed(minimal)
@@ -115,7 +116,7 @@ class Calls:
         )  # fmt: skip
 
     def returned(self, event: CallReturned) -> None:
-        """What a call gave."""
+        """Take the outcome of a call as the answer to its request."""
         requests = self._calls[event.call]
         if (request := requests.under_way(event.request)) is not None:
             self._answer(requests, request, request.answer(event.results, event.error))
@@ -153,7 +154,7 @@ class Calls:
     # --- epochs, credit, end --------------------------------------------------------------------------------
 
     def rows(self, epoch: Epoch, cut: Time) -> list[Row]:
-        """What the snapshot at `cut` has to hold."""
+        """Rows of requests that the snapshot at `cut` has to hold."""
         return [row for requests in self._calls.values() for row in requests.rows(epoch, cut)]
 
     def commit(self, cut: Time) -> None:

@@ -120,7 +120,7 @@ class Counters:
         }  # fmt: skip
 
     def _late_since(self) -> dict[SourceName, int]:
-        """Those above the committed cut, of released runs: what speculation may still take back is not
+        """Late items above the committed cut, of released runs: what speculation may still take back is not
         told."""
         late = Counter[SourceName]()
         for (time, source), number in self._late.items():

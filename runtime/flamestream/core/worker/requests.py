@@ -236,7 +236,7 @@ class Requests:
     # --- epochs and credit ----------------------------------------------------------------------------------
 
     def rows(self, epoch: Epoch, cut: Time) -> list[Row]:
-        """What the snapshot at `cut`, which minimal time has come to, has to hold (!)."""
+        """Rows that the snapshot at `cut`, which minimal time has come to, has to hold (!)."""
         return [
             Row(
                 self.vertex.id,

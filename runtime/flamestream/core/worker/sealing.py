@@ -16,7 +16,7 @@ from flamestream.model.time import START, FrontId, Time, front_of
 
 
 class Sealing:
-    """Of one attempt. `sources` are those of its fronts that have a journal."""
+    """The sealing of journals in one attempt. `sources` are those of its fronts that have a journal."""
 
     def __init__(self, fence: Fence, sources: Mapping[FrontId, SourceName]) -> None:
         self.entries: dict[FrontId, Sequence[Entry]] = {}
@@ -28,7 +28,7 @@ class Sealing:
         self._released: set[Time] = set()
 
     def begin(self, cut: Time, released: Iterable[Time]) -> list[SealJournal]:
-        """What to ask for. Consumers have results of the runs at `released`."""
+        """Actions that seal all fronts. Consumers have results of the runs at `released`."""
         self._released = {time for time in released if front_of(time) in self._open}
         return [SealJournal(self._fence, front, cut) for front in sorted(self._open)]
 

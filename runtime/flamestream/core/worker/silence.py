@@ -31,7 +31,7 @@ class Silence:
         self._told.discard(partition)
 
     def idle(self, now: Timestamp, partitions: Iterable[Partition]) -> list[Partition]:
-        """Those of `partitions` (of none, the front itself) that have become idle."""
+        """Partitions among `partitions` (if there are none, the front itself) that have become idle."""
         found = [partition for partition in partitions or (Partition(""),) if self._is_idle(partition, now)]
         self._told.update(found)
         return found
@@ -83,8 +83,8 @@ class Markers:
     def due(
         self, now: Timestamp, partitions: Iterable[Partition], *, drained: bool
     ) -> Iterator[tuple[Partition, Marker]]:
-        """What is to be told now, and of which partition. Each enters before the next is asked for: it tells a
-        step of the clock as well (!)."""
+        """Markers that are due now, each with its partition. Each enters before the next is asked for: it
+        tells a step of the clock as well (!)."""
         if self._silence is not None:
             known = () if self._one else partitions
             yield from ((partition, IDLE) for partition in self._silence.idle(now, known))

@@ -200,12 +200,12 @@ class InDoubt(Exception):
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What enters for a request."""
+    """The answer to a request, as it enters the stream."""
 
     request: bytes
-    """Its meta."""
+    """Meta of the request."""
     hash: bytes
-    """Of its payload (`hash_of`)."""
+    """Hash of the request's payload (`hash_of`)."""
     results: tuple[Any, ...] = ()
     error: ErrorValue | None = None
 
@@ -213,7 +213,7 @@ class Answer:
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What enters before a call with `doubt="never"` is made: it has no results."""
+    """The record that enters before a call with `doubt="never"` is made: it has no results."""
 
     request: bytes
     hash: bytes
@@ -234,7 +234,7 @@ class Results:
 
 
 def hash_of(payload: bytes) -> bytes:
-    """Of a request's encoded payload: a replay that makes another request is known by it."""
+    """Hash of a request's encoded payload: a replay that makes another request is known by it."""
     return hashlib.blake2b(payload, digest_size=HASH_BYTES).digest()
 
 
@@ -246,14 +246,15 @@ def id_of(job: str, name: str, request: bytes) -> str:
 
 
 def takes_call(function: Function) -> bool:
-    """Whether it has a second parameter, for the `Call`: one without a default, or one of that name."""
+    """Whether a function has a second parameter, for the `Call`: one without a default, or one of that
+    name."""
     positional = _positional(function) or []
     second = positional[1] if len(positional) > 1 else None
     return second is not None and (second.default is second.empty or second.name == "call")
 
 
 def _positional(function: Function) -> list[inspect.Parameter] | None:
-    """Its parameters that an item and a `Call` can be given for; None if it does not say them."""
+    """Positional parameters of a function, for an item and a `Call`; None if it does not say them."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # a built-in one

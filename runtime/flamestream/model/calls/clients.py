@@ -29,7 +29,7 @@ class ClientMisused(Exception):
 
 
 class HttpOptions(TypedDict, total=False):
-    """What a request may say beside its method and URL: `key`, and httpx2's own."""
+    """Options of a request beside its method and URL: `key`, and httpx2's own."""
 
     params: Mapping[str, Any]
     headers: Mapping[str, str]
@@ -72,7 +72,8 @@ class Http:
     def stream(
         self, method: str, url: str, **options: Unpack[HttpOptions]
     ) -> "AbstractAsyncContextManager[Response]":
-        """The same with a body that is read piece by piece: `async with`. Raises as `request` does."""
+        """The response to a request with a body that is read piece by piece: `async with`. Raises as
+        `request` does."""
         return self.client.stream(method, url, **self._said(method, options))
 
     async def get(self, url: str, **options: Unpack[HttpOptions]) -> "Response":
@@ -155,7 +156,8 @@ NO_CLIENTS: Final = NoClients()
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a function that asks the outside is told of its call, beside the item, and what it asks with."""
+    """A call as its function is given it, beside the item: its id, the number of the try, and clients to ask
+    with."""
 
     id: str
     """The same for every try of this request, through crashes, rescales and upgrades: for a service that

@@ -104,12 +104,12 @@ def is_users(vertex: Vertex) -> bool:
 
 
 def productions_of(graph: Graph) -> dict[str, CallFunction[..., Any]]:
-    """Its productions, by name: those of its calls that ask nobody outside."""
+    """Productions of a graph, by name: its calls that ask nobody outside."""
     return {name: call for name, call in calls_of(graph).items() if isinstance(call.function, Production)}
 
 
 def asked_of(graph: Graph) -> dict[str, CallFunction[..., Any]]:
-    """Its calls of the outside, by name: those that are no productions."""
+    """Calls of the outside that a graph makes, by name: those that are no productions."""
     productions = productions_of(graph)
     return {name: call for name, call in calls_of(graph).items() if name not in productions}
 
@@ -138,8 +138,8 @@ def sound(result: Any) -> bool:
 
 
 def _applied(vertex: Vertex, items: Sequence[Any]) -> list[Any]:
-    """What one function makes of all that one input has led to. The limits of a vertex are of all this: it is one
-    answer."""
+    """Results of one function for all that one input has led to. The limits of a vertex are of all these:
+    they are one answer."""
     made, size = list[Any](), 0
     for item in items:
         of_item = list[Any]()

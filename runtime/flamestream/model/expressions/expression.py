@@ -409,7 +409,7 @@ def constant(value: Any) -> Expression:
 
 
 def divisor(value: Any) -> Expression:
-    """What is divided by. Raises GraphError for zero, which would fail for every item."""
+    """Divisor as an expression. Raises GraphError for zero, which would fail for every item."""
     if not isinstance(value, Expression) and value == 0:
         raise GraphError("an expression divides by zero")
     return constant(value)

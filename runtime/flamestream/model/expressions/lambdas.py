@@ -51,7 +51,7 @@ _NO_PLAIN: Final = CO_COROUTINE | CO_GENERATOR | CO_VARARGS | CO_VARKEYWORDS
 
 @dataclass(frozen=True, slots=True)
 class NoExpression:
-    """What a function is that is no expression."""
+    """The reason why a function is no expression."""
 
     why: str
 
@@ -118,7 +118,7 @@ def expression_of(function: Any) -> Expression | NoExpression:
 
 
 def made_of(value: Any) -> Any:
-    """What was remembered, also inside of tuples."""
+    """The expression that a lambda's remembered value stands for, also inside of tuples."""
     if isinstance(value, _Remembered):
         return value._made
     return tuple(map(made_of, value)) if type(value) is tuple else value

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Operators(Generic[T]):
-    """What signs make a `T` of."""
+    """Python's operators, all by way of three methods that a subclass has."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What can be a payload: for each type its plan, and for every other type the way out.
+"""The registry of payload types: for each type its plan, and for every other type the way out.
 
 A plan says how a value of one type becomes its wire form and back, and how deep it nests. A wire is what
 msgspec encodes as it is: None, bool, int, float, str, bytes, or a list `[tag, ...]` of wires. Types are

@@ -141,7 +141,7 @@ above, below = _before(operator.gt), _before(operator.lt)
 
 
 def _chosen(name: str, value: Value, better: Callable[[Any, Any], bool]) -> Aggregate:
-    """One of the values in a tuple, which is empty at the beginning."""
+    """Aggregate that chooses one value. It holds it in a tuple, which is empty at the beginning."""
     of, said = _of(name, value)
 
     def merge(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -190,12 +190,12 @@ def on_written(on: On) -> str:
 
 
 def since(rows: tuple[Any, ...], time: int) -> int:
-    """Where those of `time` or later begin."""
+    """The place where rows of `time` or later begin."""
     # (time,) is less than any row of that time, so the items behind it are never compared
     return bisect_left(rows, (time,))
 
 
 def _parted(rows: tuple[Row, ...], before: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Those older than `before`, and the others."""
+    """Rows older than `before`, and the others."""
     place = since(rows, before)
     return rows[:place], rows[place:]

@@ -35,7 +35,7 @@ _TIME = itemgetter(0)
 @payload_type
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Of one key: the items that wait, and the versions, both ascending by time."""
+    """State of one key: the items that wait, and the versions, both ascending by time."""
 
     waiting: tuple[Row, ...]
     versions: tuple[Row, ...]

@@ -10,7 +10,7 @@ Without each front's first word there is no mark. Does not: close anything (proc
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from flamestream.model.collections import Map
@@ -59,6 +59,8 @@ class LeastOf:
 
     def __call__(self, before: Least, progress: Progress) -> Least:
         place, fronts = (progress.source, progress.front, progress.partition), before.fronts
+        if _is_known(before.partitions.get(place), progress):
+            return replace(before, moved=False) if before.moved else before
         told, _ = fronts.get(progress.source, (Map(), 0))
         if progress.front not in told:
             fronts = fronts.set(progress.source, (told.set(progress.front, None), progress.fronts))
@@ -90,6 +92,19 @@ class LeastOf:
                 return None
         times = [time for time in map(partitions.get, partitions) if time is not True]
         return None if not times or None in times else min(times)
+
+
+def _is_known(known: Any, progress: Progress) -> bool:
+    """Whether it says nothing new of a partition that has come to `known`: so mostly, for each run tells its
+    own."""
+    # A time has been told, so its front has (!). `type`, for True (idle) is an int to Python. The end is told
+    # of all partitions of a front.
+    return (
+        type(known) is int
+        and not progress.idle
+        and progress.times != (END_OF_TIME,)
+        and all(time <= known for time in progress.times)
+    )
 
 
 def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
@@ -125,7 +140,7 @@ def unlimited(stream: Stream[Any]) -> Stream[Any]:
 
 
 def progress_of(record: Any) -> tuple[Progress, ...]:
-    """What a record tells of its partition's progress."""
+    """Progress of its partition that a record tells; () if it tells none."""
     return (record.progress,) if type(record) is Stamped else ()
 
 

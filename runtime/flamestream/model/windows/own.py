@@ -73,7 +73,7 @@ class Own(OfKeys):
 def processed_by(
     stream: Stream[Any], key: Function, on_item: Function, on_time: Function | None, due: Function | None
 ) -> Results[Any]:  # fmt: skip
-    """What a user's functions make of a stream. Raises GraphError."""
+    """Results that a user's functions make of a stream. Raises GraphError."""
     written = f"process({name_of(on_item)})"
     if (on_time is None) != (due is None):
         raise GraphError(

@@ -32,7 +32,7 @@ class Windowed(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What programs of windows have in common."""
+    """Base of the programs of windows: how a window's result is made."""
 
     aggregate: Aggregate
     each: bool
@@ -42,7 +42,7 @@ class Closing:
     """microseconds -> a time as items say it."""
 
     def windowed(self, key: Any, start: int, end: int, accumulator: Any) -> Windowed[Any, Any]:
-        """What a window gives, as it is now."""
+        """Result of a window as it is now."""
         return Windowed(key, self.shown(start), self.shown(end), self.aggregate.result(accumulator))
 
 
@@ -76,6 +76,6 @@ class Panes(Closing):
         return (self.aggregate.begun(item) if state is None else self.aggregate.folded(state[0], item),)
 
     def result(self, place: Place, accumulator: Any) -> Windowed[Any, Any]:
-        """What the window in a place gives."""
+        """Result of the window in a place."""
         end, key = place
         return self.windowed(key, self.shape.start(end), end, accumulator)

@@ -89,7 +89,7 @@ def timed_sources(stream: Stream[Any]) -> list[Vertex]:
 
 
 def values(results: tuple[Any, ...]) -> Iterator[Any]:
-    """What is no item that came late."""
+    """Results without the items that came late."""
     return (result for result in results if type(result) is not Late)
 
 

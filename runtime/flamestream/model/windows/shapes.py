@@ -39,7 +39,7 @@ class Grid:
         return self.size, self.every, self.offset
 
     def windows(self, time: int) -> list[Bounds]:
-        """Those that `time` belongs to, in order."""
+        """Windows that `time` belongs to, in order."""
         # Python's % is never negative, so this holds before 1970 too.
         last = time - (time - self.offset) % self.every
         if self.size == self.every:

@@ -101,7 +101,7 @@ def _events(
 
 
 class Events:
-    """What enters -> the event, whether or not it moves progress; nothing of a marker."""
+    """Function from an entering item to its event, whether or not it moves progress; a marker has none."""
 
     def __init__(self, decode: Function | None) -> None:
         self._decode = decode

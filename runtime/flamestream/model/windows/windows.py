@@ -99,7 +99,7 @@ class Windows(Generic[T]):
         return results_of(ranked, (counts, bounds), event_time=counts.event_time, late=counts)
 
     def _value(self, value: Value) -> Value:
-        """The same. Raises GraphError if items have no such field."""
+        """The value as it was given. Raises GraphError if items have no such field."""
         fields.key_of(self.stream.items, value, call_site())
         return value
 
@@ -117,7 +117,7 @@ class Windows(Generic[T]):
         return self.aggregate(Aggregate(initial, combine, emit, merge), results)
 
     def aggregate(self, aggregate: Aggregate, results: str = "final") -> Results[Windowed[Any, Any]]:
-        """What `aggregate` makes of each window. Raises GraphError."""
+        """Results that `aggregate` makes of each window. Raises GraphError."""
         if results not in ("final", "each"):
             raise GraphError(f'results={results!r} is neither "final" nor "each"')
         written = self._written(aggregate)

@@ -27,7 +27,7 @@ class Zone:
     """The table ends here."""
 
     def local(self, time: int) -> int:
-        """What clocks show at `time`. Raises UserError outside of the table."""
+        """Local time that clocks show at `time`. Raises UserError outside of the table."""
         return time + self.offsets[self._place(time)]
 
     def first(self, local: int) -> int:

@@ -61,6 +61,7 @@ SECRETS: Final = frozenset({
 _ONLY_PRODUCERS: Final = frozenset(
     {"transaction.timeout.ms", "linger.ms", "queue.buffering.max.ms", "batch.size", "compression.type"}
 )
+NO_MORE: Final[Mapping[str, object]] = {}
 _silent: Final = logging.getLogger("flamestream.kafka.librdkafka")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
@@ -154,9 +155,9 @@ class Clients:
                 self._settings(usual, (), {"enable.idempotence": True, "acks": "all", **settings})
             )
 
-    def consumer(self, **settings: object) -> "Consumer":
+    def consumer(self, more: Mapping[str, object] = NO_MORE, /, **settings: object) -> "Consumer":
         """A consumer without a group's protocol: partitions are assigned by us, and offsets are in our
-        snapshots."""
+        snapshots. `more`: settings that a user's may replace."""
         from confluent_kafka import Consumer  # an extra
 
         usual = {
@@ -165,6 +166,7 @@ class Clients:
             # librdkafka wants one of every consumer, and brokers check rights on it. Nothing is ever
             # committed under it.
             "group.id": f"flamestream-{self._name}",
+            **more,
         }
         fixed = {
             "enable.auto.commit": False,

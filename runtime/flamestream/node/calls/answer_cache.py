@@ -26,17 +26,18 @@ class Reply(NamedTuple):
 
 
 class AnswerCache:
-    """Of one call. `lasts`: seconds that results may be given for; `now` tells seconds."""
+    """The answers of one call that may be given again. `lasts`: seconds for which they may; `now` tells
+    seconds."""
 
     def __init__(self, lasts: float, now: Callable[[], float]) -> None:
         self._lasts, self._now = lasts, now
         self._kept: OrderedDict[bytes, tuple[float, Reply]] = OrderedDict()
-        """Until when, by request; the longest unused first."""
+        """Replies and until when they may be given, by request; the longest unused first."""
         self._bytes = 0
         self._flights: dict[bytes, asyncio.Future[Reply]] = {}
 
     async def reply(self, request: bytes, make: Callable[[], Awaitable[Reply]]) -> Reply:
-        """What is kept, or is being made, or is made now."""
+        """Reply to a request: the kept one, the one that is being made, or one that is made now."""
         until, kept = self._kept.get(request, (0.0, None))
         if kept is not None and self._now() < until:
             self._kept.move_to_end(request)

@@ -21,7 +21,7 @@ Make = Callable[[Sequence[Any], Sequence[Call]], Awaitable[Any]]
 
 
 class OfBatch(Exception):
-    """What a function raised for several requests at once: it may be the fault of one of them."""
+    """An error of a function for several requests at once: it may be the fault of one of them."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class OfBatch(Exception):
 
 
 class Batches:
-    """Of one call; `make` calls its function with items and calls, within its time."""
+    """Batches of one call's requests; `make` calls its function with items and calls, within its time."""
 
     def __init__(self, settings: CallSettings, make: Make) -> None:
         self._most, self._linger, self._make = settings.batch, settings.linger / 1e6, make
@@ -39,7 +39,7 @@ class Batches:
         self._under_way: set[asyncio.Task[None]] = set()
 
     async def outcome(self, item: Any, call: Call, *, alone: bool = False) -> Any:
-        """What the function gave or raised for an item."""
+        """Outcome of an item in a batch: what the function gave or raised for it."""
         loop = asyncio.get_running_loop()
         entry = item, call, loop.create_future()
         if alone or call.attempt > LAST_TOGETHER:

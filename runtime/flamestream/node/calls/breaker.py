@@ -60,23 +60,23 @@ def nobody_there(error: BaseException) -> bool:
 
 
 class Breaker:
-    """Of one call; `on`: exceptions that say that its service is down, beside those of the network. None:
-    nothing does."""
+    """The breaker of one call. `on`: exceptions that say that its service is down, beside those of the
+    network; None: nothing says so."""
 
     def __init__(self, on: tuple[type[BaseException], ...] | None) -> None:
         self._on = on
         self._failures = 0
         self._nobody = 0
-        """How many of these said that nobody is there, the last ones in a row."""
+        """How many of the failures, the last ones in a row, said that nobody is there."""
         self._requests: set[str] = set()
-        """Whose tries these were: as many as count."""
+        """The requests whose tries failed: as many as count."""
         self.trouble = ""
         """The error that it is open for; empty while it is closed."""
         self.probes = 0
-        """Tries while it was open."""
+        """Tries that failed while it was open."""
 
     def tried(self, request: str, outcome: Any) -> None:
-        """What a try gave or raised."""
+        """Take the outcome of a try: what it gave or raised."""
         if not self.opens_on(outcome):
             self._failures, self._nobody, self.probes, self.trouble = 0, 0, 0, ""
             self._requests.clear()

@@ -149,7 +149,7 @@ class Caller:
         self._others = self._reactor.later(ALONE, self._release) if request else None
 
     def _release(self) -> None:
-        """It has been alone for long enough."""
+        """Send other requests again: the suspect has been alone for long enough."""
         self._set_alone("")
         self._flush()
 

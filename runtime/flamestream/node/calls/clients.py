@@ -35,7 +35,7 @@ _CHATTY: Final = ("httpx2", "httpcore2", "psycopg.pool")
 
 
 class OpenClients:
-    """Of one process. `settings` are those of the manifest, each with its kind and by its name."""
+    """The open clients of one process. `settings` are the manifest's, each with its kind and by its name."""
 
     def __init__(self, settings: Mapping[str, tuple[str, "ClientSettings"]], at_once: int) -> None:
         """`at_once`: how many tries may run at once."""
@@ -45,7 +45,7 @@ class OpenClients:
         self._http: AsyncClient | None = None
 
     async def open(self, application: str) -> None:
-        """Those of the manifest; none is connected yet. Raises UserError for a password that cannot be
+        """Open the manifest's clients; none is connected yet. Raises UserError for a password that cannot be
         read."""
         for name in _CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -53,20 +53,20 @@ class OpenClients:
             self._named[kind, name] = await self._open.enter_async_context(each.opened(application))
 
     async def close(self) -> None:
-        """All connections."""
+        """Close all connections, within CLOSES seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSES):
                 await self._open.aclose()
 
     def http(self) -> "AsyncClient":
-        """The one of HTTP. Raises ClientMisused if its package is not there."""
+        """The client for HTTP. Raises ClientMisused if its package is not there."""
         if self._http is None:
             self._http = _http_client(self._http_connections)
             self._open.push_async_callback(self._http.aclose)
         return self._http
 
     def named(self, kind: str, name: str) -> Any:
-        """One of the manifest's. Raises ClientMisused if there is no such."""
+        """The manifest's client of a kind and name. Raises ClientMisused if there is none."""
         if (found := self._named.get((kind, name))) is not None:
             return found
         there = ", ".join(f"{name!r} ({kind})" for kind, name in self._named) or "none"

@@ -79,7 +79,7 @@ class Asked(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Answered(msgspec.Struct, frozen=True, array_like=True, tag=0):
-    """Its results as an encoded tuple, or an encoded error in their place."""
+    """The answer to a request: results as an encoded tuple, or an encoded error in their place."""
 
     id: str
     results: bytes = b""

@@ -50,7 +50,7 @@ class _Requested:
 
 
 class Tries:
-    """Of one call. `threads` run functions that are none of asyncio's."""
+    """The tries of one call's requests. `threads` run functions that are none of asyncio's."""
 
     def __init__(
         self, function: CallFunction[..., Any], threads: Executor, left: Left, said: Callable[[str], None],
@@ -67,7 +67,7 @@ class Tries:
         """Held by the request that is tried while the breaker is open; those that wait are let in in turn."""
 
     async def outcome(self, item: Any, request: str) -> Any:
-        """What the last try gave or raised."""
+        """Try a request until it is answered: what the last try gave or raised."""
         settings, asked_for = self._settings, _Requested(item, request)
         while True:
             outcome = await self._one(asked_for)
@@ -116,7 +116,8 @@ class Tries:
         return outcome
 
     async def _within_time(self, item: Any, call: Any) -> Any:
-        """What the function gives or raises; item and call may be lists, for a batch."""
+        """Call the function, within its time: what it gives or raises. Item and call may be lists, for a
+        batch."""
         if self._pace is not None:
             await asyncio.sleep(self._pace.turn(asyncio.get_running_loop().time()))
         seconds = self._settings.timeout / 1e6

@@ -1,2 +1,2 @@
-"""What is real in a real job and false here: network, links, journals, stores, the job record, consumers and
-producers."""
+"""Simulated stand-ins for the outside of a job: network, links, journals, stores, the job record, consumers
+and producers."""

@@ -118,7 +118,7 @@ class ConsumerSite:
 
     @property
     def down(self) -> bool:
-        """It answers nobody."""
+        """Whether the consumer answers nobody now."""
         return self.world.now < self._down_until
 
     def time(self) -> int:
@@ -165,7 +165,7 @@ class Forgetful(ConsumerSite):
         return {}
 
     def lose_random(self) -> bool:
-        """There is nothing that it could lose."""
+        """Lose nothing: a consumer that remembers nothing cannot."""
         return False
 
     def deliver(self, fence: Fence, bundles: Sequence[Bundle]) -> bool:

@@ -1,4 +1,5 @@
-"""What outlives every simulated process: network, journals, store, job record, consumers and sources."""
+"""The outside that outlives every simulated process: network, journals, store, job record, consumers and
+sources."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -124,7 +124,7 @@ class ProducerPort:
             self._site.kept_from[partition] = max(self._site.kept_from.get(partition, Offset(0)), upto)
 
     def saved(self, action: Saved) -> None:
-        """The same of what is in a snapshot."""
+        """A producer that cannot replay forgets what is in a snapshot."""
         for partition, upto in action.offsets.items():
             self.durable(action.cut, partition, upto)
 

@@ -39,20 +39,20 @@ class Rates:
 
 
 class Service:
-    """What all calls of a run ask. It outlives every process."""
+    """The service that all calls of a run ask. It outlives every process."""
 
     def __init__(self, world: World, delay: int, productions: Mapping[str, CallFunction[..., Any]]) -> None:
         """`productions`: of these it says what their functions give."""
         self.world, self._productions = world, productions
         self.effects: Counter[str] = Counter()
-        """What it did, by the id of the request."""
+        """How often it did each request, by the request's id."""
         self.asked: Callable[[MakeCall], None] = lambda action: None
         self._delay = delay
         self._rng = Random(world.seed)
         self._rates = Rates(*(self._rng.choice([0.0, most * self._rng.random()]) for most in MOST))
 
     def answer(self, action: MakeCall) -> CallReturned:
-        """It does what it is asked for, and says what nobody could compute again."""
+        """Do what is asked for, and answer with what nobody could compute again."""
         self.effects[action.id] += 1
         if (production := self._productions.get(action.call)) is not None:
             item = codec.decode(action.payload)

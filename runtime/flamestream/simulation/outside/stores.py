@@ -59,7 +59,7 @@ class Store:
             world.after(delay, self._put, name, data, answer)
 
     def get(self, name: str, answer: Answer) -> None:
-        """Its bytes, or an error."""
+        """Answer with an object's bytes, or with an error."""
         if self.world.hits(Fault.STORE_TIMEOUT):
             self.world.after(self.time() * 10, answer, StoreError("timeout"))
         else:
@@ -71,7 +71,7 @@ class Store:
             )
 
     def get_now(self, name: str) -> bytes:
-        """Its bytes, for a helper thread that waits for them. Raises as `ports.ObjectStore.get`."""
+        """Bytes of an object, for a helper thread that waits for them. Raises as `ports.ObjectStore.get`."""
         if self.world.hits(Fault.STORE_TIMEOUT):
             raise StoreUnavailable("timeout")
         if name not in self.objects:

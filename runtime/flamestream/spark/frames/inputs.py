@@ -59,7 +59,7 @@ class Input:
 
     @property
     def where(self) -> str:
-        """Its place in the manifest."""
+        """Place of the input in the manifest."""
         return f"spec.sources.{self.name}"
 
     @property

@@ -34,7 +34,7 @@ def results_of(
 
 
 def levels_of(rows: Any, meaning: Meaning, *, partitions: int, earlier: StatePlace | None = None) -> Any:
-    """The same from the rows at the first doors."""
+    """A lazy DataFrame of results from the rows at the first doors."""
     stages = stages_of(meaning.graph.get())
     for level in range(1, stages.depth + 1):
         here = [] if len(stages.at(level)) == 1 else [_stage_expression(stage_column(stages, level))]
@@ -45,7 +45,7 @@ def levels_of(rows: Any, meaning: Meaning, *, partitions: int, earlier: StatePla
 
 
 def read(spark: Any, meaning: Meaning, pieces: Sequence[tuple[int, Piece]]) -> Any:
-    """The rows at the first doors; a task a piece."""
+    """Read the pieces, a task each: the rows at the first doors."""
     count = len(pieces)
     numbers = spark.range(0, count, 1, max(1, count))
     return numbers.mapInArrow(ReadPieces(meaning, tuple(pieces)), SPARK_SCHEMA)

@@ -72,7 +72,7 @@ class Outbox:
 
     @property
     def full(self) -> bool:
-        """It is time to `take`."""
+        """Whether it is time to `take`."""
         return len(self._rows) >= FLUSH
 
     def take(self) -> Iterator[Any]:

@@ -71,7 +71,7 @@ def source_for(job: FrameJob, meaning: Meaning, most_runs: int, first: Cut | Non
 
 
 def offset_of(cut: Cut) -> dict[str, Any]:
-    """Its JSON has no number above 2^53."""
+    """A cut as Spark's offset: its JSON has no number above 2^53."""
     return {
         "cut": str(cut.time),
         "at": {str(front): ",".join(map(str, position)) for front, position in cut.positions.items()},

@@ -42,7 +42,7 @@ class Meaning:
         return Walk(graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug)
 
     def native(self) -> native.NativeWalk:
-        """The same in the kernel."""
+        """A walk of the graph for one task, in the kernel."""
         graph = self.graph.get()
         return native.NativeWalk(
             graph, self.slots, Origins(graph, dict(self.sources)), fail=self.fail, debug=self.debug

@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from os import environ
 from pathlib import Path
 from typing import Final
@@ -37,7 +38,7 @@ def may_go(pod: dict[str, object] | None) -> bool:
 
 
 def _pod() -> dict[str, object] | None:
-    """This one, as the API server has it; None if it is not there any more."""
+    """This process's pod, as the API server has it; None if it is not there any more."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ["KUBERNETES_SERVICE_PORT"]
     where = (
         f"{SCHEME}://{host}:{port}/api/v1/namespaces/{environ['POD_NAMESPACE']}/pods/{environ['POD_NAME']}"
@@ -64,8 +65,8 @@ def main(seconds: float) -> int:
         try:
             if may_go(_pod()):
                 return 0
-        # the API server is away: who drains it cannot take over either
-        except (OSError, ValueError) as problem:
+        # the API server is away, perhaps in the middle of its answer: who drains it cannot take over either
+        except (OSError, ValueError, HTTPException) as problem:
             print(f"the API server cannot be asked: {problem}", file=sys.stderr)
         time.sleep(PAUSE)
     return 0

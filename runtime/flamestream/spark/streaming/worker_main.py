@@ -25,7 +25,7 @@ from flamestream.spark.streaming.task import Life
 
 
 def worker_main(config: bytes, folder: str, life: Life) -> int:
-    """Blocks until the worker ends; its exit code. `folder` is the run folder, "" elsewhere than on the
+    """Run a worker until it ends; its exit code. `folder` is the run folder, "" elsewhere than on the
     launcher's machine."""
     decoded = from_json(config, WorkerProcessConfig)
     if folder:
@@ -38,7 +38,8 @@ def worker_main(config: bytes, folder: str, life: Life) -> int:
 
 
 def pod_worker_main(config: bytes, application: str, life: Life) -> int:
-    """The same in an executor's pod, where Spark has left the pod's address in the environment."""
+    """Run a worker in an executor's pod, where Spark has left the pod's address in the environment; its exit
+    code."""
     decoded = from_json(config, WorkerProcessConfig)
     address = os.environ["SPARK_EXECUTOR_POD_IP"]
     # the pod's own

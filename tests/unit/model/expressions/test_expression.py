@@ -15,7 +15,7 @@ import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.expressions.expression import Expression, Field, fields_of
 from flamestream.model.time import FrontId, Timestamp, time_of
-from flamestream.reference import interpret
+from flamestream.reference import ERRORS, interpret
 
 
 @fs.event
@@ -186,7 +186,7 @@ def run(build: Callable[[fs.Stream[Any]], Any], *bids: Bid) -> list[Any]:
     graph = fs.Graph("g")
     build(graph.source("bids", Bid))
     results = interpret(graph, [(time_of(Timestamp(1), FrontId(0)), list(bids))], on_error="fail")
-    assert not results["errors"], results["errors"]
+    assert not results[ERRORS], results[ERRORS]
     return [payload for _, payload in results["out"]]
 
 

@@ -16,7 +16,7 @@ from flamestream.model.event_time import END_OF_TIME, ENDED, PASSED, Entrances, 
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId, Time, Timestamp, next_time, time_of
-from flamestream.reference import Run, interpret
+from flamestream.reference import ERRORS, Run, interpret
 
 BEGIN = datetime(2026, 11, 24, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def test_counts_are_those_of_a_plain_loop_and_nothing_is_late(
         ((window.start - EPOCH) // timedelta(seconds=7), window.key): window.value
         for _, window in found["out"]
     }
-    assert (made, found["late"], found["errors"]) == (counts, [], [])
+    assert (made, found["late"], found[ERRORS]) == (counts, [], [])
 
 
 def test_time_that_passes_without_records_closes_windows() -> None:

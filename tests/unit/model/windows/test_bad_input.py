@@ -11,6 +11,7 @@ import pytest
 import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.windows.windows import Windows
+from flamestream.reference import ERRORS
 from support.event_time import results
 
 YEAR = 365 * 24 * 3600
@@ -44,13 +45,13 @@ def windows(found: dict[str, list[Any]]) -> list[tuple[int, int]]:
 def test_a_time_that_is_none_is_an_error_of_its_item(at: Any) -> None:
     found = counted([Event("a", 1), Event("a", at), Event("a", 2)])
     assert windows(found) == [(0, 2)]
-    assert f'fs.field("at") gave the event time {at!r}' in found["errors"][0].message
+    assert f'fs.field("at") gave the event time {at!r}' in found[ERRORS][0].message
 
 
 def test_a_record_without_the_field_is_an_error_of_its_item() -> None:
     found = counted([Event("a", 1), ("a", 1), Event("a", 2)])
     assert windows(found) == [(0, 2)]
-    assert len(found["errors"]) == 1
+    assert len(found[ERRORS]) == 1
 
 
 def test_a_time_a_year_back_is_late() -> None:
@@ -61,7 +62,7 @@ def test_a_time_a_year_back_is_late() -> None:
 def test_a_time_a_century_ahead_moves_nothing_where_max_ahead_says_so() -> None:
     found = counted([Event("a", 1), Event("a", 100 * YEAR), Event("a", 2)], max_ahead="1d")
     assert (windows(found), found["late"]) == ([(0, 2)], [])
-    assert "max_ahead" in found["errors"][0].message
+    assert "max_ahead" in found[ERRORS][0].message
 
 
 def test_a_window_that_ends_behind_the_year_9999_is_told_with_what_to_do() -> None:
@@ -70,7 +71,7 @@ def test_a_window_that_ends_behind_the_year_9999_is_told_with_what_to_do() -> No
     graph.source("events", at="at", late="10s").window(fs.tumbling("10s"), key="key").count().sink("out")
     found = results(graph, [("events", Event("a", last.replace(year=9998))), ("events", Event("a", last))])
     assert [each.value for each in found["out"]] == [1]
-    (error,) = found["errors"]
+    (error,) = found[ERRORS]
     assert "outside of the years 1 to 9999" in error.message and "`unit`" in error.message
 
 
@@ -99,7 +100,7 @@ def test_a_key_that_is_no_payload_is_an_error_of_its_item(value: Any) -> None:
         fs.tumbling("10s"), key=lambda event: value
     ).count().sink("out")
     found = results(graph, [("events", Event("a", 1))])
-    assert (found["out"], found["errors"][0].error) == ([], "PayloadError")
+    assert (found["out"], found[ERRORS][0].error) == ([], "PayloadError")
 
 
 def test_a_fold_whose_accumulator_is_no_payload_is_an_error_of_its_item() -> None:
@@ -108,7 +109,7 @@ def test_a_fold_whose_accumulator_is_no_payload_is_an_error_of_its_item() -> Non
         initial=list, combine=lambda seen, event: [*seen, event]
     ).sink("out")
     found = results(graph, [("events", Event("a", 1))])
-    assert (found["out"], found["errors"][0].error) == ([], "PayloadError")
+    assert (found["out"], found[ERRORS][0].error) == ([], "PayloadError")
 
 
 @pytest.mark.parametrize("size", ["", "1", "1 fortnight", "-1m", "0.0000001s", 60])
@@ -131,7 +132,7 @@ def error_of(name: str, value: Any) -> Any:
     graph = fs.Graph("values")
     windows_of = graph.source("events", at="at", unit="s").window(fs.tumbling("10s"), key="key")
     FOLDS[name](windows_of, value).sink("out")
-    return results(graph, [("events", Event("a", 1, 1)), ("events", Event("a", 2, 2))])["errors"][-1]
+    return results(graph, [("events", Event("a", 1, 1)), ("events", Event("a", 2, 2))])[ERRORS][-1]
 
 
 def of_no_value(event: Event) -> Any:

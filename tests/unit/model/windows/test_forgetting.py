@@ -11,6 +11,7 @@ import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.windows.expiry import Expiry, Kept
 from flamestream.model.windows.program import Now
+from flamestream.reference import ERRORS
 from support.event_time import judged, results
 
 
@@ -28,7 +29,7 @@ def run(build: Any, clicks: list[Click], late: str = "0s") -> tuple[list[Any], l
     out.sink("out")
     out.late.sink("late")
     found = results(graph, [("clicks", click) for click in clicks])
-    assert found["errors"] == []
+    assert found[ERRORS] == []
     return found["out"], found["late"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import flamestream as fs
 from flamestream.model.errors import GraphError
 from flamestream.model.windows.join import LEFT, RIGHT, Join, Waiting
+from flamestream.reference import ERRORS
 from support.event_time import judged, results
 
 
@@ -181,7 +182,7 @@ def raising(_: Any) -> int:
 def test_an_error_names_the_users_own_key(on: Any) -> None:
     left, right = streams()
     left.join(right, on=on, within=NEAR).sink("out")
-    assert results(left.graph, entering(Right("a", 1)))["errors"][0].function == f"{__name__}.raising"
+    assert results(left.graph, entering(Right("a", 1)))[ERRORS][0].function == f"{__name__}.raising"
 
 
 ITEM = st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 50))

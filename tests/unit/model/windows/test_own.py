@@ -7,6 +7,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.reference import ERRORS
 from support.event_time import results
 
 
@@ -60,7 +61,7 @@ def test_a_time_that_has_been_is_called_at_once() -> None:
 @pytest.mark.parametrize("bad", ["on_item", "due"])
 def test_an_error_at_an_item_names_the_users_function(bad: str) -> None:
     functions: dict[str, Any] = {"on_item": seen, "on_time": gone, "due": in_ten, bad: raising}
-    assert run([0], **functions)["errors"][0].function == f"{__name__}.raising"
+    assert run([0], **functions)[ERRORS][0].function == f"{__name__}.raising"
 
 
 def test_an_error_at_a_time_names_the_users_function_and_is_of_its_key_alone() -> None:
@@ -71,14 +72,12 @@ def test_an_error_at_a_time_names_the_users_function_and_is_of_its_key_alone() -
     visits = graph.source("visits", at="at", unit="s")
     visits.process(key=lambda _: None, on_item=seen, on_time=only_bob, due=in_ten).sink("out")
     found = results(graph, [("visits", Visit("ann", 1)), ("visits", Visit("bob", 2))])
-    assert found["errors"] == []
+    assert found[ERRORS] == []
     one_key = fs.Graph("own")
     visits = one_key.source("visits", at="at", unit="s", late="1h")
     visits.process(key="user", on_item=seen, on_time=only_bob, due=in_ten).sink("out")
     found = results(one_key, [("visits", Visit(f"{number}", min(number, 2))) for number in range(1, 300)])
-    assert [("only_bob" in error.function, error.error) for error in found["errors"]] == [
-        (True, "ValueError")
-    ]
+    assert [("only_bob" in error.function, error.error) for error in found[ERRORS]] == [(True, "ValueError")]
     assert sum(each[0] == "gone" for each in found["out"]) == 298
 
 
@@ -98,7 +97,7 @@ def test_what_is_too_deep_for_where_it_is_kept_is_an_error_of_its_key_alone(answ
     visits = graph.source("visits", at="at", unit="s", late="1h")
     visits.process(key="user", on_item=seen, on_time=too_deep_once, due=due).sink("out")
     found = results(graph, [("visits", Visit(f"{number}", min(number, 2))) for number in range(1, 300)])
-    assert [(error.error, "64 levels" in error.message) for error in found["errors"]] == [
+    assert [(error.error, "64 levels" in error.message) for error in found[ERRORS]] == [
         ("PayloadError", True)
     ]
     assert sum(each[0] == "gone" for each in found["out"]) == 298
@@ -106,17 +105,17 @@ def test_what_is_too_deep_for_where_it_is_kept_is_an_error_of_its_key_alone(answ
 
 @pytest.mark.parametrize("answer", [None, 5, (1, 2, 3), (1, "results"), (1, None)])
 def test_an_answer_of_another_form_is_told_with_the_form(answer: Any) -> None:
-    (error,) = run([0], on_item=lambda state, item, now: answer)["errors"]
+    (error,) = run([0], on_item=lambda state, item, now: answer)[ERRORS]
     assert "must return (state, results)" in error.message
 
 
 def test_a_next_time_that_is_no_time_names_due() -> None:
-    (error,) = run([0], on_item=seen, on_time=gone, due=lambda state: "soon")["errors"]
+    (error,) = run([0], on_item=seen, on_time=gone, due=lambda state: "soon")[ERRORS]
     assert "<lambda> gave the event time 'soon'" in error.message
 
 
 def test_to_ask_again_for_a_time_that_was_just_called_is_an_error() -> None:
-    (error,) = run([0], on_item=seen, on_time=lambda state, time: (state, ()), due=in_ten)["errors"]
+    (error,) = run([0], on_item=seen, on_time=lambda state, time: (state, ()), due=in_ten)[ERRORS]
     assert "a next time is a later one" in error.message
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.reference import ERRORS
 from support.event_time import judged, results
 
 
@@ -147,7 +148,7 @@ def raising(*_: Any) -> int:
 def test_an_error_names_the_users_own_function(ask: Any) -> None:
     graph, stream = sales()
     ask(stream).sink("out")
-    (error,) = results(graph, sold(1))["errors"]
+    (error,) = results(graph, sold(1))[ERRORS]
     assert f"{__name__}.raising" in f"{error.function} {error.message}"
 
 

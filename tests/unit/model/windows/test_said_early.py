@@ -7,6 +7,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model.errors import GraphError
+from flamestream.reference import ERRORS
 from support.event_time import results
 
 
@@ -91,14 +92,14 @@ def test_what_is_raised_at_a_time_is_of_the_users_function() -> None:
     clicks.process(
         key=one, on_item=lambda _, item, now: (item, ()), on_time=failing, due=lambda state: state + 1
     ).sink("out")
-    (error,) = results(graph, [("clicks", 1)])["errors"]
+    (error,) = results(graph, [("clicks", 1)])[ERRORS]
     assert (error.function, error.error, error.message) == (f"{__name__}.failing", "KeyError", "'at 2'")
 
 
 def test_what_a_fold_raises_when_its_window_closes_is_of_the_users_function() -> None:
     stream = fs.Graph("fold").source("clicks", at=itself, unit="s")
     stream.window(fs.tumbling("10s"), key=one).fold(initial=int, combine=max, emit=emitted).sink("out")
-    (error,) = results(stream.graph, [("clicks", 1), ("clicks", 50)], ended=False)["errors"]
+    (error,) = results(stream.graph, [("clicks", 1), ("clicks", 50)], ended=False)[ERRORS]
     assert (error.function, error.error) == (f"{__name__}.emitted", "ZeroDivisionError")
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import Any, Final
 
-from flamestream.model.calls.call import Answer, Call, CallFunction, answered, hash_of, takes_call
+from flamestream.model.calls.call import Answer, Call, CallFunction, answered, hash_of
 from flamestream.model.calls.clients import NO_CLIENTS, ClientMisused, Clients
 from flamestream.model.failure import said
 from flamestream.model.payloads.codec import encode
@@ -37,9 +37,9 @@ async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submi
     """Call a user's function: its result, or the exception that it raises. Payload and call may be lists, for
     a batch. A plain function runs in a thread."""
     users = function.function
-    arguments = (payload, call) if takes_call(users) else (payload,)
+    arguments = (payload, call) if function.takes_call else (payload,)
     try:
-        if inspect.iscoroutinefunction(users):
+        if function.is_async:
             return await users(*arguments)
         made = await asyncio.wrap_future(submit(copy_context().run, _outcome, users, arguments))
         return await made if inspect.isawaitable(made) else made

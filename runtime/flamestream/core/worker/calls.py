@@ -20,7 +20,7 @@ from flamestream.core.protocol.events import CallReturned, Entry
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.model import payload as codec
-from flamestream.model.calls.call import Answer, Intent, hash_of, id_of
+from flamestream.model.calls.call import Answer, Intent, hash_of, ids_of
 from flamestream.model.event_time import Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId
@@ -39,7 +39,8 @@ class Calls:
         parts: Parts, enter: Enter,
     ) -> None:  # fmt: skip
         self.actions: list[Action] = []
-        self._job, self._fence, self._me, self._enter = settings.job, fence, me, enter
+        self._fence, self._me, self._enter = fence, me, enter
+        self._ids = {SourceName(name): ids_of(settings.job, name) for name in graph.calls}
         self._running = False
         self._entering: dict[FrontId, list[Answer | Intent]] = {}
         """What is to enter at each front, since the last pass."""
@@ -110,10 +111,13 @@ class Calls:
     def _make(self, requests: Requests, request: Request) -> None:
         self.actions.append(
             MakeCall(
-                self._fence, requests.call, request.meta, request.payload,
-                id_of(self._job, requests.call, request.meta),
+                self._fence,
+                requests.call,
+                request.meta,
+                request.payload,
+                self._ids[requests.call](request.meta),
             )
-        )  # fmt: skip
+        )
 
     def returned(self, event: CallReturned) -> None:
         """Take the outcome of a call as the answer to its request."""

@@ -47,6 +47,9 @@ class AnswerCache:
         flight = self._flights[request] = asyncio.get_running_loop().create_future()
         try:
             made = await make()
+        except asyncio.CancelledError:  # the loop ends
+            flight.cancel()
+            raise
         except BaseException as error:
             flight.set_exception(error)
             raise

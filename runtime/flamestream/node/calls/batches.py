@@ -8,7 +8,9 @@ Keeps: an outcome for each request; no more batches at once than the call's conc
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from flamestream.asking import each_of
@@ -17,7 +19,10 @@ from flamestream.model.calls.call import Call, CallSettings
 LAST_TOGETHER: Final = 2
 """Tries of a request that are made with others."""
 
-Make = Callable[[Sequence[Any], Sequence[Call]], Awaitable[Any]]
+Then = Callable[[Any], None]
+"""Is told an outcome: what a function gave, or the exception that it raised."""
+Make = Callable[[Sequence[Any], Sequence[Call], Then], None]
+_Entry = tuple[Any, Call, Then]
 
 
 class OfBatch(Exception):
@@ -29,28 +34,28 @@ class OfBatch(Exception):
 
 
 class Batches:
-    """Batches of one call's requests; `make` calls its function with items and calls, within its time."""
+    """Batches of one call's requests; `make` calls its function with items and calls, within its time, and tells
+    the outcome."""
 
     def __init__(self, settings: CallSettings, make: Make) -> None:
         self._most, self._linger, self._make = settings.batch, settings.linger / 1e6, make
-        self._running = asyncio.Semaphore(settings.concurrency)
-        self._gathered: list[tuple[Any, Call, asyncio.Future[Any]]] = []
+        self._gathered: list[_Entry] = []
         self._leaves: asyncio.TimerHandle | None = None
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._free = settings.concurrency
+        """How many more may run."""
+        self._waiting: deque[list[_Entry]] = deque()
+        """Batches that have left and do not run yet."""
 
-    async def outcome(self, item: Any, call: Call, *, alone: bool = False) -> Any:
-        """Outcome of an item in a batch: what the function gave or raised for it."""
-        loop = asyncio.get_running_loop()
-        entry = item, call, loop.create_future()
+    def ask(self, item: Any, call: Call, then: Then, *, alone: bool = False) -> None:
+        """Tell `then` what the function gave or raised for an item."""
         if alone or call.attempt > LAST_TOGETHER:
-            self._begin([entry])
-            return await entry[2]
-        self._gathered.append(entry)
+            self._begin([(item, call, then)])
+            return
+        self._gathered.append((item, call, then))
         if len(self._gathered) >= self._most:
             self._leave()
         elif len(self._gathered) == 1:
-            self._leaves = loop.call_later(self._linger, self._leave)
-        return await entry[2]
+            self._leaves = asyncio.get_running_loop().call_later(self._linger, self._leave)
 
     def _leave(self) -> None:
         if self._leaves is not None:
@@ -58,21 +63,19 @@ class Batches:
         gathered, self._gathered = self._gathered, []
         self._begin(gathered)
 
-    def _begin(self, batch: list[tuple[Any, Call, asyncio.Future[Any]]]) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(batch))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+    def _begin(self, batch: list[_Entry]) -> None:
+        if not self._free:
+            self._waiting.append(batch)
+            return
+        self._free -= 1
+        items, calls, thens = zip(*batch, strict=True)
+        self._make(list(items), list(calls), partial(self._ended, thens))
 
-    async def _run(self, batch: list[tuple[Any, Call, asyncio.Future[Any]]]) -> None:
-        items, calls, futures = zip(*batch, strict=True)
-        try:
-            async with self._running:
-                outcome = await self._make(list(items), list(calls))
-        except BaseException as error:
-            for future in futures:
-                future.set_exception(error)
-            raise
-        if isinstance(outcome, Exception) and len(items) > 1:
+    def _ended(self, thens: Sequence[Then], outcome: Any) -> None:
+        self._free += 1
+        if self._waiting:
+            self._begin(self._waiting.popleft())
+        if isinstance(outcome, Exception) and len(thens) > 1:
             outcome = OfBatch(outcome)
-        for future, each in zip(futures, each_of(outcome, len(items)), strict=True):
-            future.set_result(each)
+        for then, each in zip(thens, each_of(outcome, len(thens)), strict=True):
+            then(each)

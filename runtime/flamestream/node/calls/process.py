@@ -34,11 +34,11 @@ from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.failure import failure
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.net.framing import LENGTH
 from flamestream.node.calls import egress
 from flamestream.node.calls.answer_cache import AnswerCache, Reply
 from flamestream.node.calls.clients import ClientsOfCall, OpenClients
-from flamestream.node.calls.tries import Tries
+from flamestream.node.calls.link import Link, one_frame
+from flamestream.node.calls.tries import Tries, end_if_failed
 
 if TYPE_CHECKING:
     from flamestream.connectors.clients import ClientSettings
@@ -111,12 +111,14 @@ class CallerProcess:
 
     def __init__(
         self, calls: dict[str, CallFunction[..., Any]], opened: OpenClients, most: int,
-        out: asyncio.StreamWriter,
+        send: Callable[[bytes], None],
     ) -> None:  # fmt: skip
-        self._calls, self._most, self._out = calls, most, out
+        self._calls, self._most, self._send = calls, most, send
         self._said: list[Said] = []
         self._said_bytes = 0
+        self._closed = False
         self._under_way: set[asyncio.Task[None]] = set()
+        """Requests that may have an answer in a cache."""
         self._left: set[asyncio.Task[Any] | Future[Any]] = set()
         """Tries, and threads of tries, that have passed their time and have not ended."""
         at_once = _at_once(calls)
@@ -143,35 +145,37 @@ class CallerProcess:
     def take(self, frame: bytes) -> None:
         """Requests."""
         for request in from_msgpack(frame, list[Asked]):
-            task = asyncio.create_task(self._serve(request))
-            self._under_way.add(task)
-            task.add_done_callback(self._over)
+            if (cache := self._caches.get(request.call)) is not None:
+                task = asyncio.create_task(self._serve(request, cache))
+                self._under_way.add(task)
+                task.add_done_callback(self._over)
+                continue
+            payload = decode(request.payload)
+            self._tries[request.call].ask(payload, request.id, partial(self._tried, request, payload))
 
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if task.cancelled():
-            return  # the loop ends
-        if (error := task.exception()) is not None:
-            # (!) Its request would wait for ever: the next process is asked again.
-            log.critical("a call failed here: this process ends", exc_info=error)
-            os._exit(1)
+    def _tried(self, request: Asked, payload: Any, outcome: Any) -> None:
+        self._say(Answered(request.id, *self._reply(request, payload, outcome)))
 
-    async def _serve(self, request: Asked) -> None:
-        make = partial(self._reply, request)
-        cache = self._caches.get(request.call)
-        reply = await (make() if cache is None else cache.reply(request.payload, make))
-        self._say(Answered(request.id, *reply))
-
-    async def _reply(self, request: Asked) -> Reply:
-        function, payload = self._calls[request.call], decode(request.payload)
-        outcome = await self._tries[request.call].outcome(payload, request.id)
-        results, error = answered(function.function, payload, outcome)
+    def _reply(self, request: Asked, payload: Any, outcome: Any) -> Reply:
+        function = self._calls[request.call].function
+        results, error = answered(function, payload, outcome)
         if error is None and len(encoded := encode(results)) <= self._most:
             return Reply(encoded)
         if error is None:
-            told = AnswerTooLarge(len(encoded), self._most)
-            error = failure(function.function, told, payload)
+            error = failure(function, AnswerTooLarge(len(encoded), self._most), payload)
         return Reply(error=encode(error))
+
+    async def _serve(self, request: Asked, cache: AnswerCache) -> None:
+        self._say(Answered(request.id, *await cache.reply(request.payload, partial(self._made, request))))
+
+    async def _made(self, request: Asked) -> Reply:
+        payload = decode(request.payload)
+        outcome = await self._tries[request.call].outcome(payload, request.id)
+        return self._reply(request, payload, outcome)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        end_if_failed(task)
 
     def _tell(self, call: str) -> Callable[[str], None]:
         return lambda text: self._say(Trouble(call, text))
@@ -189,7 +193,12 @@ class CallerProcess:
             return
         frame = msgspec.msgpack.encode(self._said)
         self._said, self._said_bytes = [], 0
-        self._out.write(LENGTH.pack(len(frame)) + frame)
+        if not self._closed:
+            self._send(frame)
+
+    def close(self) -> None:
+        """Say nothing more (!): as the loop ends it cancels every try, which is no answer."""
+        self._closed = True
 
     def _leave(self, task: asyncio.Task[Any] | Future[Any]) -> None:
         self._left.add(task)
@@ -199,30 +208,25 @@ class CallerProcess:
             os._exit(1)
 
 
-async def serve(sock: socket.socket) -> None:
+async def serve(sock: socket.socket, config: CallerConfig) -> None:
     """Until the worker closes the socket."""
-    reader, writer = await asyncio.open_connection(sock=sock)
-    config = from_msgpack(await _frame(reader), CallerConfig)
-    process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
-    if config.egress is not None:
-        egress.watch(config.egress)
     graph = load(Path(config.application), config.graph, config.py_files)
     change_calls(graph, config.calls)
     calls = calls_of(graph)
     opened = OpenClients(_clients_of(config), _at_once(calls))
     await opened.open(f"flamestream-{config.job}"[:63])
-    process = CallerProcess(calls, opened, config.most, writer)
+    link = Link(lambda frame: process.take(frame))  # noqa: PLW0108 (it is made below, with `send`)
+    process = CallerProcess(calls, opened, config.most, link.send)
     # What was loaded stays: looked through again and again, it would hold up every call under way.
     gc.collect()
     gc.freeze()
     watching = asyncio.create_task(_watched())
     try:
-        while True:
-            process.take(await _frame(reader))
-            await writer.drain()
-    except asyncio.IncompleteReadError:
+        await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
+        await link.ended
         log.info("the worker has ended")
     finally:
+        process.close()
         await opened.close()
         watching.cancel()
 
@@ -244,11 +248,6 @@ def _clients_of(config: CallerConfig) -> dict[str, tuple[str, "ClientSettings"]]
     }
 
 
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-    return await reader.readexactly(size)
-
-
 async def _watched() -> None:
     """A function that blocks the loop stops every other call: better to end, and ask again."""
     while True:
@@ -259,8 +258,13 @@ async def _watched() -> None:
 def main(fd: int) -> int:
     """`python -m flamestream.node.calls.process FD`"""
     sys.excepthook = process_shell.uncaught
+    sock = socket.socket(fileno=fd)
+    config = from_msgpack(one_frame(sock), CallerConfig)
+    process_shell.begin(config.parent, job=config.job, role="caller", worker=config.worker)
+    if config.egress is not None:
+        egress.watch(config.egress)
     try:
-        asyncio.run(serve(socket.socket(fileno=fd)))
+        asyncio.run(serve(sock, config))
     except FlameStreamError as error:
         return ended_by(error)
     # Threads of calls that never ended are nobody's any more: Python would wait for them.

@@ -11,20 +11,26 @@ Keeps: a call that is made once at most is tried once. Does not: know a worker (
 """
 
 import asyncio
+import logging
+import os
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NoReturn
 
 from flamestream.asking import Stopped, asked
 from flamestream.job.egress import NotAllowed
 from flamestream.model.backoff import Backoff
 from flamestream.model.calls.call import Call, CallFunction
 from flamestream.model.calls.clients import NO_CLIENTS, ClientMisused, Clients
-from flamestream.node.calls.batches import Batches, OfBatch
+from flamestream.node.calls.batches import Batches, OfBatch, Then
 from flamestream.node.calls.breaker import Breaker, chain
+from flamestream.node.calls.deadlines import Deadlines
 from flamestream.node.calls.pace import Pace
+
+log = logging.getLogger(__name__)
 
 PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
@@ -32,6 +38,17 @@ FOR_GOOD: Final = (NotAllowed, ClientMisused)
 """What no other try could mend, wherever in an exception it is."""
 
 Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A try that has begun."""
+
+    then: Then
+    task: "asyncio.Task[None] | None" = None
+    """Where its function is awaited."""
+    thread: Future[Any] | None = None
+    """Where it runs, if it is plain."""
 
 
 @dataclass(slots=True)
@@ -61,16 +78,52 @@ class Tries:
         self._function, self._settings, self._threads = function, function.settings, threads
         self._left, self._said, self._clients = left, said, clients
         self._pace = Pace(self._settings.rate) if self._settings.rate else None
-        self._batches = Batches(self._settings, self._within_time) if self._settings.batch > 1 else None
+        self._batches = Batches(self._settings, self._make) if self._settings.batch > 1 else None
         self._breaker = Breaker(self._settings.breaker)
         self._probing = asyncio.Lock()
         """Held by the request that is tried while the breaker is open; those that wait are let in in turn."""
+        self._running: Deadlines[_Running] = Deadlines(self._settings.timeout / 1e6, self._passed)
+        self._trying: set[asyncio.Task[None]] = set()
+        """Requests whose first try was not the last, or was not made at once."""
+
+    def ask(self, item: Any, request: str, then: Then) -> None:
+        """Tell `then` what the last try gave or raised."""
+        requested = _Requested(item, request)
+        if self._breaker.is_open():
+            self._spawn(requested, then, None)
+        else:  # what nearly every request comes to: one try, and no task but that of its function
+            self._try(requested, partial(self._first, requested, then))
 
     async def outcome(self, item: Any, request: str) -> Any:
-        """Try a request until it is answered: what the last try gave or raised."""
-        settings, asked_for = self._settings, _Requested(item, request)
+        """Outcome of a request: what the last try gave or raised."""
+        outcome = asyncio.get_running_loop().create_future()
+        self.ask(item, request, partial(_set, outcome))
+        return await outcome
+
+    def _first(self, requested: _Requested, then: Then, outcome: Any) -> None:
+        """The first try has ended."""
+        if isinstance(outcome, Exception):
+            self._spawn(requested, then, outcome)
+        else:
+            then(outcome)
+
+    def _spawn(self, requested: _Requested, then: Then, first: Exception | None) -> None:
+        task = asyncio.get_running_loop().create_task(self._to_the_last(requested, then, first))
+        self._trying.add(task)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: "asyncio.Task[None]") -> None:
+        self._trying.discard(task)
+        end_if_failed(task)
+
+    async def _to_the_last(self, requested: _Requested, then: Then, first: Exception | None) -> None:
+        then(await self._last(requested, first))
+
+    async def _last(self, requested: _Requested, first: Exception | None) -> Any:
+        """Outcome of the tries from the next one on. `first`: what the first one raised, if it was made."""
+        settings = self._settings
         while True:
-            outcome = await self._one(asked_for)
+            outcome, first = (await self._one(requested) if first is None else first), None
             of_all = isinstance(outcome, OfBatch)
             outcome = outcome.error if isinstance(outcome, OfBatch) else outcome
             if not isinstance(outcome, Exception):
@@ -81,60 +134,109 @@ class Tries:
             if refused is not None or not isinstance(outcome, settings.retry_on):
                 if not of_all:
                     return refused or outcome
-                asked_for.alone = True  # whose fault it is, is not known yet
+                requested.alone = True  # whose fault it is, is not known yet
                 continue
             if self._breaker.is_open() and self._breaker.opens_on(outcome):
                 continue  # its service is down, which is none of its tries
-            asked_for.counted += not asked_for.probed
-            if asked_for.counted >= settings.tries:
+            requested.counted += not requested.probed
+            if requested.counted >= settings.tries:
                 return outcome
-            await _pause(asked_for.counted)
+            await _pause(requested.counted)
 
-    async def _one(self, asked_for: _Requested) -> Any:
+    async def _one(self, requested: _Requested) -> Any:
         """The outcome of one more try."""
-        asked_for.attempt += 1
-        asked_for.probed = False
+        requested.probed = False
         if self._breaker.is_open():
             async with self._probing:
                 if self._breaker.is_open():
-                    asked_for.probed = True
+                    requested.probed = True
                     await _pause(self._breaker.probes + 1)
-                    return await self._tried(asked_for)
-        return await self._tried(asked_for)
+                    return await self._tried(requested)
+        return await self._tried(requested)
 
-    async def _tried(self, asked_for: _Requested) -> Any:
-        keys = set[str]() if self._batches is None else None
-        call = Call(asked_for.id, asked_for.attempt, self._clients, keys)
-        if self._batches is not None:
-            outcome = await self._batches.outcome(asked_for.item, call, alone=asked_for.alone)
+    async def _tried(self, requested: _Requested) -> Any:
+        outcome = asyncio.get_running_loop().create_future()
+        self._try(requested, partial(_set, outcome))
+        return await outcome
+
+    # --- one try --------------------------------------------------------------------------------------------
+
+    def _try(self, requested: _Requested, then: Then) -> None:
+        """Tell `then` what one more try gave or raised."""
+        requested.attempt += 1
+        heard = partial(self._heard, requested.id, then)
+        if self._batches is None:
+            call = Call(requested.id, requested.attempt, self._clients, set())
+            self._make(requested.item, call, heard)
         else:
-            outcome = await self._within_time(asked_for.item, call)
+            call = Call(requested.id, requested.attempt, self._clients, None)
+            self._batches.ask(requested.item, call, heard, alone=requested.alone)
+
+    def _heard(self, request: str, then: Then, outcome: Any) -> None:
+        """A try has ended: what does it say of the service?"""
         before = self._breaker.trouble
-        self._breaker.tried(call.id, outcome.error if isinstance(outcome, OfBatch) else outcome)
+        self._breaker.tried(request, outcome.error if isinstance(outcome, OfBatch) else outcome)
         if self._breaker.trouble != before:
             self._said(self._breaker.trouble)
-        return outcome
+        then(outcome)
 
-    async def _within_time(self, item: Any, call: Any) -> Any:
-        """Call the function, within its time: what it gives or raises. Item and call may be lists, for a
-        batch."""
-        if self._pace is not None:
-            await asyncio.sleep(self._pace.turn(asyncio.get_running_loop().time()))
-        seconds = self._settings.timeout / 1e6
-        threads: list[Future[Any]] = []
+    def _make(self, item: Any, call: Any, then: Then) -> None:
+        """Call the function, at its pace and within its time; item and call may be lists, for a batch."""
+        loop = asyncio.get_running_loop()
+        wait = 0.0 if self._pace is None else self._pace.turn(loop.time())
+        if wait:
+            loop.call_later(wait, self._begin, item, call, then)
+        else:
+            self._begin(item, call, then)
 
+    def _begin(self, item: Any, call: Any, then: Then) -> None:
+        running = _Running(then)
+        self._running.begin(running)
+        running.task = asyncio.get_running_loop().create_task(self._run(running, item, call))
+
+    async def _run(self, running: _Running, item: Any, call: Any) -> None:
         def submit(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-            threads.append(self._threads.submit(function, *arguments))
-            return threads[0]
+            running.thread = self._threads.submit(function, *arguments)
+            return running.thread
 
-        task = asyncio.create_task(asked(self._function, item, call, submit))
-        done, _ = await asyncio.wait({task}, timeout=seconds)
-        if done:
-            return Stopped("it cancelled itself") if task.cancelled() else task.result()
+        try:
+            outcome = await asked(self._function, item, call, submit)
+        except asyncio.CancelledError:  # by its time, which has been told; else it did that itself
+            outcome = Stopped("it cancelled itself")
+        if self._running.end(running):
+            self._tell(running.then, outcome)
+
+    def _passed(self, running: _Running) -> None:
+        """A try has had its time. It is not waited for: a function that ignores being cancelled, or a thread,
+        would hold the request for ever."""
+        task, thread = running.task, running.thread
+        assert task is not None, "it has begun"
         task.cancel()
-        # Not awaited: a function that ignores being cancelled, or a thread, would hold the request for ever.
-        self._left(next((each for each in threads if not each.done()), task))
-        return TimeoutError(f"no answer within {seconds:g} s")
+        self._left(task if thread is None or thread.done() else thread)
+        self._tell(running.then, TimeoutError(f"no answer within {self._settings.timeout / 1e6:g} s"))
+
+    def _tell(self, then: Then, outcome: Any) -> None:
+        try:
+            then(outcome)
+        except Exception as error:  # noqa: BLE001 (a bug of ours, whatever it is)
+            _end_process(error)
+
+
+def end_if_failed(task: "asyncio.Task[None]") -> None:
+    """End the process if a task of ours has raised."""
+    if not task.cancelled() and (error := task.exception()) is not None:  # cancelled: the loop ends
+        _end_process(error)
+
+
+def _end_process(error: BaseException) -> NoReturn:
+    # (!) Its request would wait for ever: the next process is asked again.
+    log.critical("a call failed here: this process ends", exc_info=error)
+    os._exit(1)
+
+
+def _set(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if not future.done():  # it is cancelled when the loop ends
+        future.set_result(outcome)
 
 
 async def _pause(failures: int) -> None:

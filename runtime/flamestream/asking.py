@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from flamestream.model.calls.call import Answer, Call, CallFunction, answered, hash_of
 from flamestream.model.calls.clients import NO_CLIENTS, ClientMisused, Clients
+from flamestream.model.failure import said
 from flamestream.model.payloads.codec import encode
 from flamestream.model.vertex import Function
 
@@ -48,7 +49,7 @@ async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submi
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             raise  # by its timeout
-        return Stopped(f"it raised {type(error).__name__}: {error}")
+        return _stopped(error)
 
 
 def answer_here(function: CallFunction[..., Any], request: bytes, payload: Any, call: Call) -> Answer:
@@ -81,7 +82,11 @@ def _outcome(function: Function, arguments: tuple[Any, ...]) -> Any:
     except Exception as error:  # noqa: BLE001 (whatever user code raises is the answer)
         return error
     except BaseException as error:  # noqa: BLE001 (a thread that ends by it would answer nothing)
-        return Stopped(f"it raised {type(error).__name__}: {error}")
+        return _stopped(error)
+
+
+def _stopped(error: BaseException) -> Stopped:
+    return Stopped(f"it raised {type(error).__name__}: {said(error)}")
 
 
 def awaitable_here(client: str) -> None:

@@ -96,14 +96,21 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
             f"{', '.join(map(repr, names))}"
         )
     runs = runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ())))
-    # again and again: an answer may lead to a further request
-    while new := _answers(graph, results := interpret(graph, runs), runs):
-        runs += new
+    _, results = answered(graph, runs)
     for _, error in results.pop(errors_of(graph)):
         raise UserError(told(error, f"a record of source {error.source!r}", graph))
     return {
         name: [payload for _, payload in items] for name, items in results.items() if name not in graph.calls
     }
+
+
+def answered(graph: Graph, runs: Sequence[Run]) -> tuple[list[Run], Results]:
+    """The runs with those of the answers to all that they ask, which are made here; and the results."""
+    whole = list(runs)
+    # again and again: an answer may lead to a further request
+    while new := _answers(graph, results := interpret(graph, whole), whole):
+        whole += new
+    return whole, results
 
 
 def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:

@@ -2,6 +2,7 @@
 are byte by byte those of the reference for what was journalled."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
+from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.production_jobs import production_job
+from flamestream.simulation.settings import Plan, drawn_plan
 from flamestream.testing import simulate
 from support.seeds import chunks
 
@@ -38,3 +41,14 @@ def test_the_kernel_takes_the_same_steps() -> None:
             for parts in (REFERENCE, native(kernel))
         )
         assert (seed, other) == (seed, one)
+
+
+def test_what_was_final_when_a_request_left_stays_so_beside_a_source_of_an_own_order() -> None:
+    """No service says, when a worker begins anew, how far it was asked. So the front of its answers pledges in its
+    journal before it promises."""
+
+    def directed(rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
+        return replace(drawn_plan(rng, production_job(rng)), heal_at=plan.heal_at), faults
+
+    result = simulate(0, adjust=directed)
+    assert result.delivered

@@ -17,6 +17,7 @@ from flamestream.audit.job_audit import witnessed_here
 from flamestream.audit.report import Report, sentence
 from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, answer, say
+from flamestream.cli.run import RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import ManifestError
@@ -41,6 +42,7 @@ def command(
         Path | None,
         typer.Option(help="Judge this history of any system by the job's graph instead.", show_default=False),
     ] = None,
+    run_folder: RunFolderOption = None,
     json: Json = False,
 ) -> None:
     """Compare everything that was delivered with what a sequential interpreter makes of the recorded input.
@@ -64,7 +66,9 @@ def command(
         raise ManifestError("definitions are judged in one process: leave out --spark")
     if history is not None and changed:
         raise ManifestError("a history is judged by the code of now: leave out --changed")
-    found, folder = find(job, None)
+    if history is not None and run_folder is not None:
+        raise ManifestError("a history is judged by the job alone: leave out --run-folder")
+    found, folder = find(job, run_folder)
     checked = checked_job(found)
     if history is not None:
         _judge_history(checked, history, definitions, json)

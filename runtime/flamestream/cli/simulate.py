@@ -1,6 +1,7 @@
 """`flamestream simulate`: the protocol in virtual time, with faults, from a seed."""
 
 import time
+from random import Random
 from typing import Annotated
 
 import typer
@@ -19,7 +20,10 @@ def command(
     ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Print a line for every event.")] = False,
     guarantee: Annotated[
-        str, typer.Option(help="exactly-once, exactly-once-2pc, at-most-once, at-least-once or none.")
+        str,
+        typer.Option(
+            help="exactly-once, strong-productions, exactly-once-2pc, at-most-once, at-least-once or none."
+        ),
     ] = "exactly-once",
     json: Json = False,
 ) -> None:
@@ -30,7 +34,8 @@ def command(
     gives the same trace. Exit code 3 if an invariant does not hold; the message has the seed and how to see
     it again.
     """
-    from flamestream.simulation.settings import GUARANTEES, promising
+    from flamestream.simulation.production_jobs import production_job
+    from flamestream.simulation.settings import GUARANTEES, STRONG, promising
 
     # the simulator is no part of a running job
     from flamestream.simulation.simulator import SimulationFailure, simulate
@@ -43,7 +48,10 @@ def command(
     events, started = 0, time.monotonic()
     for each in _chosen(seed, seeds):
         try:
-            result = simulate(each, trace=trace, show=say if trace else None, adjust=promising(guarantee))
+            # one with functions that no other guarantee forgives
+            job = production_job(Random(each)) if guarantee == STRONG else None
+            shown = say if trace else None
+            result = simulate(each, trace=trace, show=shown, adjust=promising(guarantee), job=job)
         except SimulationFailure as failure:
             _failed(each, failure, json)
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1

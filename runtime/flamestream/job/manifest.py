@@ -9,9 +9,11 @@ sink.
 """
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -361,7 +363,7 @@ def _check_guarantee(job: Job, guarantee: str) -> None:
 def _located(document: Document, message: str) -> ManifestError:
     """msgspec says what and at which `$.path`; we add file, line, and what to write instead."""
     problem, _, at = message.partition(" - at ")
-    path: FieldPath = tuple(re.findall(r"\w+", at.replace("[...]", "").partition("$")[2]))
+    path = _path_of(document.value, message, re.findall(r"\w+|\[\.\.\.\]", at.partition("$")[2]))
     named = re.search(r"(unknown|missing required) field `(.*)`", problem)
     if named is None:
         plain = problem.replace("`", "").replace("object", "mapping")
@@ -376,12 +378,42 @@ def _located(document: Document, message: str) -> ManifestError:
     )
 
 
+def _path_of(value: Any, message: str, steps: Sequence[str]) -> FieldPath:
+    """The path of an error. Its steps, as msgspec tells them, have `[...]` for any name that is the user's."""
+    path: tuple[str, ...] = ()
+    for step in steps:
+        path = (*path, *(_name_at(value, path, message) if step == "[...]" else [step]))
+    return path
+
+
+def _name_at(value: Any, path: Sequence[str], message: str) -> list[str]:
+    """The name in the mapping at `path` that has the error: with it alone, the error is the same. None in a
+    list."""
+    there = reduce(lambda part, step: part[step], path, value)
+    for name, its in there.items() if isinstance(there, dict) else ():
+        try:
+            msgspec.convert(_replaced(value, path, {name: its}), _File, dec_hook=_hook)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return [name]
+    return []
+
+
+def _replaced(value: Any, path: Sequence[str], by: Any) -> Any:
+    return {**value, path[0]: _replaced(value[path[0]], path[1:], by)} if path else by
+
+
 def _fields_at(path: FieldPath) -> tuple[str, ...]:
     """Names of the fields that the part at `path` can have."""
     part: Any = _File
-    for name in path:
-        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[str(name)]
+    left = list(path)
+    while left:
+        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[
+            str(left.pop(0))
+        ]
         hint = get_type_hints(part)[inner]
+        if get_origin(hint) is dict:
+            del left[:1]  # a name of the user's
         part = next(t for t in (hint, *get_args(hint)) if isinstance(t, type) and issubclass(t, Struct))
     return tuple(part.__struct_encode_fields__)
 

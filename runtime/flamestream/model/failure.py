@@ -25,6 +25,8 @@ from flamestream.model.vertex import Function, name_of
 
 SHOWN: Final = 200
 """Characters of a payload that an error value quotes."""
+NAME: Final = 200
+"""Characters of an exception's name."""
 MESSAGE: Final = 2_000
 """Characters of an exception's text, which may hold the whole payload."""
 FRAMES: Final = 8
@@ -97,7 +99,7 @@ def failure(function: Function, error: BaseException, payload: Any) -> ErrorValu
         function, error = error.function, error.error
     return ErrorValue(
         name_of(function),
-        type(error).__name__,
+        type(error).__name__[:NAME],
         said(error),
         payload=shortened(payload),
         traceback=_frames(error),

@@ -305,6 +305,7 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
             "call .close(stream) with what goes round"
         )
     ahead = graph.reachable(head.id)
+    _check_no_call(graph, head)
     if head.id not in ahead:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the "
@@ -320,3 +321,23 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter or flat_map inside"
         )
+
+
+def _check_no_call(graph: Graph, head: Vertex) -> None:
+    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and nobody
+    would count the rounds."""
+    answers = {source.name: source for source in graph.sources if source.call is not None}
+    asked, todo = set[str](), [head.id]
+    while todo:
+        ahead = graph.reachable(todo.pop())
+        todo += [
+            answers[name].id for name, sink in graph.calls.items() if sink.id in ahead and name not in asked
+        ]
+        asked |= {name for name, sink in graph.calls.items() if sink.id in ahead}
+    for name in sorted(asked):
+        if head.id in graph.reachable(answers[name].id):
+            raise GraphError(
+                f"{answers[name].place}: loop {head.name!r} in graph {graph.name!r} leads through call {name}: what a "
+                "call gives enters anew, so no loop may. Ask several times within one call, or write what has to go "
+                "round to a sink that a source of another job reads"
+            )

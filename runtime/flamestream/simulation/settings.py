@@ -1,7 +1,7 @@
 """The settings that a seed draws before its run begins: the job, its input, the sizes and times of
 everything, and the faults."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -59,8 +59,8 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
             step=each.step,
         )
         for each in sites
-    ) + _fronts_of_calls(job, len(sites))
-    sites += [SourceSite(front.front, False, False, {Partition(""): []}) for front in fronts[len(sites) :]]
+    ) + fronts_of_calls(job, len(sites))
+    sites += sites_of_calls(fronts)
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
         debug=rng.random() < 0.03,
@@ -74,13 +74,18 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     )  # fmt: skip
 
 
-def _fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
+def fronts_of_calls(job: SimJob, first: int) -> tuple[FrontSettings, ...]:
     """Fronts of calls' answers, behind all others."""
     names = [name for name, call in calls_of(job.graph).items() for _ in range(call.settings.fronts)]
     return tuple(
         FrontSettings(FrontId(number), SourceName(name), False, 1, replayable=False, of_call=True)
         for number, name in enumerate(names, first)
     )
+
+
+def sites_of_calls(fronts: Iterable[FrontSettings]) -> list[SourceSite]:
+    """Nothing comes from outside at these."""
+    return [SourceSite(each.front, False, False, {Partition(""): []}) for each in fronts if each.of_call]
 
 
 def edited_worker(rng: Random, settings: WorkerSettings) -> WorkerSettings:
@@ -104,7 +109,8 @@ def edited_coordinator(rng: Random, settings: Settings) -> Settings:
     )  # fmt: skip
 
 
-GUARANTEES = ("exactly-once", "exactly-once-2pc", "at-most-once", "at-least-once", "none")
+STRONG = "strong-productions"
+GUARANTEES = ("exactly-once", STRONG, "exactly-once-2pc", "at-most-once", "at-least-once", "none")
 
 
 Adjust = Callable[[Random, Plan, FaultPlan], tuple[Plan, FaultPlan]]
@@ -115,7 +121,7 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
     """Runs whose job asks for `guarantee`, directed further by `direct`."""
     skips, durable = guarantee == "at-most-once", guarantee != "none"
     exactly_once, two_phase = (
-        skips or guarantee.startswith("exactly"),
+        skips or guarantee == STRONG or guarantee.startswith("exactly"),
         skips or guarantee == "exactly-once-2pc",
     )
 

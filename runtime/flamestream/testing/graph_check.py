@@ -11,6 +11,9 @@ and told:
     so does a job in the simulator    anything else that comes out otherwise on several workers, behind
                                       crashes, in another order
 
+Under `strong-productions` a chain of functions is asked once for each of its inputs, as a job has it, and only
+what is made of its answers is compared.
+
 Does not: know how a job may run (schedule.py).
 """
 
@@ -22,13 +25,14 @@ from typing import Any, Final, Literal
 
 from flamestream.core.dataflow.twice import twice
 from flamestream.model import payload as codec
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import GraphError, PayloadError, UserError
 from flamestream.model.failure import shortened, told
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.reference import errors_of, interpret, runs_of
-from flamestream.simulation.settings import GUARANTEES
+from flamestream.reference import answered, errors_of, interpret, runs_of
+from flamestream.simulation.settings import GUARANTEES, STRONG
 from flamestream.simulation.world import SimulationFailure
 from flamestream.testing.merges import merges_checked
 from flamestream.testing.other_process import Encoded, OtherProcess, encoded
@@ -46,7 +50,7 @@ class CheckFailed(AssertionError):
 
 def check(
     graph: Graph, *, examples: int = 10, records: int = 20, workers: int = 3, seed: int | None = None,
-    guarantees: Sequence[str] = GUARANTEES, on_error: Literal["fail", "dead-letter"] = "fail",
+    guarantees: Sequence[str] | None = None, on_error: Literal["fail", "dead-letter"] = "fail",
     other_process: bool = True, **sources: Any,
 ) -> None:  # fmt: skip
     """Run `graph` on `examples` drawn inputs, each as a job with a drawn schedule in the simulator, and
@@ -54,10 +58,11 @@ def check(
 
     `sources`: for each source a hypothesis strategy of its records, or of lists of them, or a list of
     records. `records`: the most of a source where the strategy is of single ones. `workers`: the most of a
-    job. `guarantees`: those that jobs ask for. `on_error="fail"`: an error item is a failure too.
-    `other_process=False` leaves out the comparison with another process, for graphs that cannot be copied to
-    one. `seed` makes the same examples again. Raises CheckFailed with the smallest input that was found, and
-    GraphError for a source without records or a guarantee that is none.
+    job. `guarantees`: those that jobs ask for, all that the graph can have if not said. `on_error="fail"`: an
+    error item is a failure too. `other_process=False` leaves out the comparison with another process, for
+    graphs that cannot be copied to one. `seed` makes the same examples again. Raises CheckFailed with the
+    smallest input that was found, and GraphError for a source without records, or a guarantee that is none or
+    that the graph cannot have.
     """
     __tracebackhide__ = True
     if graph.calls:
@@ -71,12 +76,16 @@ def check(
             f"graph {graph.name!r} has the sources {', '.join(map(repr, names))}: give each its records, "
             f"and {missing[0]!r}"
         )
-    if unknown := sorted(set(guarantees) - set(GUARANTEES)):
-        raise GraphError(f"guarantee {unknown[0]!r} is none of {', '.join(GUARANTEES)}")
+    guarantees, strong = _promised(graph, guarantees)
     seed = secrets.randbits(32) if seed is None else seed
     with ExitStack() as stack:
-        other = stack.enter_context(OtherProcess(graph)) if other_process else None
-        example = _Example(graph, on_error, other)
+        forms = [
+            None
+            if form is None
+            else _Form(form, stack.enter_context(OtherProcess(form)) if other_process else None)
+            for form in (graph if set(guarantees) - {STRONG} else None, strong)
+        ]
+        example = _Example(graph, on_error, *forms)
         try:
             _draw(
                 example,
@@ -86,6 +95,20 @@ def check(
             )
         except CheckFailed as failed:
             raise CheckFailed(f"{failed}\n  again with: check(..., seed={seed})") from None
+
+
+def _promised(graph: Graph, guarantees: Sequence[str] | None) -> tuple[Sequence[str], Graph | None]:
+    """The guarantees to draw from, and the graph as `strong-productions` runs it if that is one."""
+    if unknown := sorted(set(guarantees or ()) - set(GUARANTEES)):
+        raise GraphError(f"guarantee {unknown[0]!r} is none of {', '.join(GUARANTEES)}")
+    if guarantees is not None and STRONG not in guarantees:
+        return guarantees, None
+    try:
+        return guarantees or GUARANTEES, with_productions(graph)
+    except GraphError:
+        if guarantees is not None:
+            raise
+        return [each for each in GUARANTEES if each != STRONG], None
 
 
 def _draw(
@@ -139,12 +162,20 @@ def _draw(
         raise example.refusal
 
 
+class _Form:
+    """A graph as jobs run it, and as it is compared with."""
+
+    def __init__(self, graph: Graph, other: OtherProcess | None) -> None:
+        self.graph, self.other = graph, other
+        self.doubled = twice(merges_checked(graph))
+
+
 class _Example:
     """The comparison for one input and one schedule."""
 
-    def __init__(self, graph: Graph, on_error: str, other: OtherProcess | None) -> None:
-        self._graph, self._on_error, self._other = graph, on_error, other
-        self._doubled = twice(merges_checked(graph))
+    def __init__(self, graph: Graph, on_error: str, usual: _Form | None, strong: _Form | None) -> None:
+        self._graph, self._on_error = graph, on_error
+        self._usual, self._strong = usual, strong
         self.last: CheckFailed | None = None
         self.refusal: UserError | None = None
         """The reason why this graph or these records cannot be compared."""
@@ -165,28 +196,25 @@ class _Example:
     def _compare(self, records: Records, schedule: Schedule) -> None:
         for name, of_source in records.items():
             _check_records(name, of_source)
-        errors = errors_of(self._graph)
-        graph, runs = self._graph, runs_of(self._graph, _interleaved(records, Random(schedule.seed)))
-        results = interpret(graph, runs)
+        form = self._strong if schedule.guarantee == STRONG else self._usual
+        assert form is not None, "there is one for each guarantee that is drawn"
+        graph, errors = form.graph, errors_of(form.graph)
+        runs, results = answered(graph, runs_of(graph, _interleaved(records, Random(schedule.seed))))
         expected = encoded(results)
-        doubled = interpret(self._doubled, runs)
+        doubled = interpret(form.doubled, runs)
         # What is only there was found by calling twice; all others are the graph's own.
         for meta, error in doubled[errors]:
             if (meta, codec.encode(error)) not in expected[errors]:
-                raise _failed(self._told(error), records)
+                raise _failed(_told(error, graph), records)
         if self._on_error == "fail" and results[errors]:
-            raise _failed(self._told(results[errors][0][1]), records)
+            raise _failed(_told(results[errors][0][1], graph), records)
         self._same(encoded(doubled), expected, "when each function is called twice", records)
-        if self._other is not None:
-            self._same(self._other.results(runs), expected, "in another process", records)
+        if form.other is not None:
+            self._same(form.other.results(runs), expected, "in another process", records)
         try:
-            schedule.run(graph, records)
+            schedule.run(self._graph, records)
         except SimulationFailure as failure:
             raise _failed(_said(failure), records, schedule) from None
-
-    def _told(self, error: ErrorValue) -> str:
-        # without the last line, which says what to do with a job
-        return plain(told(error, f"a record of source {error.source!r}", self._graph)).rpartition("\n")[0]
 
     def _same(self, found: Encoded, expected: Encoded, where: str, records: Records) -> None:
         """Raises CheckFailed for the first result that differs."""
@@ -210,6 +238,11 @@ class _Example:
                     f"{where} it gives other results: {why}\n  {which}, result {place}: {one} instead of {other}",
                     records,
                 )
+
+
+def _told(error: ErrorValue, graph: Graph) -> str:
+    # without the last line, which says what to do with a job
+    return plain(told(error, f"a record of source {error.source!r}", graph)).rpartition("\n")[0]
 
 
 def _check_records(source: str, records: Sequence[Any]) -> None:

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from flamestream.core.protocol.settings import FrontSettings
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Partition, SinkName, SourceName
@@ -23,7 +24,15 @@ from flamestream.model.vertex import Vertex
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
-from flamestream.simulation.settings import MS, Plan, promising, scheduled
+from flamestream.simulation.settings import (
+    MS,
+    STRONG,
+    Plan,
+    fronts_of_calls,
+    promising,
+    scheduled,
+    sites_of_calls,
+)
 from flamestream.simulation.simulator import simulate
 from flamestream.simulation.world import EPOCH_START
 
@@ -61,12 +70,17 @@ class Schedule:
                 _site(rng, FrontId(front), source, records[source.name], plan.heal_at)
                 for front, source in enumerate(graph.sources)
             ]
-            fronts = tuple(
-                FrontSettings(
-                    site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+            calls = fronts_of_calls(job, len(sites))
+            fronts = (
+                tuple(
+                    FrontSettings(
+                        site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+                    )
+                    for site, source in zip(sites, graph.sources, strict=True)
                 )
-                for site, source in zip(sites, graph.sources, strict=True)
+                + calls
             )
+            sites += sites_of_calls(calls)
             self._limit(faults)
             worker = replace(plan.worker, fronts=fronts)
             coordinator = replace(plan.coordinator, fronts=len(fronts), workers=self.workers)
@@ -75,7 +89,8 @@ class Schedule:
                 plan = replace(plan, edited=False, stop_at=None)
             return plan, faults
 
-        job = SimJob(_soon_idle(graph), _free_name(graph), lambda rng, number: None, len(graph.sources))
+        runs = _soon_idle(with_productions(graph) if self.guarantee == STRONG else graph)
+        job = SimJob(runs, _free_name(graph), lambda rng, number: None, len(graph.sources))
         simulate(self.seed, job=job, adjust=promising(self.guarantee, directed))
 
     def _limit(self, faults: FaultPlan) -> None:

@@ -131,7 +131,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "spark-tables.md: index = job().option(\"sink\", \"index\").option(\"columns\", \"tru": (RUN, "with an epoch that is there"),
     "spark-tables.md: from flamestream.spark.frames.saved_input import save_input ": (RUN, ""),
     "spark-tables.md: sources: {sales: {files: {path: sales-input, pattern: \"**/*.": (PART, ""),
-    "testing.md: flamestream simulate --seeds 0:200": (LINES, "minutes: tests/sim runs them"),
+    "testing.md: flamestream simulate --seeds 0:200 flamestream simulate --se": (LINES, "minutes: tests/sim runs them"),
     "wire-protocol.md: sources: {docs: {socket: {address: \"host:7001\"}}} # payload:": (PART, ""),
     "wire-protocol.md: sinks: {index: {socket: {address: \"host:7002\"}}}": (PART, ""),
 }  # fmt: skip

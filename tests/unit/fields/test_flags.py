@@ -105,6 +105,13 @@ LINES = [
     Line("audit JOB", "audit job.yaml", "audit other.yaml"),
     Line("audit --changed", "audit edited.yaml", "audit edited.yaml --changed"),
     Line("audit --spark", "audit job.yaml", "audit job.yaml --spark", "calls"),
+    Line("audit --run-folder", "audit job.yaml", "audit job.yaml --run-folder elsewhere"),
+    Line(
+        "audit --run-folder",
+        "",
+        "audit job.yaml --history seen.jsonl --run-folder elsewhere",
+        refused="a history is judged by the job alone: leave out --run-folder",
+    ),
     Line("audit --definitions", "audit job.yaml", "audit job.yaml --definitions"),
     Line(
         "audit --definitions",
@@ -139,7 +146,7 @@ LINES = [
     Line(
         "simulate --guarantee",
         "simulate --seed 3 --json",
-        "simulate --seed 3 --json --guarantee exactly-once-2pc",
+        "simulate --seed 3 --json --guarantee strong-productions",
     ),
     Line("papers EXPERIMENT", "papers acker", "papers bucket"),
     Line("papers EXPERIMENT", "", "papers ackre", refused="there is no experiment 'ackre'"),

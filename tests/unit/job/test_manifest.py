@@ -51,6 +51,18 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
         ("guarantee", "guarante", "job.yaml:8: spec.guarante: unknown field, did you mean 'guarantee'? ("),
         ("interval: 1s, ", "", "job.yaml:10: spec.checkpoint: the required field 'interval' is missing"),
         ("  workers: {replicas: 2}\n", "", "job.yaml:4: spec: the required field 'workers' is missing"),
+        (
+            "  workers:",
+            "  calls: {first: {timeout: 1s}, asked-here: {timeout: soon}}\n  workers:",
+            "job.yaml:9: spec.calls.asked-here.timeout: 'soon' is not a duration",
+        ),
+        (
+            "  workers:",
+            "  calls: {first: {timeout: 1s}, asked.here: {timeot: 1s}}\n  workers:",
+            "job.yaml:9: spec.calls.asked.here.timeot: unknown field, did you mean 'timeout'? (fields of "
+            "spec.calls.asked.here: timeout, retries, ",
+        ),
+        ("  workers:", "  egress: [1]\n  workers:", "job.yaml:9: spec.egress.0: Expected str, got int"),
         ("replicas: 2", "replicas: two", "job.yaml:9: spec.workers.replicas: Expected int, got str"),
         ("replicas: 2", "replicas: 0", "job.yaml:9: spec.workers.replicas: Expected int >= 1"),
         (

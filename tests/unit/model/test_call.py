@@ -225,6 +225,18 @@ def test_one_of_no_item_or_of_more_is_refused(function: Any) -> None:
         graph_of(function, name="asked")
 
 
+def test_one_that_yields_is_refused() -> None:
+    def some(order: int) -> Any:
+        yield order
+
+    async def others(order: int) -> Any:
+        yield order
+
+    for function in (some, others):
+        with pytest.raises(GraphError, match=r"yields, and a call gives .*: gather them in a list"):
+            graph_of(function)
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 64, 1])
 def test_a_name_that_is_none_is_refused(name: Any) -> None:
     with pytest.raises(GraphError, match="the name of a call has letters, digits"):

@@ -7,7 +7,7 @@ import pytest
 
 import flamestream as fs
 from flamestream.model import payload
-from flamestream.model.failure import MESSAGE, failure, located, shortened, told
+from flamestream.model.failure import MESSAGE, NAME, failure, located, shortened, told
 from flamestream.model.quoted import plain, public
 from flamestream.model.vertex import name_of
 
@@ -60,6 +60,10 @@ def test_what_an_exception_says_is_bounded() -> None:
     """A text of the input's own, like that of `[].index(record)`."""
     whole = f"{'x' * 10_000_000!r} is not in list"
     assert failed([].index, "x" * 10_000_000).message == f"{whole[:MESSAGE]}... ({len(whole):,} characters)"
+
+
+def test_the_name_of_an_exception_is_bounded() -> None:
+    assert failure(print, type("E" * 1_000_000, (Exception,), {})(), None).error == "E" * NAME
 
 
 def test_an_exception_that_raises_when_it_is_asked_is_an_error_value_too() -> None:

@@ -113,6 +113,21 @@ def only_groups(graph: Graph) -> None:
     round_.sink("out")
 
 
+def through_a_call(graph: Graph) -> None:
+    loop = graph.loop("again", 2)
+    round_ = graph.source("s").merge(loop).call(same, name="first").call(same, name="second")
+    loop.close(round_.filter(odd))
+    round_.sink("out")
+
+
+def past_a_call(graph: Graph) -> None:
+    """There is another way round."""
+    loop = graph.loop("again", 2)
+    round_ = graph.source("s").merge(loop)
+    loop.close(round_.filter(odd).merge(round_.call(same)))
+    round_.sink("out")
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -124,6 +139,8 @@ def only_groups(graph: Graph) -> None:
         (closed_elsewhere, "loop 'again' in graph 'g' does not lead back to itself"),
         (no_way_out, "loop 'again' in graph 'g' has no way out"),
         (never_ends, "loop 'again' in graph 'g' never ends"),
+        (through_a_call, r"loop 'again' in graph 'g' leads through call second\(\): what a call gives"),
+        (past_a_call, r"loop 'again' in graph 'g' leads through call same\(\)"),
         (only_groups, "loop 'again' in graph 'g' never ends: it needs a filter or flat_map inside"),
     ],
 )
@@ -132,6 +149,15 @@ def test_a_graph_that_cannot_run_is_refused_by_name(build: Callable[[Graph], Non
     build(graph)
     with pytest.raises(GraphError, match=message):
         graph.validated()
+
+
+def test_a_loop_may_end_in_a_call_and_begin_behind_one() -> None:
+    graph = Graph("g")
+    loop = graph.loop("again", 9)
+    round_ = graph.source("s").call(same, name="before").merge(loop)
+    loop.close(round_.filter(odd).map(lambda number: number + 1))
+    round_.filter(lambda number: not odd(number)).call(same, name="behind").sink("out")
+    assert graph.run(s=[3]) == {"out": [4]}
 
 
 def test_a_cycle_with_a_filter_and_a_way_out_is_valid() -> None:

@@ -207,6 +207,50 @@ def test_what_cannot_be_checked_says_what_to_do(monkeypatch: pytest.MonkeyPatch)
         check(graph, lines=LINES, other_process=False)
 
 
+def tossed(number: int) -> tuple[int, float]:
+    return number, random.random()
+
+
+def several(toss: tuple[int, float]) -> list[tuple[int, float]]:
+    return [toss] * random.randint(0, 2)
+
+
+def lottery(key: Any) -> fs.Graph:
+    graph = fs.Graph("lottery")
+    tickets = graph.source("numbers", int).map(tossed)
+    tickets.sink("tickets")
+    tickets.flat_map(several).reduce(key=key, initial=str, combine=lambda text, toss: f"{text},{toss}").sink(
+        "drawn"
+    )
+    return graph
+
+
+def test_under_strong_productions_functions_may_toss_coins() -> None:
+    numbers = st.integers(0, 9)
+    check(lottery(lambda toss: toss[0] % 3), guarantees=["strong-productions"], seed=1, numbers=numbers)
+    with pytest.raises(CheckFailed, match="tossed gave two results for one input"):
+        check(lottery(lambda toss: 0), guarantees=["strong-productions", "none"], seed=1, numbers=numbers)
+
+
+def test_what_is_no_production_must_be_deterministic_there_too() -> None:
+    with pytest.raises(CheckFailed, match="lambda> gave two results for one input"):
+        check(
+            lottery(lambda toss: random.random()), guarantees=["strong-productions"], seed=1,
+            numbers=st.integers(0, 9),
+        )  # fmt: skip
+
+
+def test_a_guarantee_that_a_graph_cannot_have_is_refused_if_it_is_asked_for() -> None:
+    graph = fs.Graph("g")
+    loop = graph.loop("again", 9)
+    numbers = graph.source("numbers", int).merge(loop)
+    loop.close(numbers.filter(lambda number: number > 9).map(lambda number: number // 2))
+    numbers.filter(lambda number: number <= 9).sink("out")
+    check(graph, seed=1, examples=3, numbers=st.integers(0, 99))
+    with pytest.raises(GraphError, match="stands in a loop: under strong-productions"):
+        check(graph, guarantees=["strong-productions"], numbers=[1])
+
+
 def test_a_graph_with_calls_is_refused() -> None:
     graph = fs.Graph("asks")
     graph.source("items").call(str, name="asked").sink("out")

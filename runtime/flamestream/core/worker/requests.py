@@ -79,6 +79,8 @@ class Requests:
         self._waiting: deque[Request] = deque()
         """Not made yet, ascending."""
         self._asked: dict[bytes, Request] = {}
+        self._returned = 0
+        """How many of these have an answer, which waits for its turn."""
         self._intending: dict[FrontId, deque[Request]] = {front: deque() for front in fronts}
         """Of these the intent has entered, and is not durable."""
         self._open: deque[Request] = deque()
@@ -163,12 +165,19 @@ class Requests:
 
     def next_ones(self) -> Iterator[Request]:
         """Requests that may be made now, each once."""
-        while self._waiting and len(self._asked) < self._settings.most_asked:
+        while self._waiting and self._has_room:
             if time_of_meta(self._waiting[0].meta) >= self._final_below:
                 return
             request = self._waiting.popleft()
             self._asked[request.meta] = request
             yield request
+
+    @property
+    def _has_room(self) -> bool:
+        """(!) An answer that waits for its turn takes no place of those that run: else one request that stays
+        without an answer stops every key, as soon as so many of its own key stand behind it."""
+        asked, at_once = len(self._asked), self._settings.most_asked
+        return asked - self._returned < at_once and asked < max(self._settings.pending, at_once)
 
     @property
     def journals_intents(self) -> bool:
@@ -198,10 +207,12 @@ class Requests:
         if self._settings.order != "key":
             del self._asked[found.meta]
             return [answer]
+        self._returned += 1
         queue, ready = self._by_key[found.key], list[Answer]()
         # (!) In the order of the key's requests: a later one's answer waits for the earlier ones'.
         while queue and queue[0].returned is not None:
             first = queue.popleft()
+            self._returned -= 1
             del self._asked[first.meta]
             assert first.returned is not None, "it was asked for above"
             ready.append(first.returned)

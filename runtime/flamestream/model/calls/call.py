@@ -290,7 +290,13 @@ def _positional(function: Function) -> list[inspect.Parameter] | None:
 
 
 def _check_parameters(function: Function, where: str) -> None:
-    """Raises GraphError if it can be called neither with an item nor with an item and a `Call`."""
+    """Raises GraphError if it can be called neither with an item nor with an item and a `Call`, or gives no
+    results."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise GraphError(
+            f"{where}: {name_of(function)} yields, and a call gives a result or a list of results at once: gather "
+            "them in a list, and return that"
+        )
     if (positional := _positional(function)) is None:
         return
     arguments = ("item", "call") if takes_call(function) else ("item",)

@@ -29,7 +29,7 @@ class OfBatch(Exception):
     """An error of a function for several requests at once: it may be the fault of one of them."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
+        super().__init__()
         self.error = error
 
 

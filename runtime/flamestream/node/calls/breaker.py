@@ -23,6 +23,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any, Final
 
+from flamestream.model.failure import said
 from flamestream.model.quoted import quoted
 
 NOBODY_THERE: Final = 3
@@ -87,7 +88,7 @@ class Breaker:
             self._requests.add(request)
         of_several = self._failures >= FAILURES and len(self._requests) >= REQUESTS
         if self._nobody >= NOBODY_THERE or of_several:
-            self.trouble = f"{type(outcome).__name__}: {quoted(str(outcome)[:MAX_SAID])}"
+            self.trouble = f"{type(outcome).__name__}: {quoted(said(outcome)[:MAX_SAID])}"
 
     def opens_on(self, outcome: Any) -> bool:
         """Whether an outcome says that the service is down."""

@@ -100,7 +100,10 @@ class AnswerTooLarge(Exception):
     """The results of a call are more than a journal's entry takes."""
 
     def __init__(self, size: int, most: int) -> None:
-        super().__init__(f"{size} bytes, and the journal takes {most}")
+        super().__init__(
+            f"{size:,} bytes, and the journal takes {most:,}: give fewer or shorter results, or store what is "
+            "large and give its place"
+        )
 
 
 class CallerProcess:

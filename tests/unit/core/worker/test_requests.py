@@ -64,6 +64,28 @@ def test_answers_of_a_key_enter_in_the_order_of_its_requests() -> None:
     assert asked.returned(found(asked, 1), answer(1)) == [answer(1), answer(2), answer(4)]
 
 
+def test_a_key_that_gets_no_answer_stops_no_other() -> None:
+    asked = requests(order="key", concurrency=2)
+    asked.put([item(1), *(item(time) for time in range(2, 10)), item(10, "b")])
+    assert made(asked) == [1, 2]
+    for time in range(2, 10):  # each returns, and waits for the first
+        assert asked.returned(found(asked, time), answer(time)) == []
+        assert made(asked) == [time + 1]
+    assert asked.returned(found(asked, 10), answer(10, "b")) == [answer(10, "b")]
+
+
+def test_as_many_answers_wait_for_their_turn_as_requests_may_wait() -> None:
+    asked = requests(order="key", concurrency=2, pending=4)
+    asked.put([item(time) for time in range(1, 10)])
+    for _ in range(3):
+        made(asked)
+        for time in [time for time in range(2, 10) if asked.under_way(meta(time))]:
+            asked.returned(found(asked, time), answer(time))
+    assert (asked.asked, made(asked)) == (4, [])
+    assert len(asked.returned(found(asked, 1), answer(1))) == 4
+    assert made(asked) == [5, 6]
+
+
 def test_of_two_answers_the_first_counts() -> None:
     asked = requests()
     asked.put([item(1)])

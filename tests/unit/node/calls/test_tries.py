@@ -109,6 +109,33 @@ def test_one_that_fails_every_batch_fails_by_itself() -> None:
     assert isinstance(outcomes[2], ValueError)
 
 
+class Wordless(TimeoutError):
+    """Of a client whose errors cannot be written."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Stops(BaseException):
+    """What stops more than itself, and cannot be written either."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(("error", "made"), [(Wordless(), Wordless), (Stops(), Stopped)], ids=["one", "all"])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_an_error_that_cannot_be_written_is_an_error_like_others(
+    error: BaseException, made: type, batch: int
+) -> None:
+    class Raises(Service):
+        async def __call__(self, item: Any) -> Any:
+            raise error
+
+    outcomes = Raises().outcomes([*range(8)], batch=batch, retries=0)
+    assert [type(outcome) for outcome in outcomes] == [made] * 8
+
+
 def test_a_rate_is_of_batches_where_there_are_batches() -> None:
     service = Service()
     service.outcomes([*range(16)], batch=8, rate=10)

@@ -211,9 +211,8 @@ class Planner:
         for front, window in self._windows.items():
             if (last := self._last_of(front)) is None or last >= before.time:
                 most = timestamp_of(before.time) + self._most * window.stamps.step
-                yield time_of(
-                    At(most), FrontId(0)
-                )  # only where a timed front goes on (!): a clock's times are far behind its own
+                # only where a timed front goes on (!): a clock's times are far behind its own
+                yield time_of(At(most), FrontId(0))
             available, total = window.available(), window.total()
             if available is not None and (total is None or available < total):
                 yield window.stamps.time(available)  # not there yet

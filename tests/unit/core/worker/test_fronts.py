@@ -124,9 +124,12 @@ def test_answers_beside_a_timed_front_go_on_behind_their_own_journal_after_a_fai
     """What others have stamped by their clocks, which the bound tells, a timed front never comes to."""
     entered: list[Time] = []
     settings = WorkerSettings("j", 4, (LINES, MORE, ANSWERS))
-    fronts = Fronts(
-        FENCE, settings, [ANSWERS.front], {}, lambda _, entry, payloads: len(entered.append(entry.time) or "")
-    )
+
+    def enter(_: FrontId, entry: ev.Entry, __: object) -> int:
+        entered.append(entry.time)
+        return 0
+
+    fronts = Fronts(FENCE, settings, [ANSWERS.front], {}, enter)
     pledge = ev.Entry(Time(50), Partition(""), Offset(0), 0)
     fronts.seal(Time(40), ())
     fronts.sealing.sealed(ANSWERS.front, [pledge])

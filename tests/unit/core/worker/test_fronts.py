@@ -125,7 +125,7 @@ def test_answers_beside_a_timed_front_go_on_behind_their_own_journal_after_a_fai
     entered: list[Time] = []
     settings = WorkerSettings("j", 4, (LINES, MORE, ANSWERS))
 
-    def enter(_: FrontId, entry: ev.Entry, __: object) -> int:
+    def enter(_: SourceName, entry: ev.Entry, __: object) -> int:
         entered.append(entry.time)
         return 0
 

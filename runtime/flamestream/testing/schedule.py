@@ -19,7 +19,7 @@ from flamestream.model.calls.productions import with_productions
 from flamestream.model.duration import Micros
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Partition, SinkName, SourceName
-from flamestream.model.time import FrontId, Timestamp
+from flamestream.model.time import ROOM, FrontId, Timestamp
 from flamestream.model.vertex import Vertex
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob
@@ -67,14 +67,21 @@ class Schedule:
 
         def directed(rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
             sites = [
-                _site(rng, FrontId(front), source, records[source.name], plan.heal_at)
+                _site(
+                    rng, FrontId(front), source, records[source.name], plan.heal_at, ROOM if runs.calls else 1
+                )
                 for front, source in enumerate(graph.sources)
             ]
             calls = fronts_of_calls(job, len(sites))
             fronts = (
                 tuple(
                     FrontSettings(
-                        site.front, SourceName(source.name), site.timed, site.run_length, site.replayable
+                        site.front,
+                        SourceName(source.name),
+                        site.timed,
+                        site.run_length,
+                        site.replayable,
+                        step=site.step,
                     )
                     for site, source in zip(sites, graph.sources, strict=True)
                 )
@@ -100,7 +107,9 @@ class Schedule:
             faults.heal()
 
 
-def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], heal_at: int) -> SourceSite:
+def _site(
+    rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], heal_at: int, step: int
+) -> SourceSite:
     """The outside of a source, whose partitions share its records: each has them in their order. A clock has
     one partition."""
     clock = source.timing is not None and source.timing.every is not None
@@ -118,7 +127,8 @@ def _site(rng: Random, front: FrontId, source: Vertex, payloads: Sequence[Any], 
     span = rng.randint(1, heal_at - EPOCH_START)
     parts = {name: scheduled(rng, part, span) for name, part in parts.items()}
     # One without a journal has its records nowhere else: it can always be read again.
-    return SourceSite(front, timed, timed or rng.random() < 0.7, parts, rng.randint(1, 4) if timed else 1)
+    replayable, run_length = timed or rng.random() < 0.7, rng.randint(1, 4) if timed else 1
+    return SourceSite(front, timed, replayable, parts, run_length, step)
 
 
 def _soon_idle(graph: Graph) -> Graph:

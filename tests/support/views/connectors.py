@@ -117,7 +117,7 @@ def looks_again(spec: Spec) -> float:
     """After how many seconds a Kafka source looks for new partitions."""
     kafka = KafkaReader(convert(KafkaSourceSpec, spec["kafka"], "w"), 0, "in", "job")
     anything: Any = types.SimpleNamespace(
-        consumer=lambda **_: types.SimpleNamespace(incremental_assign=lambda _: None),
+        consumer=lambda *_, **__: types.SimpleNamespace(incremental_assign=lambda _: None),
         beginnings=lambda *_: ({}, []),
         works=lambda: None,
     )

@@ -123,7 +123,7 @@ def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
         told(), event_times={"clicks": 7_000_000, "views": None, "orders": END_OF_TIME}
     )
     metrics.observe("n.all", status, 1.0)
-    lags = [line for line in ours() if line.startswith("flamestream_job_event_time_lag_seconds{")]
+    lags = [line for line in ours() if line.startswith('flamestream_job_event_time_lag_seconds{job="n.all"')]
     assert lags == ['flamestream_job_event_time_lag_seconds{job="n.all",source="clicks"} 2.0']
     metrics.forget("n.all")
 
@@ -136,7 +136,7 @@ def test_late_items_are_counted_by_source_and_never_go_back() -> None:
     less = msgspec.structs.replace(worker, late={"clicks": 4, "views": 1})
     for workers in ([worker, other], [later, other], [less, other]):
         metrics.observe("n.all", msgspec.structs.replace(told(), workers=workers), 1.0)
-    found = [line for line in ours() if line.startswith("flamestream_job_late_items_total{")]
+    found = [line for line in ours() if line.startswith('flamestream_job_late_items_total{job="n.all"')]
     assert found == [
         'flamestream_job_late_items_total{job="n.all",source="clicks"} 8.0',
         'flamestream_job_late_items_total{job="n.all",source="views"} 1.0',
@@ -232,6 +232,6 @@ def test_the_exposition_is_what_prometheus_reads() -> None:
 def test_skipped_records_are_told_by_source_since_the_job_began() -> None:
     for count in (0, 7):
         metrics.observe("n.all", msgspec.structs.replace(told(), skipped={SourceName("clicks"): count}), 1.0)
-    found = [line for line in ours() if line.startswith("flamestream_job_skipped_records{")]
+    found = [line for line in ours() if line.startswith('flamestream_job_skipped_records{job="n.all"')]
     assert found == ['flamestream_job_skipped_records{job="n.all",source="clicks"} 7.0']
     metrics.forget("n.all")

@@ -16,6 +16,10 @@ _JAVA = (
     '-cp "$(cat /opt/flamestream/class-path)" {main} >/dev/null 2>&1; '
     "grep -c 'org.apache.spark.*shared objects file (top)' /tmp/log"
 )
+_LISTED = (
+    "import json; listed = json.load(open('/opt/flamestream/sbom.cdx.json'))['components'];"
+    "print(json.dumps([each['purl'] for each in listed]))"
+)
 _INSTALLED = """
 import json, re, pyspark
 from importlib.metadata import distributions
@@ -70,10 +74,7 @@ def test_byte_code_is_there_and_is_not_compared_with_its_source(kube: Kube, name
 
 
 def test_the_bill_of_materials_names_what_is_in_it(kube: Kube, namespace: str) -> None:
-    listed = {
-        each["purl"]
-        for each in json.loads(printed(kube, "cat", "/opt/flamestream/sbom.cdx.json"))["components"]
-    }
+    listed = set(json.loads(printed(kube, "python3", "-c", _LISTED)))
     python = json.loads(printed(kube, "python3", "-c", _INSTALLED))
     debian = printed(
         kube, "dpkg-query", "--show", "--showformat", "pkg:deb/debian/${Package}@${Version}\n"

@@ -40,7 +40,7 @@ def test_records_that_expire_in_front_of_a_reader_are_an_error_that_says_how_man
     topic = ReadTopic(
         broker,
         *("x" * 100_000 for _ in range(40)),
-        settings={"queued.min.messages": 1, "fetch.message.max.bytes": 100_000},
+        settings={"fetch.queue.backoff.ms": 1_000, "fetch.message.max.bytes": 100_000},
     )
     with PortDriver() as driver:
         following = Following(topic, driver, records=1)

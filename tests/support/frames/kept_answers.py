@@ -1,6 +1,7 @@
 """A stream that has kept the answers of its calls, and the same job for the DataFrame runners beside it, with
 places of its own."""
 
+import uuid
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,9 @@ SINKS = {ASKING: ("drawn", "windows", "sure"), CHANCE: ("drawn", "sure")}
 
 def stream_of(folder: Path, application: str, orders: int, **spec: Any) -> CliJob:
     """The job, which has not run yet."""
-    (folder / "application.py").write_text(application)
+    # a process has one module of a name, and a test run has several applications
+    file = folder / f"application_{uuid.uuid4().hex[:8]}.py"
+    file.write_text(application)
     (folder / "orders.jsonl").write_text("".join(f"{number}\n" for number in range(orders)))
     names = (*SINKS[application], "dead")
     fields = {
@@ -70,7 +73,7 @@ def stream_of(folder: Path, application: str, orders: int, **spec: Any) -> CliJo
         "workers": {"replicas": 2, "slots": 16},
         "limits": {"runs": 1000},
     }
-    return CliJob(folder, folder / "application.py", {**fields, **spec}, spark=False)
+    return CliJob(folder, file, {**fields, **spec}, spark=False)
 
 
 def completed_stream(folder: Path, application: str, orders: int = 60) -> CliJob:

@@ -37,6 +37,8 @@ SHARE: Final = 0.8
 STRIKE_AFTER: Final = 1.5
 """Seconds into the last phase."""
 STARTED_WITHIN: Final = 90.0
+AT_ONCE: Final = 0.25
+"""Seconds."""
 LEAST: Final = 5
 """Rows that a percentile needs."""
 
@@ -83,10 +85,11 @@ Latencies = list[tuple[int, float]]
 
 def _given(received: Received, until: float) -> float | None:
     """Rows a second of the first phase, by when they came: the middle half of them, for buffers fill at its
-    beginning and empty at its end. None if they came at once."""
+    beginning and empty at its end. None if they came at once, as those of one checkpoint do."""
     rows = [when for when, changes in received if when < until for _ in changes]
     begin, end = rows[len(rows) // 4 :][:1], rows[len(rows) * 3 // 4 :][:1]
-    return len(rows) / 2 / (end[0] - begin[0]) if rows and end > begin else None
+    lasted = end[0] - begin[0] if rows else 0.0
+    return len(rows) / 2 / lasted if lasted > AT_ONCE else None
 
 
 def _percentiles(past: Past, latencies: Latencies, carried: float) -> dict[str, Any]:

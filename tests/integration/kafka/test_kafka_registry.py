@@ -1,4 +1,4 @@
-"""Avro with a real schema registry (Apicurio): what the stub of tests/unit/connectors/test_kafka_registry.py
+"""Avro with a real schema registry (Apicurio): what the stub of tests/unit/connectors/kafka/test_kafka_registry.py
 says of registries is so."""
 
 import json

@@ -1,6 +1,6 @@
-"""`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/. `suite` (make bench) and `report` are
-those of harness/. `make bench BENCH_ARGS=nexmark` and `BENCH_ARGS=rtm` are figures too, of other jobs than
-the suite's."""
+"""`python benchmarks FIGURE [ARGUMENT...]`: runs a module of figures/, or the figure of a folder (nexmark, rtm).
+`suite` (make bench) and `report` are those of harness/. `make bench BENCH_ARGS=nexmark` and `BENCH_ARGS=rtm`
+are figures too, of other jobs than the suite's."""
 
 import runpy
 import sys
@@ -18,6 +18,8 @@ def main() -> None:
     module = "harness.suite"
     if (HERE / "figures" / f"{name}.py").exists():
         module = f"figures.{name}"
+    elif (HERE / name / "figure.py").exists():
+        module = f"{name}.figure"
     elif name in ("suite", "report"):
         module = f"harness.{name}"
     if module != "harness.suite" or name == "suite":

@@ -30,14 +30,13 @@ from harness.job_file import manifest_of, run_command
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from nexmark.causes import cause_of
+from nexmark.figure import PACED, events_file
 from nexmark.outside import Phase
 from nexmark.paced import paced
 from nexmark.sides import FOR_LATENCY, Side
 from systems.base import Command, Failed
 from systems.flink import Flink, in_java
 from systems.flink_sql import SETTINGS
-
-from figures.nexmark import PACED, events_file
 
 OUT: Final = CACHE / "calls.jsonl"
 RATE: Final = 1_000.0

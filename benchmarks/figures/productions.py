@@ -21,11 +21,11 @@ from harness.productions_table import productions_table
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from nexmark.causes import cause_of
+from nexmark.figure import PACED, events_file
 from nexmark.paced import paced
 from systems.base import Command, Failed
 
 from figures.calls import EVENTS, LATENCY, RATE, between_sockets
-from figures.nexmark import PACED, events_file
 
 OUT: Final = CACHE / "productions.jsonl"
 GUARANTEES: Final = ("exactly-once", "strong-productions")

@@ -38,10 +38,10 @@ from harness.report import CACHE
 from harness.suite import keep, set_aside
 from harness.time_table import time_table
 from nexmark.causes import by_end
+from nexmark.figure import PACED, events_file
 from nexmark.paced import paced
 from systems.base import Command, Failed, start, stop
 
-from figures.nexmark import PACED, events_file
 from flamestream.node.run_folder import RunFolder
 
 OUT: Final = CACHE / "time.jsonl"

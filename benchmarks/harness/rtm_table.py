@@ -1,4 +1,4 @@
-"""The table of Spark's three real-time jobs in the docs, from the lines that figures/rtm.py wrote: the newest
+"""The table of Spark's three real-time jobs in the docs, from the lines that rtm/figure.py wrote: the newest
 of each job and system."""
 
 from typing import Any, Final

@@ -5,7 +5,7 @@ A row's latency is from when its event was due (causes.py) to its receipt. The f
 killed with SIGKILL; of Flink, whose worker is the whole virtual machine, the connection of its source breaks,
 and its tasks begin again in that machine.
 
-Keeps: no process outlives its run. Does not: say which queries are run, or how often (figures/nexmark.py).
+Keeps: no process outlives its run. Does not: say which queries are run, or how often (figure.py).
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The two systems that run Nexmark's queries, exactly once, with a checkpoint a second, on one worker or
 slot: ours and Flink SQL.
 
-Does not: measure anything (figures/nexmark.py), or know what leaves and comes (outside.py).
+Does not: measure anything (figure.py), or know what leaves and comes (outside.py).
 """
 
 import os

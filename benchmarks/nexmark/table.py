@@ -1,4 +1,4 @@
-"""The table of Nexmark in the docs: a query a line, from the lines that figures/nexmark.py wrote."""
+"""The table of Nexmark in the docs: a query a line, from the lines that figure.py wrote."""
 
 from typing import Any
 

@@ -35,6 +35,9 @@ import msgspec
 from harness.drive import machine, noise
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
+from systems.base import Command, Failed, NotHere
+from systems.flink_sql import FlinkSql
+
 from nexmark.changes import change, left
 from nexmark.events import Event
 from nexmark.flink_sql import FLINK_SQL, KEYS
@@ -44,8 +47,6 @@ from nexmark.paced import paced
 from nexmark.queries import MEASURED as QUERIES
 from nexmark.sides import SIDES, OfFlink, Side
 from nexmark.table import nexmark_table
-from systems.base import Command, Failed, NotHere
-from systems.flink_sql import FlinkSql
 
 OUT: Final = CACHE / "nexmark.jsonl"
 DEADLINE: Final = 3600.0

@@ -21,16 +21,16 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from figures.kafka import _broker
 from harness.drive import machine, noise
 from harness.report import CACHE
 from harness.rtm_table import rtm_table
 from harness.suite import keep, ready, set_aside
+from systems.base import Failed
+
 from rtm.records import JOBS
 from rtm.run import Load, run
 from rtm.sides import SIDES, Side
-from systems.base import Failed
-
-from figures.kafka import _broker
 
 OUT: Final = CACHE / "rtm.jsonl"
 

@@ -24,7 +24,7 @@ import struct
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -83,6 +83,11 @@ class Past:
         return self.first + self.count
 
 
+def said(word: str) -> None:
+    """Said on standard output, for whoever started this process."""
+    print(word, flush=True)
+
+
 class Producer:
     """Serves the events of a file to one connection at a time: the newest that asked."""
 
@@ -101,18 +106,18 @@ class Producer:
         """Number of the next event that leaves whole."""
         return bisect_right(self._ends, self._byte)
 
-    def serve(self, phases: list[Phase], hang_up: float) -> None:
+    def serve(self, phases: list[Phase], hang_up: float, say: Callable[[str], None] = said) -> None:
         """Every phase, then nothing more until SIGTERM. `hang_up` seconds into the last one the connection
-        breaks; 0: never."""
+        breaks; 0: never. `say` is told where it is."""
         while self._peer is None:
             self._turn(0, TICK)
         for phase in phases:
-            print("phase", phase.name, flush=True)
+            say(f"phase {phase.name}")
             breaks = time.monotonic() + hang_up if hang_up and phase is phases[-1] else float("inf")
             self.past.append(self._paced(phase, breaks) if phase.rate or phase.share else self._full(phase))
             self._until(time.monotonic() + PAUSE, self.past[-1].end)
         self._until(time.monotonic() + RECOVERS, self.past[-1].end)
-        print("done", flush=True)
+        say("done")
         self._until(float("inf"), self.past[-1].end)
 
     def _full(self, phase: Phase) -> Past:

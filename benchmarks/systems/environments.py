@@ -1,16 +1,17 @@
-"""A peer's Python packages: an environment of its own in `.cache/bench`, made from pins, made again when the
+"""A peer's Python packages: an environment of its own in `.cache/bench/environments`, made from pins, made again when the
 pins change."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = ROOT / ".cache" / "bench"
+PLACE = ROOT / ".cache" / "bench" / "environments"
+"""Beside what is built and reported there: no tool clears a folder that is no environment."""
 
 
 def python_of(name: str) -> str:
     """The interpreter of that environment, there or not."""
-    return str(CACHE / name / "bin" / "python")
+    return str(PLACE / name / "bin" / "python")
 
 
 def make(name: str) -> str:
@@ -18,13 +19,13 @@ def make(name: str) -> str:
     sys.path.append(str(ROOT / "scripts"))
     import setup  # of scripts/: makes environments as the project's own set-up does
 
-    return str(setup.pinned_environment(CACHE / name, ROOT / "requirements" / "bench" / f"{name}.txt"))
+    return str(setup.pinned_environment(PLACE / name, ROOT / "requirements" / "bench" / f"{name}.txt"))
 
 
 def packages_of(name: str) -> str:
     """The folder of its packages, for an interpreter that is embedded elsewhere."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return str(CACHE / name / "lib" / version / "site-packages")
+    return str(PLACE / name / "lib" / version / "site-packages")
 
 
 def pinned(name: str, package: str) -> str:

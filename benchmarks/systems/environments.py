@@ -1,11 +1,12 @@
-"""A peer's Python packages: an environment of its own in `.cache/bench/environments`, made from pins, made again when the
-pins change."""
+"""A peer's Python packages: an environment of its own in `.cache/bench/environments`, made from pins, made again
+when the pins change."""
 
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = ROOT / ".cache" / "bench" / "environments"
+CACHE = ROOT / ".cache" / "bench"
+PLACE = CACHE / "environments"
 """Beside what is built and reported there: no tool clears a folder that is no environment."""
 
 

@@ -76,9 +76,7 @@ def _records(job: Job, name: str) -> Iterator[Line]:
     where, spec = f"spec.sources.{name}", sources.settings_of(job.source(name), f"spec.sources.{name}")
     if not isinstance(spec, KafkaSourceSpec):
         raise UserError(f"{where}: a history is made of Kafka topics, and this source is none")
-    _check(spec.value, where)
-    committed = spec.isolation == "read_committed"
-    for message in visible(Clients(spec, f"{job.name}-{name}"), spec.topic, committed, where)[1]:
+    for message in _messages(job, name, spec, where, committed=spec.isolation == "read_committed"):
         yield {"in": name, "partition": message.partition(), "value": _value(message, spec.value, where)}
 
 
@@ -87,9 +85,7 @@ def _results(job: Job, name: str) -> Iterator[tuple[int, Timed]]:
     where, spec = f"spec.sinks.{name}", sinks.settings_of(job.sink(name), f"spec.sinks.{name}")
     if not isinstance(spec, KafkaSinkSpec):
         raise UserError(f"{where}: a history is made of Kafka topics, and this sink is none")
-    _check(spec.value, where)
-    committed = spec.form == "transactional"
-    for message in visible(Clients(spec, f"{job.name}-{name}"), spec.topic, committed, where)[1]:
+    for message in _messages(job, name, spec, where, committed=spec.form == "transactional"):
         line = {"out": name, "value": _value(message, spec.value, where)}
         if message.key() is not None:
             line["key"] = _read(message, message.key(), "text", where)
@@ -105,9 +101,13 @@ def _by_time(results: Iterable[tuple[int, Timed]]) -> Iterator[Timed]:
     return merge(*partitions.values(), key=itemgetter(0))
 
 
-def _check(form: object, where: str) -> None:
-    if form not in FORMATS:
+def _messages(
+    job: Job, name: str, spec: KafkaSourceSpec | KafkaSinkSpec, where: str, *, committed: bool
+) -> Iterable["Message"]:
+    """All that the topic holds now."""
+    if spec.value not in FORMATS:
         raise UserError(f"{where}.value: a history is made of values that are {' or '.join(FORMATS)}")
+    return visible(Clients(spec, f"{job.name}-{name}"), spec.topic, committed, where)[1]
 
 
 def _value(message: "Message", form: object, where: str) -> Any:

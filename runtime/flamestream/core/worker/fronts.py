@@ -84,8 +84,15 @@ class Fronts:
         at_cut = {
             number: positions.get(number) or FrontPosition(number, START, {}) for number in self._settings
         }
+        self._beside_timed, pledging = settings.beside_timed, settings.pledging
         self._fronts = {
-            number: _front(settings, front, gone_on(at_cut[number], reached.get(number)), number in told)
+            number: _front(
+                front,
+                gone_on(at_cut[number], reached.get(number)),
+                pledges=number in pledging,
+                beside_timed=number in self._beside_timed,
+                tells_time=number in told,
+            )
             for number, front in self._settings.items()
         }
         self._saved = {
@@ -97,11 +104,10 @@ class Fronts:
         self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
-        self._beside_timed = settings.beside_timed
         self._pledging = [
             front
             for number, front in self._fronts.items()
-            if number in settings.pledging and isinstance(front, JournalledFront)
+            if number in pledging and isinstance(front, JournalledFront)
         ]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
@@ -491,12 +497,9 @@ def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
         yield run, size
 
 
-def _front(settings: WorkerSettings, its: FrontSettings, position: FrontPosition, tells_time: bool) -> Front:
+def _front(
+    its: FrontSettings, position: FrontPosition, *, pledges: bool, beside_timed: bool, tells_time: bool
+) -> Front:
     if its.timed:
         return TimedFront(position, its.run_length, step=its.step, tells_time=tells_time)
-    return JournalledFront(
-        position,
-        pledges=its.front in settings.pledging,
-        beside_timed=its.front in settings.beside_timed,
-        tells_time=tells_time,
-    )
+    return JournalledFront(position, pledges=pledges, beside_timed=beside_timed, tells_time=tells_time)

@@ -109,18 +109,18 @@ def test_micro_batches_stop_at_requests_without_an_answer(
 
 
 def test_answers_of_other_input_are_refused(stream: CliJob, tmp_path: Path) -> None:
-    site = Beside.of(stream, tmp_path)
+    """Each run has a place of its own: what one delivered before it was refused, another would not make."""
     orders = stream.path / "orders.jsonl"
     kept = orders.read_text()
     orders.write_text(kept.replace("17\n", "71\n"))
     try:
         with pytest.raises(UserError, match="asked something else when it was answered"), raised_in_tasks():
-            site.batch()
+            Beside.of(stream, tmp_path / "batch").batch()
         with pytest.raises(UserError, match="asked something else when it was answered"):
-            site.run(most_runs=most_runs(stream))
+            Beside.of(stream, tmp_path / "batches").run(most_runs=most_runs(stream))
         orders.write_text(kept[: len(kept) // 2])
         with pytest.raises(UserError, match="was answered, and nothing here asks it"), raised_in_tasks():
-            site.batch(attempt=2)
+            Beside.of(stream, tmp_path / "half").batch()
     finally:
         orders.write_text(kept)
 

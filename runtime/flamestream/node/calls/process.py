@@ -60,7 +60,7 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     worker: str
     parent: int
-    calls: dict[str, dict[str, int | float]] = {}
+    calls: dict[str, dict[str, int | float | str]] = {}
     """What the manifest changes of their settings."""
     egress: tuple[str, ...] | None = None
     """What functions may connect to (egress.py); None: anything."""

@@ -149,6 +149,7 @@ LINES = [
         "simulate --seed 3 --json --guarantee strong-productions",
     ),
     Line("papers EXPERIMENT", "papers acker", "papers bucket"),
+    Line("papers EXPERIMENT", "papers fig9", "papers poster7"),
     Line("papers EXPERIMENT", "", "papers ackre", refused="there is no experiment 'ackre'"),
     Line("papers --svg", "papers acker", "papers acker --svg absent/acker.svg", "code"),
     Line("papers --svg", "", "papers --svg acker.svg", refused="--svg is the picture of one experiment"),

@@ -31,7 +31,7 @@ _journal, _entered = Fronts._journal, Fronts._entered
 _entered_here, _returned, _resume = Calls.entered, Calls.returned, Calls.resume
 _rows, _take = Requests.rows, Requests._take
 _end_calls, _questions = Acker._end_calls, Acker.questions
-_write = Journals.write
+_write, _promise = Journals.write, JournalledFront.promise
 _moved, _start, _sealed = JournalledFront._moved, Fronts.start, Sealing.sealed
 _pledging = WorkerSettings.__dict__["pledging"].fget
 
@@ -162,11 +162,11 @@ def _with_credit(self: Fronts, front: Any, entry: Any, payloads: Any, size: int)
         self._of_calls = of_calls
 
 
-def _beside_timed(one: bool) -> Adjust:
+def _beside_timed(one: bool, strikes: Adjust = CRASHES) -> Adjust:
     """Crashes in a job whose sources are timed; `one`: the first of two, so that the other has a clock."""
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
-        plan, faults = CRASHES(rng, drawn, chosen)
+        plan, faults = strikes(rng, drawn, chosen)
         inputs = [
             site for site, front in zip(plan.sites, plan.worker.fronts, strict=True) if not front.of_call
         ]
@@ -222,6 +222,12 @@ def _pledges_forgotten(self: Sealing, front: FrontId, entries: Sequence[Entry]) 
     self.reached[front] = max([self._cut, *(entry.time for entry in self.entries[front])])
 
 
+def _up_to_what_is_written(self: JournalledFront) -> Time:
+    """What is below an entry is promised while that is written, and may never be."""
+    waits = self._undurable and not self.replay
+    return self._undurable[0] if waits else _promise(self)
+
+
 def _only_for_consumers(self: WorkerSettings) -> frozenset[FrontId]:
     """Fronts of answers promise without a word where consumers remember."""
     return frozenset[FrontId]() if self.remembered else _pledging(self)
@@ -240,6 +246,7 @@ ZOMBIES = directed(
     journalled=True,
 )
 TIMED, ONE_TIMED = _beside_timed(one=False), _beside_timed(one=True)
+SLOW_TIMED = _beside_timed(one=True, strikes=SLOW_JOURNALS)
 VARIANTS = [
     BrokenVariant("a call for what is not final", patch(Calls, release=_not_final), CRASHES, call_job),
     BrokenVariant(
@@ -336,6 +343,12 @@ VARIANTS = [
         "answers whose front pledges only for consumers",
         patch(WorkerSettings, pledging=property(_only_for_consumers)),
         TIMED,
+        again_job,
+    ),
+    BrokenVariant(
+        "a promise up to an entry that is still written",
+        patch(JournalledFront, promise=_up_to_what_is_written),
+        SLOW_TIMED,
         again_job,
     ),
     BrokenVariant("answers that take credit", patch(Fronts, _entered=_with_credit), job=again_job),

@@ -143,6 +143,13 @@ LINES = [
     ),
     Line("simulate --trace", "simulate --seed 3", "simulate --seed 3 --trace"),
     Line("simulate --trace", "", "simulate --seed 3 --trace --json", refused="--trace is for people"),
+    Line("simulate --calls", "simulate --seed 3 --json", "simulate --seed 3 --json --calls"),
+    Line(
+        "simulate --calls",
+        "",
+        "simulate --seed 3 --calls --guarantee at-most-once",
+        refused="--calls under at-most-once",
+    ),
     Line(
         "simulate --guarantee",
         "simulate --seed 3 --json",

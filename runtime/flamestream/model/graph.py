@@ -163,7 +163,7 @@ class Graph:
         Sources come one after the other, and then end. Raises UserError for the first error item, GraphError
         for a source that is none.
         """
-        from flamestream.reference import run  # it stands above the model, and is what a graph means
+        from flamestream.lists import run  # it stands above the model, and is what a graph means
 
         return run(self, inputs)
 

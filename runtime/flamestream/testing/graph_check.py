@@ -24,6 +24,7 @@ from random import Random
 from typing import Any, Final, Literal
 
 from flamestream.core.dataflow.twice import twice
+from flamestream.lists import answered, runs_of
 from flamestream.model import payload as codec
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import GraphError, PayloadError, UserError
@@ -31,7 +32,7 @@ from flamestream.model.failure import shortened, told
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.reference import answered, errors_of, interpret, runs_of
+from flamestream.reference import errors_of, interpret
 from flamestream.simulation.settings import GUARANTEES, STRONG
 from flamestream.simulation.world import SimulationFailure
 from flamestream.testing.merges import merges_checked

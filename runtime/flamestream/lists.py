@@ -1,14 +1,15 @@
-"""A graph from lists to lists, `Graph.run`: what a job would deliver if these were all records of its sources.
+"""A graph from lists to lists, `Graph.run`: what a job would deliver if these were all records of its
+sources.
 
 >>> graph = Graph("count")
 >>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one")
 >>> run(graph, {"numbers": [1, 2]})
 {'plus-one': [2, 3]}
 
-Each record is a run of its own. What the graph asks of the outside is asked here, and the answers are runs behind all
-others, as a worker's are.
+Each record is a run of its own. What the graph asks of the outside is asked here, and answers are runs behind
+all others.
 
-Keeps: what happens to an item is the reference's to say. Does not: keep answers (journal/), or make a call twice.
+Keeps: what happens to an item is the reference's to say. Does not: keep answers, or ask for one twice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

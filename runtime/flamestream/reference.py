@@ -38,8 +38,8 @@ Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
 
 State = Mapping[tuple[int, bytes], Any]
-"""What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex
-and canonical key."""
+"""The state of each grouping (a tuple of items) and reduce (an accumulator), by number of the vertex and
+canonical key."""
 
 
 def errors_of(graph: Graph) -> str:

@@ -177,7 +177,7 @@ def lingers(pod: Object) -> bool:
     return not is_going(pod) or int(pod["metadata"].get("deletionGracePeriodSeconds") or 0) > AT_ONCE
 
 
-def waits_for_word(pod: Object) -> bool:
+def waits_for_condition(pod: Object) -> bool:
     """Whether it would be ready if it were said that its worker is connected."""
     gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
     return CONNECTED in gates and not was_connected(pod)

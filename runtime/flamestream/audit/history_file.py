@@ -40,9 +40,9 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that had to come out has; the last line."""
     value: msgspec.Raw = ABSENT
     partition: str | int | None = None
-    """Of a record: those of one partition keep their order. None: the source is one."""
+    """A record's partition: records of one keep their order. None: the source has only one."""
     key: msgspec.Raw = ABSENT
-    """Of a result: what the sink's key function gives for it."""
+    """A result's key, as the sink's key function gives it."""
 
     @property
     def has_key(self) -> bool:

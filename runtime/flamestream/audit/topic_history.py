@@ -38,7 +38,7 @@ Timed = tuple[int, Line]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a history has."""
+    """How much a history has."""
 
     records: int
     results: int
@@ -93,7 +93,9 @@ def _results(job: Job, name: str) -> Iterator[tuple[int, Timed]]:
 
 
 def _by_time(results: Iterable[tuple[int, Timed]]) -> Iterator[Timed]:
-    """One that is earlier than its partition's before it counts as of that one's time."""
+    """Results of all partitions by their times; one that is earlier than the one before it in its partition
+    counts as of
+    that one's time."""
     partitions: dict[int, list[Timed]] = {}
     for partition, (at, line) in results:
         theirs = partitions.setdefault(partition, [])

@@ -24,7 +24,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.node.run_folder import RunFolder, find
 
 EXITS = {"holds": ExitCode.OK, "broken": ExitCode.DIFFERENCE, "undecided": ExitCode.UNPROVEN}
-"""By the verdict on a history."""
+"""Exit codes, by the verdict on a history."""
 
 
 def command(

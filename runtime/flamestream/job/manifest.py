@@ -208,7 +208,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     calls: Annotated[dict[str, CallSettings], Meta(max_length=64)] = field(default_factory=dict)
     """Settings of calls of the graph, by the call's name, in place of those that its function has."""
     clients: Annotated[dict[str, Any], Meta(max_length=16)] = field(default_factory=dict)
-    """What functions of calls ask with, by the name that they say: call.postgres("NAME"), call.redis("NAME")."""
+    """Databases and services that functions of calls ask, by the name that they say: call.postgres("NAME"),
+    call.redis("NAME")."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
     connect to; left out, any, and on a cluster none unless its chart allows any."""

@@ -1,8 +1,9 @@
-"""What is wrong with a manifest that does not convert: file, line and field, and what to write instead.
+"""Errors of a manifest that does not convert: file, line and field, and what to write instead.
 
 msgspec says what and at which `$.path`, with `[...]` for a name that is the user's; the rest is added here.
 
-Keeps: a name is found by the error itself: with it alone, the error is the same. Does not: know any field; `form` does.
+Keeps: a name is found by the error itself: with it alone, the error is the same. Does not: know any field;
+`form` does.
 """
 
 import re
@@ -85,6 +86,6 @@ def _fields_at(path: Path, form: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 def suggestion(name: str, known: tuple[str, ...]) -> str:
-    """What may have been meant, for the end of a message."""
+    """A name that may have been meant, for the end of a message."""
     close = get_close_matches(name, known, n=1, cutoff=0.6)
     return f", did you mean {close[0]!r}?" if close else ""

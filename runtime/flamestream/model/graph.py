@@ -57,7 +57,8 @@ class Graph:
             raise GraphError(f"graph {name!r}: shards={shards}: there are 1 to {MAX_SHARDS}")
         self.shards = shards
         self.marks: dict[frozenset[str], tuple[Stream[Any], int]] = {}
-        """What marks are made of, and the vertex at which progress enters, by the sources whose event time
+        """The stream that marks are made of, and the vertex at which progress enters, by the sources whose
+        event time
         they tell (windows/marks.py)."""
 
     @overload

@@ -85,7 +85,7 @@ class Oracle:
         self._offsets: dict[tuple[FrontId, Partition], int] = {}
         self._last: dict[FrontId, Time] = {}
         self._markers: dict[Time, Marker] = {}
-        """Of runs without records."""
+        """Markers of runs without records."""
         self._ended: set[FrontId] = set()
         """Journalled fronts that have told their end."""
         self._foreseen = {site.front for site in self._sites.values() if site.timed and not all_told}

@@ -24,7 +24,7 @@ class StoredState:
     def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         self._world, self._oracle, self._store = world, oracle, store
         self._known: dict[str, list[Row]] = {}
-        """Of each segment, by its name."""
+        """Rows of each segment, by its name."""
 
     def check(self, index: SnapshotIndex) -> None:
         """Fails the run unless the rows of its segments are the oracle's state at its cut."""

@@ -13,7 +13,7 @@ from flamestream.model.payloads.registry import PLANS
 from flamestream.model.ready import Append, Count, Record, Size, State, Total
 
 SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)
-"""What functions are that name fields instead of having code."""
+"""Classes of functions that name fields instead of having code."""
 
 
 def described(function: Any) -> tuple[Any, ...] | None:

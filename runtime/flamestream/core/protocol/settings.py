@@ -56,9 +56,9 @@ class WorkerSettings:
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
     calls: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
-    """What the manifest changes of `model.calls.call.CallSettings`, by the call's name."""
+    """Changes of the manifest to `model.calls.call.CallSettings`, by the call's name."""
     egress: tuple[str, ...] | None = None
-    """What calls may connect to; None: anything."""
+    """Hosts and networks that calls may connect to; None: any."""
     credit_runs: int = 1024
     credit_bytes: int = 8 << 20
     """Bytes of input of one front that may be stamped and not settled yet."""

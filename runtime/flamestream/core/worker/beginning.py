@@ -1,7 +1,7 @@
 """The fronts of a worker as an attempt begins: each where the cut has it, or behind what a recovery skips.
 
-Keeps: only what is skipped moves a front on, and never what its giver has to keep: that is as at the cut. Does not:
-read on from there (fronts.py), or decide what is skipped (skipping.py).
+Keeps: only what is skipped moves a front on, and never what its giver has to keep: that is as at the cut.
+Does not: read on from there (fronts.py), or decide what is skipped (skipping.py).
 """
 
 from collections.abc import Collection, Mapping
@@ -18,11 +18,12 @@ NOWHERE: Final[Mapping[FrontId, FrontPosition]] = {}
 
 
 def fronts_at(
-    settings: WorkerSettings, its: Mapping[FrontId, FrontSettings], positions: Mapping[FrontId, FrontPosition],
-    reached: Mapping[FrontId, FrontPosition], timed: Collection[FrontId],
+    settings: WorkerSettings, its: Mapping[FrontId, FrontSettings],
+    positions: Mapping[FrontId, FrontPosition], reached: Mapping[FrontId, FrontPosition],
+    timed: Collection[FrontId],
 ) -> dict[FrontId, Front]:  # fmt: skip
-    """The fronts, each at its place. `positions`: at the cut; `reached`: how far they had come above it, where that is
-    skipped; `timed`: those whose source has event time."""
+    """The fronts, each at its place. `positions`: at the cut; `reached`: how far they had come above it, where
+    that is skipped; `timed`: those whose source has event time."""
     pledging, beside_timed = settings.pledging, settings.beside_timed
     return {
         number: _front(
@@ -47,7 +48,8 @@ def pledging_of(settings: WorkerSettings, fronts: Mapping[FrontId, Front]) -> li
 def saved_at(
     settings: WorkerSettings, its: Mapping[FrontId, FrontSettings], positions: Mapping[FrontId, FrontPosition]
 ) -> dict[FrontId, Mapping[Partition, Offset]]:
-    """The offsets below which whoever gives the records of a front, which nobody can read again, need not keep them."""
+    """The offsets below which whoever gives the records of a front, which nobody can read again, need not keep
+    them."""
     return {
         number: _at_cut(number, positions).offsets
         for number, front in its.items()

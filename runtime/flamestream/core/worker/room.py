@@ -1,7 +1,7 @@
 """The room of a pass: how much may enter in one, and answers of calls cut to it.
 
-Keeps: of whatever comes at once, no run but that of a single payload is more than a pass has room for. Does not: count
-what has entered (fronts.py), or what is under way (credit.py).
+Keeps: of whatever comes at once, no run but that of a single payload is more than a pass has room for. Does
+not: count what has entered (fronts.py), or what is under way (credit.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PASS_BYTES: Final = 32_768
 """Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short,
 whatever backlog there is."""
 MARK_BYTES: Final = 2_048
-"""What a mark counts as in a pass: it goes to every shard of keys, and may close a window of each."""
+"""Bytes of input that a mark counts for: it goes to every shard of keys, and may close a window of each."""
 RECORDS_A_RUN: Final = 4096
 """The most records of one journalled run."""
 

@@ -24,7 +24,7 @@ class Sealing:
         self.last = START
         """The newest journalled run or pledge above the cut; START if there is none."""
         self.reached: dict[FrontId, Time] = {}
-        """By front, the cut or its newest run or pledge above that: it has promised nothing above it."""
+        """How far each front has promised at most: the cut, or its newest run or pledge above that."""
         self._fence, self._sources = fence, sources
         self._open, self._cut = set(sources), START
         self._released: set[Time] = set()

@@ -53,9 +53,9 @@ class CallSettings:
     """How a call is made. Durations are in microseconds."""
 
     timeout: Micros = SECONDS_30
-    """Of one try."""
+    """The time of one try."""
     tries: int = 11
-    """Of one request, with pauses that grow."""
+    """Tries of a request, with pauses between them that grow."""
     concurrency: int = 64
     """Calls of the function under way, of each worker."""
     pending: int = 10_000
@@ -67,7 +67,7 @@ class CallSettings:
     fronts: int = 1
     """In how many parts requests are worked on, so the most workers that can share them."""
     retry_on: tuple[type[BaseException], ...] = (Exception,)
-    """What of a try makes another worth while."""
+    """Exceptions of a try that make another worth while."""
     rate: float = 0.0
     """Calls of the function a second, of each worker; 0 for as many as there are."""
     cache: Micros = NOT_AT_ALL
@@ -77,7 +77,8 @@ class CallSettings:
     linger: Micros = MILLIS_5
     """How long the first request of a batch waits for others."""
     breaker: tuple[type[BaseException], ...] | None = ()
-    """What of a try says that the service is down, beside a broken network and a time-out; None: nothing."""
+    """Exceptions of a try that say that the service is down, beside a broken network and a time-out; None:
+    not even those."""
 
     @property
     def most_asked(self) -> int:

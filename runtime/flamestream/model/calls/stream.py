@@ -1,6 +1,8 @@
-"""What `stream.call` adds to a graph: a sink for the requests, a source for the answers, and their results behind it.
+"""Called streams: `stream.call` adds a sink for the requests to a graph, a source for the answers, and their
+results behind it.
 
-Keeps: a call's name has brackets, so no name of the manifest's is one. Does not: say how a call is made (call.py).
+Keeps: a call's name has brackets, so no name of the manifest's is one. Does not: say how a call is made
+(call.py).
 """
 
 import re

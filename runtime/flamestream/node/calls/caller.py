@@ -85,7 +85,7 @@ class Caller:
         """Processes in a row that ended before they had answered anything."""
         self._ends = ""
         self._down: dict[str, str] = {}
-        """What is said of the services that are down, by the call."""
+        """Why services are down, by the call that asks them."""
         self._start()
 
     @property

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Deadlines(Generic[T]):
-    """What has begun and not ended. `passed` is told of one that has had its `seconds`."""
+    """Everything that has begun and not ended. `passed` is told of one that has had its `seconds`."""
 
     def __init__(self, seconds: float, passed: Callable[[T], None]) -> None:
         self._seconds, self._passed = seconds, passed

@@ -16,7 +16,8 @@ from flamestream.net.framing import HEADER, LENGTH
 
 
 class Link(asyncio.Protocol):
-    """Of a socket that asyncio connects. `take` is given each frame; what it raises ends the connection."""
+    """Frames over a socket that asyncio connects. `take` is given each; what it raises ends the
+    connection."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take

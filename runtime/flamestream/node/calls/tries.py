@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
 FOR_GOOD: Final = (NotAllowed, ClientMisused)
-"""What no other try could mend, wherever in an exception it is."""
+"""Exceptions that no other try could mend, wherever in an exception they are."""
 
 Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
 

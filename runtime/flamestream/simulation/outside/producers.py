@@ -45,7 +45,7 @@ class SourceSite:
     partitions: dict[Partition, list[SimRecord]]
     run_length: int = 1
     step: int = 1
-    """Of a timed front: timestamps from a run to the next."""
+    """Timestamps from a run of a timed front to the next."""
     open: bool = False
     """There may be more behind the last record."""
     kept_from: dict[Partition, Offset] = field(default_factory=dict)

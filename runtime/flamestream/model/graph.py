@@ -98,16 +98,7 @@ class Graph:
         """
         self._check_new(name)
         items, decode = fields.result_of(decode), decoding(decode)
-        if clock not in (None, "arrival"):
-            raise GraphError(
-                f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or '
-                "left out"
-            )
-        if clock is not None and at is not None:
-            raise GraphError(
-                f"source {name!r} in graph {self.name!r}: "
-                f"its event time is either at= or clock={clock!r}, not both"
-            )
+        self._check_clock(name, clock, at)
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(
@@ -128,6 +119,18 @@ class Graph:
             f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit
         )
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
+
+    def _check_clock(self, name: str, clock: Clock | None, at: Key[Any] | None) -> None:
+        if clock not in (None, "arrival"):
+            raise GraphError(
+                f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or '
+                "left out"
+            )
+        if clock is not None and at is not None:
+            raise GraphError(
+                f"source {name!r} in graph {self.name!r}: "
+                f"its event time is either at= or clock={clock!r}, not both"
+            )
 
     def _check_new(self, name: str) -> None:
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):

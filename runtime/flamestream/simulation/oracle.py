@@ -92,12 +92,15 @@ class Oracle:
         """Fronts whose runs follow from their input alone."""
         for site in self._sites.values():
             if site.front in self._foreseen:
-                last = START
-                for run in timed_runs(site):
-                    heappush(self._waiting, run)
-                    last = run[0]
-                if self._sources[site.front].timing is not None and not site.open:
-                    self._add_end(site, step_after(last, site.front, site.step))
+                self._foresee(site)
+
+    def _foresee(self, site: SourceSite) -> None:
+        last = START
+        for run in timed_runs(site):
+            heappush(self._waiting, run)
+            last = run[0]
+        if self._sources[site.front].timing is not None and not site.open:
+            self._add_end(site, step_after(last, site.front, site.step))
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""

@@ -51,6 +51,24 @@ def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any
     }
 
 
+def outputs(graph: Graph, *records: tuple[str, Any]) -> dict[str, list[Any]]:
+    """Payloads of each sink that gets any, for (source, record) pairs that enter in this order, before all
+    sources end; error items are under "errors".
+
+    >>> graph = Graph("halves")
+    >>> graph.source("numbers").map(lambda n: 6 // n).sink("halves")
+    >>> found = outputs(graph, ("numbers", 3), ("numbers", 0), ("numbers", 1))
+    >>> found["halves"], found["errors"][0].error
+    ([2, 6], 'ZeroDivisionError')
+    """
+    _, results = answered(graph, runs_of(graph, records))
+    return {
+        sink: [payload for _, payload in items]
+        for sink, items in results.items()
+        if items and sink not in graph.calls
+    }
+
+
 def answered(graph: Graph, runs: Sequence[Run]) -> tuple[list[Run], Results]:
     """The runs with those of the answers to all that they ask, which are made here; and the results."""
     whole = list(runs)

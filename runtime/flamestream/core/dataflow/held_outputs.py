@@ -118,6 +118,7 @@ class HeldOutputs(Outputs):
     def needed(self, cut: Time) -> Time:
         """An epoch is accepted when that much is settled: what the committed one holds, which the next
         snapshot has not."""
+        # (!) Not `cut`: held output leaves behind the commit only.
         return self._committed
 
     def commit(self, cut: Time) -> None:

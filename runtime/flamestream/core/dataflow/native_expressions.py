@@ -20,6 +20,7 @@ def described(function: Any) -> tuple[Any, ...] | None:
     """A function as the kernel evaluates it; None if it cannot."""
     if isinstance(function, Record):
         return _record(function)
+    # (!) Only what it computes as Python does: where it has no value, Python is asked for that item.
     found = lambdas.expression_of(function)
     return _node(found) if isinstance(found, nodes.Expression) else None
 

@@ -209,6 +209,7 @@ class InDoubt(Exception):
 class Answer:
     """The answer to a request, as it enters the stream."""
 
+    # (!) No number: a replay might count otherwise, and a request would get another one's answer.
     request: bytes
     """Meta of the request."""
     hash: bytes

@@ -47,6 +47,7 @@ class Link(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The worker does not read."""
+        # (!) Or answers to a worker that takes none would pile up here.
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:

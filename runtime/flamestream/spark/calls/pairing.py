@@ -128,6 +128,7 @@ class Pairing:
     def _settle(self) -> None:
         for vertex, answer in self._answers.items():
             asked = self._asked.pop(vertex, None)
+            # (!) Else it would lead to results that no stream of this job can have.
             if asked is None or hash_of(asked.payload) != answer:
                 raise self._differs(vertex, NOT_ASKED if asked is None else ASKED_ELSE)
         self.unanswered += len(self._asked)

@@ -43,7 +43,8 @@ canonical key."""
 
 
 def errors_of(graph: Graph) -> str:
-    """The name that error items have in results: `ERRORS`, or one that no manifest can have if a sink has that."""
+    """The name that error items have in results: `ERRORS`, or one that no manifest can have if a sink has
+    that."""
     return "\0errors" if any(vertex.name == ERRORS for vertex in graph.sinks) else ERRORS
 
 
@@ -262,7 +263,8 @@ class Walk:
         return [payload]
 
     def _place_of(self, vertex: Vertex, payload: Any) -> bytes:
-        """The canonical key of an item, empty where there is none. Beside state only whether it fails matters."""
+        """The canonical key of an item, empty where there is none. Beside state only whether it fails
+        matters."""
         if vertex.key is None and vertex.balance is None:
             return b""
         try:

@@ -96,8 +96,8 @@ def failure_of(number: int, line: Line) -> Crashed | Recovered | None:
 
 
 def canonical(value: Any) -> str:
-    """A value as JSON, the same for equal ones: fields sorted, without spaces. fs.Map with texts as keys is an
-    object, as other systems write one.
+    """A value as JSON, the same for equal ones: fields sorted, without spaces. fs.Map with texts as keys is
+    an object, as other systems write one.
 
     >>> canonical((1, Map({"b": 1, "a": None})))
     '[1,{"a":null,"b":1}]'
@@ -141,7 +141,8 @@ def _pieces(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _together(path: Path, first: int, texts: list[bytes]) -> Iterator[Placed]:
-    """The lines that are not empty. Only if something is not as it should be they are looked at one by one."""
+    """The lines that are not empty. Only if something is not as it should be they are looked at one by
+    one."""
     text, found = b"".join(texts), list[Line]()
     # The decoder minds no ends of lines: it may take two that are on one, or one that is on two.
     if text.startswith(b"{") and text.count(b"}\n{") == len(texts) - 1:

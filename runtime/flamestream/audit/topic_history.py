@@ -1,9 +1,9 @@
-"""Topic history: what stands in the Kafka topics of a job's sources and sinks, as lines of a history, whichever
-system wrote it.
+"""Topic history: what stands in the Kafka topics of a job's sources and sinks, as lines of a history,
+whichever system wrote it.
 
 Records come first and results behind them, by time; neither leaves the order of its partition. Of a sink with
-`form: transactional` committed results are read, of one with `low-latency` all. A result's key is its record's,
-as a text.
+`form: transactional` committed results are read, of one with `low-latency` all. A result's key is its
+record's, as a text.
 
 Keeps: what the topics hold when they are asked. Does not: judge anything (judged_history.py). Memory: all
 results.
@@ -45,8 +45,8 @@ class Written:
 
 
 def written(job: Job, file: Path, failures: Iterable[Timed] = ()) -> Written:
-    """The history of a system that has ended, in a new `file`; `failures`, in order, are put between the results.
-    Raises UserError for topics that cannot be read, or hold what is neither text nor JSON."""
+    """The history of a system that has ended, in a new `file`; `failures`, in order, are put between the
+    results. Raises UserError for topics that cannot be read, or hold what is neither text nor JSON."""
     counts: Counter[str] = Counter()
     try:
         with file.open("x") as out:

@@ -196,8 +196,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
     """exactly-once, exactly-once-2pc (output waits for its epoch), strong-productions (what functions give is
-    journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since), at-least-once
-    or none; on one machine also micro-batch."""
+    journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since),
+    at-least-once or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
     """The place where the order of journalled sources is kept; needed for sources that can be read in one
     order only."""

@@ -44,7 +44,8 @@ def field_error(
 
 
 def _path_of(value: Any, message: str, steps: Sequence[str], convert: Convert) -> Path:
-    """The path of an error. Its steps, as msgspec tells them, have `[...]` for any name that is the user's."""
+    """The path of an error. Its steps, as msgspec tells them, have `[...]` for any name that is the
+    user's."""
     path: tuple[str, ...] = ()
     for step in steps:
         path = (*path, *(_name_at(value, path, message, convert) if step == "[...]" else [step]))

@@ -328,8 +328,8 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
 
 
 def _check_no_call(graph: Graph, head: Vertex) -> None:
-    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and nobody
-    would count the rounds."""
+    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and
+    nobody would count the rounds."""
     answers = {source.name: source for source in graph.sources if source.call is not None}
     asked, todo = set[str](), [head.id]
     while todo:

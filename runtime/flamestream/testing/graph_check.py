@@ -11,8 +11,8 @@ and told:
     so does a job in the simulator    anything else that comes out otherwise on several workers, behind
                                       crashes, in another order
 
-Under `strong-productions` a chain of functions is asked once for each of its inputs, as a job has it, and only
-what is made of its answers is compared.
+Under `strong-productions` a chain of functions is asked once for each of its inputs, as a job has it, and
+only what is made of its answers is compared.
 
 Does not: know how a job may run (schedule.py).
 """

@@ -1,5 +1,5 @@
-"""Held outputs: those of `exactly-once-2pc` and `at-most-once`, which leave only when the epoch that they belong
-to is committed, as Flink's do.
+"""Held outputs: those of `exactly-once-2pc` and `at-most-once`, which leave only when the epoch that they
+belong to is committed, as Flink's do.
 
     results -> barrier -> bundles (cut and encoded as minimal time moves)
        -> Cut: prepared, a row each in the epoch's snapshot

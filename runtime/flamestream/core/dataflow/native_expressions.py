@@ -1,9 +1,8 @@
 """Expressions as the native kernel takes them: nested tuples, which
 native/src/payload/expression/description.rs reads.
 
-Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does not:
-evaluate anything.
-"""
+Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does
+not: evaluate anything."""
 
 from typing import Any, Final
 

@@ -79,8 +79,8 @@ class Promise(_Message, frozen=True):
 
 
 class Question(_Message, frozen=True):
-    """The acker asks an idle journalled front to move past `time` if it can. END: a call's front, which gets no
-    more answers, tells the end of its event time."""
+    """The acker asks an idle journalled front to move past `time` if it can. END: a call's front, which gets
+    no more answers, tells the end of its event time."""
 
     front: FrontId
     time: Time

@@ -45,7 +45,8 @@ class WorkerSettings:
     """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was
     delivered."""
     two_phase: bool = False
-    """`exactly-once-2pc`, `at-most-once`: output waits for the commit of its epoch, whose snapshot holds it."""
+    """`exactly-once-2pc`, `at-most-once`: output waits for the commit of its epoch, whose snapshot holds
+    it."""
     skips: bool = False
     """`at-most-once`: there is no journal, and a recovery goes on where the attempt before had come to."""
     durable: bool = True
@@ -87,8 +88,8 @@ class WorkerSettings:
 
     @property
     def pledging(self) -> frozenset[FrontId]:
-        """Journalled fronts that journal what they promise: nothing else tells the next attempt how far results
-        beside a timed front had gone."""
+        """Journalled fronts that journal what they promise: nothing else tells the next attempt how far
+        results beside a timed front had gone."""
         beside = any(front.timed for front in self.fronts) and self.durable and not self.skips
         return frozenset(
             front.front

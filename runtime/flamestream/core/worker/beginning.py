@@ -22,8 +22,8 @@ def fronts_at(
     positions: Mapping[FrontId, FrontPosition], reached: Mapping[FrontId, FrontPosition],
     timed: Collection[FrontId],
 ) -> dict[FrontId, Front]:  # fmt: skip
-    """The fronts, each at its place. `positions`: at the cut; `reached`: how far they had come above it, where
-    that is skipped; `timed`: those whose source has event time."""
+    """The fronts, each at its place. `positions`: at the cut; `reached`: how far they had come above it,
+    where that is skipped; `timed`: those whose source has event time."""
     pledging, beside_timed = settings.pledging, settings.beside_timed
     return {
         number: _front(
@@ -48,8 +48,8 @@ def pledging_of(settings: WorkerSettings, fronts: Mapping[FrontId, Front]) -> li
 def saved_at(
     settings: WorkerSettings, its: Mapping[FrontId, FrontSettings], positions: Mapping[FrontId, FrontPosition]
 ) -> dict[FrontId, Mapping[Partition, Offset]]:
-    """The offsets below which whoever gives the records of a front, which nobody can read again, need not keep
-    them."""
+    """The offsets below which whoever gives the records of a front, which nobody can read again, need not
+    keep them."""
     return {
         number: _at_cut(number, positions).offsets
         for number, front in its.items()

@@ -1,6 +1,7 @@
 """The fronts of one worker in one attempt: credit, journal, replay, questions and promises.
 
-    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may pass the run
+    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may
+    pass the run
 
 The journal write overlaps processing: only the promise waits for it, and so does everything that the run
 leads to (!). After a recovery the journalled runs above the cut are read again, a few ahead, and enter in
@@ -57,8 +58,8 @@ class Fronts:
         positions: Mapping[FrontId, FrontPosition], enter: Enter,
         timings: Mapping[SourceName, Timing] = NO_TIMINGS, reached: Mapping[FrontId, FrontPosition] = NOWHERE,
     ) -> None:  # fmt: skip
-        """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had come
-        above it, where that is skipped."""
+        """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had
+        come above it, where that is skipped."""
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
@@ -100,8 +101,8 @@ class Fronts:
     # --- recovery -------------------------------------------------------------------------------------------
 
     def seal(self, cut: Time, released: Iterable[Time]) -> None:
-        """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError if
-        nobody could give these again."""
+        """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError
+        if nobody could give these again."""
         released = set(released)
         if self._skips and released:
             raise UserError(delivered_above(len(released), min(released)))
@@ -253,8 +254,8 @@ class Fronts:
         return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
 
     def _stamp_timed(self, fronts: Sequence[TimedFront]) -> None:
-        """Runs enter by their times as far as they are here: one that is far behind another's would be late for
-        all that this one led to."""
+        """Runs enter by their times as far as they are here: one that is far behind another's would be late
+        for all that this one led to."""
         while ready := [front for front in fronts if front.ready and self._may_enter(front.id)]:
             front = min(ready, key=TimedFront.promise)
             entry, payloads = front.stamp()

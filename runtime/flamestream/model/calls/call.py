@@ -2,7 +2,8 @@
 
 A call is a sink and a source of the same name. Its requests leave as results do, when they are final; each
 answer is journalled and enters as a record does, at a time of its own. So nothing between the two waits, a
-replay reads the answer instead of asking again, and the order, the reference and the audit know nothing of it.
+replay reads the answer instead of asking again, and the order, the reference and the audit know nothing of
+it.
 
     requests -> sink "NAME()" ... the outside ... -> source "NAME()" -> `Results` -> what follows
 

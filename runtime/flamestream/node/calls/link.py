@@ -1,7 +1,7 @@
 """Link: the caller's end of the socket to its worker, as frames.
 
-A protocol of asyncio's and not its streams: most frames have one request, and a stream awaits each one's size and
-then its bytes.
+A protocol of asyncio's and not its streams: most frames have one request, and a stream awaits each one's size
+and then its bytes.
 
 Keeps: while the worker does not read, nothing more is read from it (!). Does not: know what a frame says
 (process.py).

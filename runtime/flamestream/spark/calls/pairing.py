@@ -83,8 +83,8 @@ class _Asked(NamedTuple):
 
 
 class Pairing:
-    """The requests and answers of one task, as their rows come: sorted by meta. `calls`: the names of calls by
-    the vertex of their requests' sink; `keeps`: those that are open are wanted as rows of `epoch`."""
+    """The requests and answers of one task, as their rows come: sorted by meta. `calls`: the names of calls
+    by the vertex of their requests' sink; `keeps`: those that are open are wanted as rows of `epoch`."""
 
     def __init__(self, calls: Mapping[int, str], epoch: int, *, keeps: bool) -> None:
         self._calls, self._epoch, self._keeps = calls, Epoch(epoch), keeps

@@ -33,11 +33,12 @@ class Both:
 
 def value_of(item: Any) -> int:
     """A number that any item has."""
-    if isinstance(item, Reading):
-        return item.number
     if isinstance(item, Windowed):
         return item.value if isinstance(item.value, int) else len(item.value)
-    return sum(value_of(part) for part in item if part is not None)
+    if isinstance(item, tuple):
+        return sum(value_of(part) for part in item if part is not None)
+    number: int = item.number
+    return number
 
 
 def key_by(modulus: int) -> Callable[[Any], int]:

@@ -111,6 +111,11 @@ class TimeOf:
                 "filter such items out, or give their times as ints (`unit`)"
             ) from None
 
+    def shown_end(self, time: int) -> Any:
+        """The end of something, which does not belong to it: not before it, where ints are coarser (!). A
+        session over windows, whose times are last microseconds, would come too late for what is behind it."""
+        return self.shown(time + max(0, self.unit - 1))
+
 
 @payload_type
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ def load(file: Path, graph: str, py_files: Sequence[PyFile] = (), *, productions
 
     The application's folder comes first, then these in their order, then everything else. `productions`: with
     a call in the place of each chain of its functions, as `strong-productions` has it. Raises UserError with
-    the place in the file, and GraphError."""
+    the place in the file, and GraphError.
+    """
     folders = folders_of(py_files)
     file = located(file, folders)
     check_loaded(py_files, folders, file.absolute().parent)

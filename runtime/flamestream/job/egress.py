@@ -17,7 +17,8 @@ to what a cloud gives machines their secrets at; as an address, an entry can sti
 False
 
 Keeps: an address is allowed as such, or because an allowed name was found to have it. Does not: look at what
-a process connects to (node/calls/egress.py)."""
+a process connects to (node/calls/egress.py).
+"""
 
 import re
 from collections import OrderedDict

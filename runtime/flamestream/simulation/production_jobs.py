@@ -2,7 +2,8 @@
 the same, and yet each input has one outcome, whatever crashes.
 
 What follows depends on the order and on every byte of what they gave, so a replay that asked again ends in
-other bytes than the reference, which has what was journalled."""
+other bytes than the reference, which has what was journalled.
+"""
 
 from random import Random
 from typing import Any

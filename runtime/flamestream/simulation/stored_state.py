@@ -1,7 +1,8 @@
 """Invariant 4 for state: what the segments of a committed snapshot hold is what the oracle has at its cut.
 
 The rows are read without the engine, so that a fault which it makes and undoes again is seen. Does not: look
-at positions, or at what consumers have (invariants.py)."""
+at positions, or at what consumers have (invariants.py).
+"""
 
 from typing import Any
 

@@ -19,7 +19,8 @@ output and not output under way.
 
 Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost or not due. Does not: know
 how outputs were read, or what had to be there (audit/job_audit.py). Source: "Delivery, consistency and
-determinism" (the delivery paper), definition 6."""
+determinism" (the delivery paper), definition 6.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

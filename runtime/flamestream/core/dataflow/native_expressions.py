@@ -2,7 +2,8 @@
 native/src/payload/expression/description.rs reads.
 
 Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does
-not: evaluate anything."""
+not: evaluate anything.
+"""
 
 from typing import Any, Final
 

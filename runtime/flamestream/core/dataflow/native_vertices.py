@@ -4,7 +4,8 @@ What is ready-made (folds, fields, expressions, windows on a grid) is described 
 carries it out itself; all else is a function that it calls.
 
 Keeps: a described operation means what its vertex means in operations.py. Does not: call the kernel
-(native.py)."""
+(native.py).
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -3,7 +3,8 @@
     begin -> SealJournal, a front each -> sealed: its entries above the cut -> done
 
 Keeps: an entry whose results were delivered is there, or the attempt ends as corrupt (!). Does not: read a
-run again (fronts.py)."""
+run again (fronts.py).
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -21,7 +21,8 @@ functions and this library's own are deterministic, and stay where they are.
 Keeps: the results of an input are one answer (!), so two tries cannot mix, whatever number of results each
 gives; a chain's results come in the order of its inputs. Does not: look into keys, folds and `at`, which must
 be deterministic: their input is durable, and is all that they may depend on. Source: MillWheel's strong
-productions (VLDB 2013, section 5); design-next, section 2."""
+productions (VLDB 2013, section 5); design-next, section 2.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy

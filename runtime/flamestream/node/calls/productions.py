@@ -2,7 +2,8 @@
 after the other, as functions are called where they need no journal. All else is for the caller's process.
 
 Keeps: an answer for each request, in the order of requests. Does not: try again, or bound the time of a
-function: the worker's watchdog does."""
+function: the worker's watchdog does.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -156,6 +156,45 @@ def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time
     job.delete()
 
 
+_CLOCKS = """
+import flamestream as fs
+
+def number_of(document: fs.Document) -> int:
+    return int(document.text)
+
+graph = fs.Graph("clocks")
+numbers = graph.source("docs", number_of, clock="arrival")
+windows = numbers.window(fs.tumbling("2s"), key=lambda number: number % 7).collect()
+windows.map(lambda window: window.value).sink("index", key=len)
+ticks = graph.clock("tick", every="1s").window(fs.tumbling("4s"), key=lambda moment: 0).collect()
+ticks.map(lambda window: tuple(moment.timestamp() for moment in window.value)).sink("ticks")
+"""
+
+
+def test_what_clocks_said_is_said_again_through_kills(installation: Installation, kube: Kube) -> None:
+    """Windows of when documents arrived, and of a clock's moments: the journal has both."""
+    job = FolderJob(kube, installation, fresh(), form="{number}")
+    sinks = {sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "ticks")}
+    job.extra = {
+        "application": {"file": "clocks.py", "graph": "graph", "configMap": f"{job.name}-clocks"},
+        "sinks": sinks,
+    }
+    kube.apply(config_map(f"{job.name}-clocks", {"clocks.py": _CLOCKS}))
+    job.start(per_second=20)
+    for target in ("worker", "driver"):
+        struck(job, target, "exactly-once")
+    job.typed("suspend", job.name)
+    assert judged(job, "exactly-once")["delivered"] > 20
+    numbers, moments = (
+        [one for line in job.typed("cat", sink, job.name).splitlines() for one in json.loads(line)]
+        for sink in ("index", "ticks")
+    )
+    assert len(numbers) > 200
+    assert sorted(numbers) == list(range(len(numbers))), "each document is in one window"
+    assert moments == sorted(set(moments)) and all(moment == int(moment) for moment in moments)
+    job.delete()
+
+
 def struck(job: FolderJob, target: str, guarantee: str, times: int = 1) -> dict[str, Any]:
     """A drill that passes, which says that output went on and that what was delivered is right."""
     status = job.drill(target, times=times)

@@ -4,6 +4,7 @@
 fig10, fig11, fig12   p50, p75, p95, p99 by guarantee, ours beside Flink, at 50, 500 and 1000 ms between
                       checkpoints
 fig9                  latency over time through kills of a worker, with the gap of each
+kills                 the same of two systems, with the same kills
 fig13                 the distribution of latencies, all systems: without a guarantee, and with the strongest
                       that each has
 throughput            change records a second, all systems
@@ -136,6 +137,27 @@ def through_failures(rows: list[Row]) -> "plt.Figure | None":
     return figure
 
 
+def beside_each_other(rows: list[Row]) -> "plt.Figure | None":
+    """The last run of each system through kills at the same times."""
+    newest = {row["system"]: row for row in rows if row["kind"] == "kills"}
+    if not newest:
+        return None
+    figure, axes = plt.subplots(figsize=(8, 4.2))
+    for row, colour in zip(newest.values(), COLOURS, strict=False):
+        gaps = ", ".join(f"{kill['gap_ms']:,}" for kill in row["kills"])
+        label = f"{row['system']}: no result for {gaps} ms; {row['lost']} lost, {row['doubled']} doubled"
+        axes.scatter(*zip(*row["points"], strict=True), s=2, color=colour, linewidths=0, label=label)
+        for kill in row["kills"]:
+            axes.axvline(kill["at_s"], color="#4d4d4d", linewidth=0.6, linestyle=":")
+    row = next(iter(newest.values()))
+    axes.set(yscale="log", xlabel="when the record was written, s", ylabel="latency, ms (log)")
+    axes.set_title(
+        f"Three kills, {row['guarantee']}, checkpoints every second, {row['rate']:g} records/s", fontsize=10
+    )
+    axes.legend(fontsize=8, frameon=False, markerscale=4, loc="upper center", bbox_to_anchor=(0.5, -0.14))
+    return figure
+
+
 def distribution(rows: list[Row]) -> "plt.Figure | None":
     """Shares of documents that are faster; all rounds together; with checkpoints, at the longest interval.
 
@@ -245,6 +267,7 @@ def _measured_or_modelled(found: dict[tuple[int, bool], list[Row]]) -> str:
 
 DRAW = {
     "fig9": through_failures,
+    "kills": beside_each_other,
     **{name: by_interval(interval) for name, interval in PAPER_INTERVALS.items()},
     "fig13": distribution,
     "throughput": throughput,

@@ -364,7 +364,7 @@ def main() -> None:
     )
     parser.add_argument("--results", type=Path, default=CACHE / "results.jsonl")
     parser.add_argument("--out", type=Path, default=CACHE / "report")
-    parser.add_argument("--figure", choices=FIGURES, default="", help="only this one")
+    parser.add_argument("--figure", choices=(*FIGURES, "kills"), default="", help="only this one")
     parser.add_argument("--docs", action="store_true", help="write the tables of the docs")
     options = parser.parse_args()
     if options.docs:

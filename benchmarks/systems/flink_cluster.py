@@ -50,16 +50,22 @@ class FlinkCluster:
         )
         self._manager = self._started(JOB_MANAGER, "--job-classname", f"peer.{job}", *arguments)
         self._tasks = self._started(TASK_MANAGER)
+        self._spares: list[subprocess.Popen[bytes]] = []
+
+    def stand_by(self) -> None:
+        """Another task manager, whose slots wait for the end of the first one: once that has the job."""
+        self._spares.append(self._started(TASK_MANAGER))
 
     def kill(self) -> None:
-        """SIGKILL to the task manager; another one comes."""
+        """SIGKILL to the task manager; a spare takes over, or a new one, which comes in any case."""
         self._tasks.kill()
         self._tasks.wait()
-        self._tasks = self._started(TASK_MANAGER)
+        self.stand_by()
+        self._tasks = self._spares.pop(0)
 
     @property
     def up(self) -> bool:
-        """Whether both processes are."""
+        """Whether the two that work are."""
         return self._manager.poll() is None and self._tasks.poll() is None
 
     @property
@@ -68,8 +74,8 @@ class FlinkCluster:
         return (self._folder / "log").read_text(errors="replace")[-4000:]
 
     def stop(self) -> None:
-        """Both."""
-        for process in (self._manager, self._tasks):
+        """All of them."""
+        for process in (self._manager, self._tasks, *self._spares):
             process.kill()
             process.wait()
 

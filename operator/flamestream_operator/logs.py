@@ -10,7 +10,7 @@ from flamestream.machine.logs import begin_logging
 
 _CHATTY: Final = ("httpx", "httpx2", "httpcore", "httpcore2", "botocore", "kazoo", "kopf")
 _ANSWERS: Final = ("Opened", "Sealed", "PeerLost", "Failed")
-"""What workers say in a recovery; what every one of them says in every epoch is no news."""
+"""Messages of workers in a recovery; those that every one of them sends in every epoch are no news."""
 
 
 class _News(logging.Filter):

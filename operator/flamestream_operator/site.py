@@ -40,7 +40,8 @@ class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     drill_namespaces: _Names = ()
     """Namespaces in which drills of jobs elsewhere may strike."""
     egress: Literal["named", "any"] = "named"
-    """What functions of calls may connect to where a job's `spec.egress` is left out: nothing, or anything."""
+    """Where a job's `spec.egress` is left out: whether functions of its calls may connect to nothing, or to
+    anything."""
 
     def has_image(self, image: str) -> bool:
         return any(image.startswith(each) if each.endswith("/") else image == each for each in self.images)
@@ -60,7 +61,7 @@ class Allowed(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 
 
 STRICT: Final = Allowed()
-"""What the chart allows where nothing is said."""
+"""The chart's allowances where nothing is said."""
 
 
 @dataclass(frozen=True, slots=True)

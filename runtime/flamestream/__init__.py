@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from flamestream import reference as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
+from flamestream import lists as _  # noqa: F401 (so that a test's first `graph.run` does not wait for it)
 from flamestream.model.at import At, at
 from flamestream.model.calls.call import Call, InDoubt, call
 from flamestream.model.collections import Map, Set, Vector

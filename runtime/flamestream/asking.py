@@ -30,7 +30,7 @@ class Mismatch(Exception):
 Submit = Callable[..., Future[Any]]
 """Runs a function with its arguments in a thread."""
 CLIENTS: Final[ContextVar[Clients]] = ContextVar("flamestream.asking.clients", default=NO_CLIENTS)
-"""What calls ask with that are made by `answer_here`: a test's (flamestream.testing.clients)."""
+"""Clients of calls that `answer_here` makes: a test's (flamestream.testing.clients)."""
 
 
 async def asked(function: CallFunction[..., Any], payload: Any, call: Any, submit: Submit) -> Any:

@@ -2,8 +2,8 @@
 
 It walks each record depth first through the graph before it looks at the next one. That walk is the total
 order of items, so whatever the engine does in parallel, speculatively and through crashes must end with
-exactly these items, sink by sink and byte by byte. It is one module of 400 lines on purpose: whoever doubts a
-result can read all that it should be.
+exactly these items, sink by sink and byte by byte. It is one module on purpose: whoever doubts a result
+can read all that it should be.
 
 >>> graph = Graph("count")
 >>> graph.source("numbers").map(lambda n: n + 1).sink("plus-one")
@@ -19,26 +19,16 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
-from flamestream.model.calls.call import Answer, Call, calls_of, id_of
-from flamestream.model.errors import GraphError, UserError, too_big_results, too_many_results
-from flamestream.model.event_time import ARRIVAL, ENDED, Arrived, Entrances, partition_of
-from flamestream.model.failure import FATAL, failure, located, told
+from flamestream.model.errors import UserError, too_big_results, too_many_results
+from flamestream.model.event_time import Entrances, partition_of
+from flamestream.model.failure import FATAL, failure, located
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta, child, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.slot import slot_of, slot_of_hash
-from flamestream.model.time import (
-    MAX_TIMESTAMP,
-    START,
-    FrontId,
-    Time,
-    Timestamp,
-    front_of,
-    next_time,
-    time_of,
-)
+from flamestream.model.time import FrontId, Time, front_of
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 
 ERRORS: Final = "errors"
@@ -48,12 +38,13 @@ Run = tuple[Time, Sequence[Any]]
 Results = dict[str, list[tuple[Meta, Any]]]
 
 State = Mapping[tuple[int, bytes], Any]
-"""What each grouping (a tuple of items) and reduce (an accumulator) has for a key: by number of the vertex
-and canonical key."""
+"""The state of each grouping (a tuple of items) and reduce (an accumulator), by number of the vertex and
+canonical key."""
 
 
 def errors_of(graph: Graph) -> str:
-    """The name that error items have in results: `ERRORS`, or one that no manifest can have if a sink has that."""
+    """The name that error items have in results: `ERRORS`, or one that no manifest can have if a sink has
+    that."""
     return "\0errors" if any(vertex.name == ERRORS for vertex in graph.sinks) else ERRORS
 
 
@@ -84,88 +75,6 @@ def interpret(
         for name, meta, payload in reached:
             results[name].append((meta, payload))
     return results
-
-
-def run(graph: Graph, inputs: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-    """Results of each sink of `graph` if these are all records of its sources: `Graph.run`. Raises UserError
-    for the first error item."""
-    names = [vertex.name for vertex in graph.validated().sources]
-    if unknown := sorted(inputs.keys() - set(names)):
-        raise GraphError(
-            f"graph {graph.name!r} has no source {unknown[0]!r}: its sources are "
-            f"{', '.join(map(repr, names))}"
-        )
-    runs = runs_of(graph, ((name, record) for name in names for record in inputs.get(name, ())))
-    _, results = answered(graph, runs)
-    for _, error in results.pop(errors_of(graph)):
-        raise UserError(told(error, f"a record of source {error.source!r}", graph))
-    return {
-        name: [payload for _, payload in items] for name, items in results.items() if name not in graph.calls
-    }
-
-
-def answered(graph: Graph, runs: Sequence[Run]) -> tuple[list[Run], Results]:
-    """The runs with those of the answers to all that they ask, which are made here; and the results."""
-    whole = list(runs)
-    # again and again: an answer may lead to a further request
-    while new := _answers(graph, results := interpret(graph, whole), whole):
-        whole += new
-    return whole, results
-
-
-def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
-    """A run for each request without an answer, made here, behind all there are; if there is none, the end of
-    the next call that has event time."""
-    if not graph.calls:
-        return []
-    from flamestream.asking import answer_here  # a thread and a loop, for graphs that ask
-
-    fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
-    there = {record.request for _, records in runs for record in records if type(record) is Answer}
-    last, made = max((time for time, _ in runs), default=START), list[Run]()
-    for name, function in calls_of(graph).items():
-        for request, payload in results[name]:
-            if request not in there:
-                last = next_time(last, fronts[name])
-                call = Call(id_of(graph.name, name, request))
-                made.append((last, [answer_here(function, request, payload, call)]))
-    if made:
-        return made
-    ended = {front_of(time) for time, records in runs if list(records) == [ENDED]}
-    calls = (vertex for vertex in graph.sources if vertex.call is not None and vertex.timing is not None)
-    front = next((front for call in calls if (front := fronts[call.name]) not in ended), None)
-    return [] if front is None else [(next_time(last, front), [ENDED])]
-
-
-def runs_of(graph: Graph, records: Iterable[tuple[str, Any]], *, ended: bool = True) -> list[Run]:
-    """Each record, with its source, as a run of its own, in this order; then `ended` sources with event time
-    tell so.
-
-    An `fs.Arrived` is a run at its own time, behind all records that are none. Raises UserError for a time
-    that is none.
-    """
-    fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
-    runs, taken = list[Run](), set[Time]()
-    for at, (name, record) in enumerate(records, 1):
-        arrives = type(record) is Arrived
-        time = time_of(_moment(record) if arrives else Timestamp(at), fronts[name])
-        while time in taken:
-            time = next_time(time, fronts[name])
-        taken.add(time)
-        runs.append((time, [record.record if arrives else record]))
-    last = max(taken, default=START)
-    for vertex in graph.sources if ended else ():
-        if vertex.timing is not None and vertex.call is None:  # a call's front ends behind its answers
-            last = next_time(last, fronts[vertex.name])
-            runs.append((last, [ENDED]))
-    return runs
-
-
-def _moment(record: Arrived) -> Timestamp:
-    at = ARRIVAL.read(record.at, Arrived)
-    if not 0 < at <= MAX_TIMESTAMP:
-        raise UserError(f"fs.Arrived(..., at={record.at!r}): a record arrives after 1970 and before 2112")
-    return Timestamp(at)
 
 
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
@@ -354,7 +263,8 @@ class Walk:
         return [payload]
 
     def _place_of(self, vertex: Vertex, payload: Any) -> bytes:
-        """The canonical key of an item, empty where there is none. Beside state only whether it fails matters."""
+        """The canonical key of an item, empty where there is none. Beside state only whether it fails
+        matters."""
         if vertex.key is None and vertex.balance is None:
             return b""
         try:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from flamestream.lists import runs_of
 from flamestream.model.graph import Graph
-from flamestream.reference import interpret, runs_of
+from flamestream.reference import interpret
 
 Records = Sequence[tuple[str, Any]]
 """(source, record) pairs in the order in which they enter, each a run of its own."""

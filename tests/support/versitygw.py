@@ -17,6 +17,7 @@ import pytest
 from flamestream.store.s3 import S3Store
 from support.eventually import eventually
 from support.installing import by_go
+from support.ports import free_port
 from support.processes import kill, suspend
 
 KEY, SECRET = "test", "testsecret"
@@ -38,7 +39,7 @@ class S3Server:
         self._meta = folder / "meta"
         self.folder.mkdir(parents=True)
         self._meta.mkdir()
-        self.port = _free_port()
+        self.port = free_port()
         self.atomic = _has_attributes(self.folder)
         """A kill in the middle of a put leaves nothing. Not so with a sidecar: metadata may be left, and then
         the object is neither there (get: 404) nor absent (put: 412)."""
@@ -122,13 +123,6 @@ def _has_attributes(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def store_at(

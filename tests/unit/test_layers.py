@@ -65,6 +65,7 @@ def test_the_packages_keep_their_layers() -> None:
         ("node/__init__.py", "import flamestream.spark"),
         ("audit/__init__.py", "import flamestream.local"),
         ("papers/__init__.py", "import flamestream.audit"),
+        ("reference.py", "import flamestream.lists"),
         ("audit/definitions/search.py", "import random"),
         ("audit/definitions/judge.py", "import flamestream.job.validation"),
         ("local/__init__.py", "import flamestream.cli"),

@@ -27,7 +27,7 @@ ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "network": ("cut",),
     "node": ("kill", "delete", "pause", "cut"),
 }
-"""What can be done to whom. CRD definitions refuse the rest with REFUSALS."""
+"""Faults that can be done, by whom they are done to. CRD definitions refuse the rest with REFUSALS."""
 REFUSALS: Final[Mapping[str, str]] = {
     "worker": "a worker is a process, to be killed or paused: to delete its pod, target: executor; to cut it "
     "off, target: network",

@@ -256,8 +256,8 @@ class JobResourceStatus(Part, frozen=True):
     """Items of each source that came too late for a window, a join or what else knows event time, once for
     each of these. As old as `items`."""
     skipped: Annotated[dict[str, int], Meta(max_length=MOST_SOURCES)] = field(default_factory=dict)
-    """Under `at-most-once`: records of each source that recoveries have skipped, since the job began. As old as
-    `items`."""
+    """Under `at-most-once`: records of each source that recoveries have skipped, since the job began. As old
+    as `items`."""
     snapshot: SnapshotPlace | None = None
     """The committed snapshot."""
     suspension: SuspensionStatus | None = None

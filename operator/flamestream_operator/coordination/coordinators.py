@@ -33,7 +33,7 @@ from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
 from flamestream_operator.coordination.hosted import Hosted
-from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
+from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, Savepoint
 
 T = TypeVar("T")
 StoreOf = Callable[[str, Keys], ObjectStore]
@@ -92,7 +92,7 @@ class Coordinators:
         hosted = self._hosted.get(job)
         return hosted.status() if hosted else None
 
-    def members(self, job: str) -> tuple[Member, ...]:
+    def members(self, job: str) -> tuple[ConnectedWorker, ...]:
         """The connected workers, by name."""
         hosted = self._hosted.get(job)
         return hosted.members() if hosted else ()

@@ -20,7 +20,7 @@ from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
 from flamestream.ports import Background, JobRecords, ObjectStore
 from flamestream_operator.coordination.contained import Contained
-from flamestream_operator.coordination.hosting import JobToCoordinate, Member, host_of
+from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, host_of
 
 RETIRED_FOR: Final = 60.0
 AGAIN: Final = 0.5
@@ -77,7 +77,7 @@ class Hosted:
             job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end
         )
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ConnectedWorker, ...]:
         """Connected workers, by name."""
         host = self._host
         inside = host.status.workers if host is not None else ()
@@ -87,7 +87,7 @@ class Hosted:
             known = {*inside, *host.status.standbys}
             found = [each for each in found if each[0] in known]
         return tuple(
-            Member(
+            ConnectedWorker(
                 worker,
                 hello.address,
                 since,

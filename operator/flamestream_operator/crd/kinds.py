@@ -1,5 +1,5 @@
-"""Sources, sinks and clients in the schema: one property a kind, taken from the connectors, so a new kind is in
-the CRD by itself.
+"""Sources, sinks and clients in the schema: one property a kind, taken from the connectors, so a new kind is
+in the CRD by itself.
 
 Does not: know any kind.
 """

@@ -66,22 +66,22 @@ class DrillReconciler:
             if before.message != why:
                 await self._write(drill, replace(before, message=why))
             return 5.0
-        seen = await self._look(
+        observed = await self._look(
             key, drill, spec, before if before.phase != "Pending" else replace(before, message="")
         )
-        next_step = step(seen)
+        next_step = step(observed)
         if next_step.status != before:  # announced before it is made (!)
             drill = await self._write(drill, _ours(next_step.status))
         if next_step.effect == "strike":
             blow = await self._strikes.strike(key[0], spec, _ours(next_step.status))
             if blow != Blow():
                 told = dataclasses.replace(
-                    seen, status=next_step.status, sight=blow.sight, refused=blow.refused
+                    observed, status=next_step.status, sight=blow.sight, refused=blow.refused
                 )
                 next_step = step(told)
                 await self._write(drill, _ours(next_step.status))
         elif next_step.effect == "audit":
-            await self._begin_audit(key, drill, seen)
+            await self._begin_audit(key, drill, observed)
         return None if next_step.status.phase in OVER else next_step.look_again
 
     def _before(self, key: Key, drill: Object, job: str) -> str:
@@ -140,19 +140,25 @@ class DrillReconciler:
 
     # --- audit ----------------------------------------------------------------------------------------------
 
-    async def _begin_audit(self, key: Key, drill: Object, seen: DrillObserved) -> None:
+    async def _begin_audit(self, key: Key, drill: Object, observed: DrillObserved) -> None:
         """Create the audit's own ConfigMap and pod, both the drill's: the job may have no driver any more."""
         name = names.audit(key[1])
         if await self._api.get("Pod", key[0], name) is not None:
             return
-        job = await self._job((key[0], seen.plan.job))
-        if job is None or self._jobs.memory_of((key[0], seen.plan.job)) is None:
+        job = await self._job((key[0], observed.plan.job))
+        if job is None or self._jobs.memory_of((key[0], observed.plan.job)) is None:
             return  # an operator that has just begun to lead looks at the job soon
         look, status, desired = self._jobs.planned(job)
         if desired.plan is None:
             return
         launch = launch_of(
-            look, status, desired, desired.plan, application="a", number=status.launches, tasks=seen.workers
+            look,
+            status,
+            desired,
+            desired.plan,
+            application="a",
+            number=status.launches,
+            tasks=observed.workers,
         )
         config = build_config(job, name, files_of(look, launch, desired))
         config["metadata"]["ownerReferences"] = [owner(drill)]

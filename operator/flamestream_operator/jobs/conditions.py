@@ -134,9 +134,6 @@ def _statements(
         else ""
     )
     degraded = problem if not failed and not idle else None
-    failure = Statement(True, status.failures.reason or "Failed", status.failures.last)
-    if desired.refusal and run.stage == "None":
-        failure = Statement(True, "SpecRefused", desired.refusal)
     return {
         "Ready": Statement(
             ready,
@@ -155,8 +152,14 @@ def _statements(
         ),
         "Degraded": degraded or Statement(False, "Whole"),
         "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
-        "Failed": failure if failed else Statement(False, "NotFailed"),
+        "Failed": _failure(status, desired) if failed else Statement(False, "NotFailed"),
     }
+
+
+def _failure(status: JobResourceStatus, desired: Desired) -> Statement:
+    if desired.refusal and status.run.stage == "None":
+        return Statement(True, "SpecRefused", desired.refusal)
+    return Statement(True, status.failures.reason or "Failed", status.failures.last)
 
 
 def _reason_of_ready(ready: bool, flows: bool, whole: bool, stage: str) -> str:

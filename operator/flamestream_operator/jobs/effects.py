@@ -29,7 +29,7 @@ from flamestream_operator.jobs.observed import (
     lingers,
     node_of,
     phase_of,
-    waits_for_word,
+    waits_for_condition,
 )
 from flamestream_operator.jobs.preflight import may_restore, trial_of
 from flamestream_operator.jobs.savepoints import scheduled_savepoints
@@ -222,7 +222,7 @@ def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> It
     for pod in observed.of_role("worker"):
         if node_of(pod) in observed.dead_nodes:
             yield from _on_dead_node(observed, pod, active)
-        elif ip_of(pod) in connected and not is_going(pod) and waits_for_word(pod):
+        elif ip_of(pod) in connected and not is_going(pod) and waits_for_condition(pod):
             yield do.MarkReady(pod)
 
 

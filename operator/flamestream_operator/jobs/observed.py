@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from flamestream.job.status import JobStatus
 from flamestream.model.decoding import DecodeError, from_json
-from flamestream_operator.coordination.hosting import Member
+from flamestream_operator.coordination.hosting import ConnectedWorker
 from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
 from flamestream_operator.site import Site
@@ -27,7 +27,7 @@ class Coordinated:
     """The coordinator's word about a job that it coordinates here."""
 
     status: JobStatus
-    members: Sequence[Member] = ()
+    members: Sequence[ConnectedWorker] = ()
     epoch_since: float = 0
     """When the committed epoch became what it is, as seen from here."""
     since: float = 0
@@ -116,7 +116,7 @@ class Observed:
         return bool(self.job["metadata"].get("deletionTimestamp"))
 
     @property
-    def members(self) -> Sequence[Member]:
+    def members(self) -> Sequence[ConnectedWorker]:
         """Workers that the coordinator is connected to."""
         return self.coordinated.members if self.coordinated is not None else ()
 
@@ -177,7 +177,7 @@ def lingers(pod: Object) -> bool:
     return not is_going(pod) or int(pod["metadata"].get("deletionGracePeriodSeconds") or 0) > AT_ONCE
 
 
-def waits_for_word(pod: Object) -> bool:
+def waits_for_condition(pod: Object) -> bool:
     """Whether it would be ready if it were said that its worker is connected."""
     gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
     return CONNECTED in gates and not was_connected(pod)

@@ -195,7 +195,8 @@ def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:
     """A lost node must not take what the guarantee rests on."""
     if spec.guarantee in UNJOURNALLED:
         return
-    # Whether a graph has clocks or calls, which need one too, is for the driver to say: it has the application.
+    # Whether a graph has clocks or calls, which need one too, is for the driver to say: it has the
+    # application.
     if spec.journal is not None:
         if problem := _weakness(spec):
             raise ManifestError(

@@ -80,7 +80,8 @@ def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Sna
 
 
 def _savepoint(folder: Path) -> SnapshotIndex | None:
-    """The snapshot index of the savepoint that a job without state is about to be given; None: there is none."""
+    """The snapshot index of the savepoint that a job without state is about to be given; None: there is
+    none."""
     file = folder / "savepoint.json"
     if not file.exists():
         return None

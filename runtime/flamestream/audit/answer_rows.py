@@ -42,7 +42,8 @@ def asked_below(answers: Any) -> Time:
 
 
 def unpaired_rows(expected: Any, answers: Any, calls: Collection[int], begin: Meta) -> Mapping[int, Unpaired]:
-    """What does not fit together, by the vertex of the requests' sink. `expected`: rows of the reference;
+    """Requests and answers that do not fit together, by the vertex of the requests' sink. `expected`: rows
+    of the reference;
     answers to what was asked below `begin` may be of requests that are not there."""
     from pyspark.sql import functions as F
 

@@ -40,9 +40,9 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that had to come out has; the last line."""
     value: msgspec.Raw = ABSENT
     partition: str | int | None = None
-    """Of a record: those of one partition keep their order. None: the source is one."""
+    """A record's partition: records of one keep their order. None: the source has only one."""
     key: msgspec.Raw = ABSENT
-    """Of a result: what the sink's key function gives for it."""
+    """A result's key, as the sink's key function gives it."""
 
     @property
     def has_key(self) -> bool:
@@ -96,8 +96,8 @@ def failure_of(number: int, line: Line) -> Crashed | Recovered | None:
 
 
 def canonical(value: Any) -> str:
-    """A value as JSON, the same for equal ones: fields sorted, without spaces. fs.Map with texts as keys is an
-    object, as other systems write one.
+    """A value as JSON, the same for equal ones: fields sorted, without spaces. fs.Map with texts as keys is
+    an object, as other systems write one.
 
     >>> canonical((1, Map({"b": 1, "a": None})))
     '[1,{"a":null,"b":1}]'
@@ -141,7 +141,8 @@ def _pieces(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _together(path: Path, first: int, texts: list[bytes]) -> Iterator[Placed]:
-    """The lines that are not empty. Only if something is not as it should be they are looked at one by one."""
+    """The lines that are not empty. Only if something is not as it should be they are looked at one by
+    one."""
     text, found = b"".join(texts), list[Line]()
     # The decoder minds no ends of lines: it may take two that are on one, or one that is on two.
     if text.startswith(b"{") and text.count(b"}\n{") == len(texts) - 1:

@@ -5,8 +5,8 @@ of any other everything below the committed cut, since an epoch is committed onl
 consumers (under `exactly-once-2pc` but for what the epoch holds). What the reference gives above the cut and
 was not delivered is a number of its own, unless a later result of its slot is there.
 
-Keeps: record, sinks and journals are read in this order, so that what follows from something is read before it.
-Does not: read a sink (connectors/sinks.py), the record (committed.py) or a source (recorded.py).
+Keeps: record, sinks and journals are read in this order, so that what follows from something is read before
+it. Does not: read a sink (connectors/sinks.py), the record (committed.py) or a source (recorded.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

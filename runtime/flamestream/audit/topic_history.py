@@ -1,9 +1,9 @@
-"""Topic history: what stands in the Kafka topics of a job's sources and sinks, as lines of a history, whichever
-system wrote it.
+"""Topic history: what stands in the Kafka topics of a job's sources and sinks, as lines of a history,
+whichever system wrote it.
 
 Records come first and results behind them, by time; neither leaves the order of its partition. Of a sink with
-`form: transactional` committed results are read, of one with `low-latency` all. A result's key is its record's,
-as a text.
+`form: transactional` committed results are read, of one with `low-latency` all. A result's key is its
+record's, as a text.
 
 Keeps: what the topics hold when they are asked. Does not: judge anything (judged_history.py). Memory: all
 results.
@@ -38,15 +38,15 @@ Timed = tuple[int, Line]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a history has."""
+    """How much a history has."""
 
     records: int
     results: int
 
 
 def written(job: Job, file: Path, failures: Iterable[Timed] = ()) -> Written:
-    """The history of a system that has ended, in a new `file`; `failures`, in order, are put between the results.
-    Raises UserError for topics that cannot be read, or hold what is neither text nor JSON."""
+    """The history of a system that has ended, in a new `file`; `failures`, in order, are put between the
+    results. Raises UserError for topics that cannot be read, or hold what is neither text nor JSON."""
     counts: Counter[str] = Counter()
     try:
         with file.open("x") as out:
@@ -93,7 +93,9 @@ def _results(job: Job, name: str) -> Iterator[tuple[int, Timed]]:
 
 
 def _by_time(results: Iterable[tuple[int, Timed]]) -> Iterator[Timed]:
-    """One that is earlier than its partition's before it counts as of that one's time."""
+    """Results of all partitions by their times; one that is earlier than the one before it in its partition
+    counts as of
+    that one's time."""
     partitions: dict[int, list[Timed]] = {}
     for partition, (at, line) in results:
         theirs = partitions.setdefault(partition, [])

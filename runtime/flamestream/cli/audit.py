@@ -24,7 +24,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.node.run_folder import RunFolder, find
 
 EXITS = {"holds": ExitCode.OK, "broken": ExitCode.DIFFERENCE, "undecided": ExitCode.UNPROVEN}
-"""By the verdict on a history."""
+"""Exit codes, by the verdict on a history."""
 
 
 def command(
@@ -55,8 +55,8 @@ def command(
     compared without collecting.
 
     With --history the file says what went into another system and came out of it; the job says what had to be
-    computed, and need not have run. Exit code 3 if the history breaks what the job guarantees, 7 if that could
-    not be decided.
+    computed, and need not have run. Exit code 3 if the history breaks what the job guarantees, 7 if that
+    could not be decided.
 
     Example: [bold]flamestream audit job.yaml[/bold]. Exit code 3 if a byte is lost, doubled, foreign, out of
     place or out of order, or if records of the input are missing. Under at-least-once repeats are counted as

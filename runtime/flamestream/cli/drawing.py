@@ -23,7 +23,8 @@ from flamestream.model.graph import Graph
 from flamestream.model.vertex import Kind, Vertex
 
 _SIGNS: Final = re.compile(r"[^\w .,:/*+%=-]|\bend\b")
-"""What a label has to be quoted for: signs that Mermaid has a use for, and its word for the end of a part."""
+"""A label with one of these has to be quoted: signs that Mermaid has a use for, and its word for the end of
+a part."""
 _SHAPES = {
     Kind.SOURCE: ("([", "])"),
     Kind.SINK: ("([", "])"),

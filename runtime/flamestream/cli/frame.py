@@ -17,7 +17,7 @@ from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.model.errors import Bug, FlameStreamError
 
 _WRONG_LINE: Final[Any] = typer.BadParameter.__base__
-"""What typer raises for every wrong command line; it has no other public name."""
+"""The class of what typer raises for every wrong command line; it has no other public name."""
 
 
 def command_line(name: str, description: str) -> typer.Typer:

@@ -1,4 +1,5 @@
-"""`flamestream history`: what another system read from a job's topics and wrote to them, for `audit --history`.
+"""`flamestream history`: what another system read from a job's topics and wrote to them, for `audit
+--history`.
 
 Does not: read a topic (audit/topic_history.py).
 """

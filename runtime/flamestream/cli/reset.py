@@ -40,7 +40,7 @@ _FILES: Final = (
     "executor.json",
 )  # fmt: skip
 _FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch")
-"""Of the run folder."""
+"""Folders of a run folder that are removed with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ _LAST_LINES = 3
 def load(file: Path, graph: str, py_files: Sequence[PyFile] = (), *, productions: bool = False) -> Graph:
     """The validated graph that `file` calls `graph`, with `py_files` on the path of this process.
 
-    The application's folder comes first, then these in their order, then everything else. `productions`: with a
-    call in the place of each chain of its functions, as `strong-productions` has it. Raises UserError with the
-    place in the file, and GraphError.
+    The application's folder comes first, then these in their order, then everything else. `productions`: with
+    a call in the place of each chain of its functions, as `strong-productions` has it. Raises UserError with
+    the place in the file, and GraphError.
     """
     folders = folders_of(py_files)
     file = located(file, folders)

@@ -9,15 +9,15 @@
 >>> allowed.reaches("192.0.2.7", 443), allowed.reaches("192.0.2.7", 80)
 (True, False)
 
-Whoever answers for an allowed name says which addresses it has. So a name leads neither to this machine nor to
-what a cloud gives machines their secrets at; as an address, an entry can still name them.
+Whoever answers for an allowed name says which addresses it has. So a name leads neither to this machine nor
+to what a cloud gives machines their secrets at; as an address, an entry can still name them.
 
 >>> allowed.found("a.internal", 80, ["169.254.169.254"])
 >>> allowed.reaches("169.254.169.254", 80)
 False
 
-Keeps: an address is allowed as such, or because an allowed name was found to have it. Does not: look at what a
-process connects to (node/calls/egress.py).
+Keeps: an address is allowed as such, or because an allowed name was found to have it. Does not: look at what
+a process connects to (node/calls/egress.py).
 """
 
 import re
@@ -31,8 +31,8 @@ from typing import Final
 _ENTRY: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:./]+\]|[^:\s\[\]]+)(:(?P<port>\d{1,5}))?")
 _NAME: Final = re.compile(r"(\*\.)?([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\.)*[a-z0-9_]*[a-z][a-z0-9_-]*")
 _SAID: Final = re.compile(r"[^\x00-\x2c/:-@\[-^`{-\x7f\s]+")
-"""A name to look up: in ASCII letters, digits, dots, hyphens and underscores. Behind a NUL (!) the C library reads
-nothing: of `169.254.169.254\\0.example.com` it would look up the address."""
+"""A name to look up: in ASCII letters, digits, dots, hyphens and underscores. Behind a NUL (!) the C library
+reads nothing: of `169.254.169.254\\0.example.com` it would look up the address."""
 _METADATA: Final = tuple(
     map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32", "100.100.100.200", "168.63.129.16", "192.0.0.192"))
 )

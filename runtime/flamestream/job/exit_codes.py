@@ -30,8 +30,8 @@ class ExitCode(enum.IntEnum):
     CORRUPT = 6
     """A durable part is missing, damaged or foreign."""
     UNPROVEN = 7
-    """A drill proved nothing: no input, no fault, no audit. Its reason says what to change. Or a search over a
-    history reached its bound."""
+    """A drill proved nothing: no input, no fault, no audit. Its reason says what to change. Or a search over
+    a history reached its bound."""
     BUG = 70
     """An error of FlameStream itself: please report it."""
 

@@ -9,19 +9,17 @@ sink.
 """
 
 import re
-from collections.abc import Sequence
-from difflib import get_close_matches
-from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
 
 from flamestream.connectors import clients, sinks, sources
-from flamestream.job.located import MAX_CHARACTERS, Document, dotted, parse
+from flamestream.job.located import MAX_CHARACTERS, Document, parse
 from flamestream.job.located import Path as FieldPath
 from flamestream.job.manifest_cluster import ClusterSpec, Resources
+from flamestream.job.manifest_errors import field_error, suggestion
 from flamestream.job.manifest_parts import Free, ObjectName, Seconds
 from flamestream.job.manifest_parts import Part as _Part
 from flamestream.job.manifest_rules import idle_settings
@@ -38,7 +36,6 @@ EXACT: Final = ("exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "mic
 """Those that need sinks which can fence."""
 HELD: Final = ("exactly-once-2pc", "at-most-once")
 """Those whose output waits for the commit of its epoch."""
-ON_ERROR: Final = "write fail, or {deadLetter: SINK}"
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -206,8 +203,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """The interval of epochs, and the place of snapshots."""
     guarantee: str = "exactly-once"
     """exactly-once, exactly-once-2pc (output waits for its epoch), strong-productions (what functions give is
-    journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since), at-least-once
-    or none; on one machine also micro-batch."""
+    journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since),
+    at-least-once or none; on one machine also micro-batch."""
     journal: JournalSettings | None = None
     """The place where the order of journalled sources is kept; needed for sources that can be read in one
     order only."""
@@ -218,7 +215,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     calls: Annotated[dict[str, CallSettings], Meta(max_length=64)] = field(default_factory=dict)
     """Settings of calls of the graph, by the call's name, in place of those that its function has."""
     clients: Annotated[dict[str, Any], Meta(max_length=16)] = field(default_factory=dict)
-    """What functions of calls ask with, by the name that they say: call.postgres("NAME"), call.redis("NAME")."""
+    """Databases and services that functions of calls ask, by the name that they say: call.postgres("NAME"),
+    call.redis("NAME")."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
     connect to; left out, any, and on a cluster none unless its chart allows any."""
@@ -316,12 +314,16 @@ def parse_job(text: str, file: str) -> Job:
 def job_of(document: Document) -> Job:
     """The job of a document that was parsed already."""
     try:
-        parsed = msgspec.convert(document.value, _File, dec_hook=_hook)
+        parsed = _converted(document.value)
     except msgspec.ValidationError as error:
-        raise _located(document, str(error)) from error
+        raise field_error(document, str(error), _File, _converted) from error
     job = Job(parsed.metadata.name, parsed.spec, document, parsed.metadata.labels)
     _check(job, parsed)
     return job
+
+
+def _converted(value: Any) -> _File:
+    return msgspec.convert(value, _File, dec_hook=_hook)
 
 
 def _hook(wanted: type, value: object) -> Seconds:
@@ -363,68 +365,5 @@ def _check(job: Job, parsed: _File) -> None:
 
 def _check_guarantee(job: Job, guarantee: str) -> None:
     if guarantee not in GUARANTEES:
-        unknown = f"{guarantee!r} is unknown{_suggestion(guarantee, GUARANTEES)}"
+        unknown = f"{guarantee!r} is unknown{suggestion(guarantee, GUARANTEES)}"
         raise job.error(("spec", "guarantee"), f"{unknown}: choose one of {', '.join(GUARANTEES)}")
-
-
-def _located(document: Document, message: str) -> ManifestError:
-    """msgspec says what and at which `$.path`; we add file, line, and what to write instead."""
-    problem, _, at = message.partition(" - at ")
-    path = _path_of(document.value, message, re.findall(r"\w+|\[\.\.\.\]", at.partition("$")[2]))
-    named = re.search(r"(unknown|missing required) field `(.*)`", problem)
-    if named is None:
-        plain = problem.replace("`", "").replace("object", "mapping")
-        return ManifestError(f"{document.where(path)}: {ON_ERROR if path[-1:] == ('onError',) else plain}")
-    name = named[2]
-    if named[1] == "missing required":
-        return ManifestError(f"{document.where(path)}: the required field {name!r} is missing")
-    known = _fields_at(path)
-    there = document.where((*path, name))
-    return ManifestError(
-        f"{there}: unknown field{_suggestion(name, known)} (fields of {dotted(path)}: {', '.join(known)})"
-    )
-
-
-def _path_of(value: Any, message: str, steps: Sequence[str]) -> FieldPath:
-    """The path of an error. Its steps, as msgspec tells them, have `[...]` for any name that is the user's."""
-    path: tuple[str, ...] = ()
-    for step in steps:
-        path = (*path, *(_name_at(value, path, message) if step == "[...]" else [step]))
-    return path
-
-
-def _name_at(value: Any, path: Sequence[str], message: str) -> list[str]:
-    """The name in the mapping at `path` that has the error: with it alone, the error is the same. None in a
-    list."""
-    there = reduce(lambda part, step: part[step], path, value)
-    for name, its in there.items() if isinstance(there, dict) else ():
-        try:
-            msgspec.convert(_replaced(value, path, {name: its}), _File, dec_hook=_hook)
-        except msgspec.ValidationError as error:
-            if str(error) == message:
-                return [name]
-    return []
-
-
-def _replaced(value: Any, path: Sequence[str], by: Any) -> Any:
-    return {**value, path[0]: _replaced(value[path[0]], path[1:], by)} if path else by
-
-
-def _fields_at(path: FieldPath) -> tuple[str, ...]:
-    """Names of the fields that the part at `path` can have."""
-    part: Any = _File
-    left = list(path)
-    while left:
-        inner = dict(zip(part.__struct_encode_fields__, part.__struct_fields__, strict=True))[
-            str(left.pop(0))
-        ]
-        hint = get_type_hints(part)[inner]
-        if get_origin(hint) is dict:
-            del left[:1]  # a name of the user's
-        part = next(t for t in (hint, *get_args(hint)) if isinstance(t, type) and issubclass(t, Struct))
-    return tuple(part.__struct_encode_fields__)
-
-
-def _suggestion(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
-    return f", did you mean {close[0]!r}?" if close else ""

@@ -33,7 +33,7 @@ from flamestream.store.places import parsed_s3, store_from
 
 SETTING: Final = "spec.application.pyFiles"
 MOST_BYTES: Final = 256 << 20
-"""Of one file."""
+"""The most bytes of a file."""
 _PIN: Final = re.compile(r"(.*?)(?:#sha256=([0-9a-f]{64}))?", re.DOTALL)
 _OURS: Final = ("flamestream", "flamestream_operator")
 

@@ -36,7 +36,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     late: dict[SourceName, int] = {}
     """Items of each source that came too late for something here."""
     skipped: dict[SourceName, int] = {}
-    """Records of fronts here that recoveries have skipped, since the job began, by source (`at-most-once`)."""
+    """Records of fronts here that recoveries have skipped, since the job began, by source
+    (`at-most-once`)."""
     latencies: list[int] = []
     """Calls by how long it took from a record's entry to the acknowledgment, by
     core.protocol.latency.BOUNDS. All counts are since it began."""
@@ -109,8 +110,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Items of each source that came too late for a window, a join or what else knows event time, once for
     each: of all workers that this coordinator has heard of."""
     skipped: dict[SourceName, int] = {}
-    """Records of each source that recoveries have skipped, since the job began (`at-most-once`: also where there
-    are none)."""
+    """Records of each source that recoveries have skipped, since the job began (`at-most-once`: also where
+    there are none)."""
     recoveries: int = 0
     last_recovery: LastRecovery | None = None
     snapshot_size: int = 0

@@ -166,7 +166,8 @@ def _dead_letter_fits(job: Job, graph: Graph) -> None:
 
 
 def _idle_without_effect(graph: Graph, of_sources: dict[str, SourceTraits]) -> Iterator[str]:
-    """A warning for each source that is never idle. No error: the same graph may run over a source that is."""
+    """A warning for each source that is never idle. No error: the same graph may run over a source that
+    is."""
     for vertex in graph.sources:
         if vertex.timing is not None and vertex.timing.idle is not None and of_sources[vertex.name].timed:
             yield (

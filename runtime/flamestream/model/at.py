@@ -1,8 +1,8 @@
 """At: what a function may know of its item's place, so that clock and chance need no call.
 
-The place of an item in the order is journalled, or follows from the input: a replay finds the same. So what is
-made of it alone is the same again, in every runner: when the item's record arrived, and numbers that nobody
-could guess from the item.
+The place of an item in the order is journalled, or follows from the input: a replay finds the same. So what
+is made of it alone is the same again, in every runner: when the item's record arrived, and numbers that
+nobody could guess from the item.
 
 >>> from flamestream.model.graph import Graph
 >>> graph = Graph("dice")
@@ -40,8 +40,8 @@ class At:
     @property
     def time(self) -> datetime:
         """When the item's record arrived, in UTC, to the microsecond. Raises UserError for a source that is
-        read in an order of its own (a list of files): it is read again then, and when is written nowhere. So too for
-        the answers of a call beside it, which have their place between its records."""
+        read in an order of its own (a list of files): it is read again then, and when is written nowhere. So
+        too for the answers of a call beside it, which have their place between its records."""
         time = timestamp_of(time_of_meta(self._meta))
         if time < CLOCKS_BEGIN:
             raise UserError(

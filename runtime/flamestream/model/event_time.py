@@ -111,6 +111,11 @@ class TimeOf:
                 "filter such items out, or give their times as ints (`unit`)"
             ) from None
 
+    def shown_end(self, time: int) -> Any:
+        """The end of something, which does not belong to it: not before it, where ints are coarser (!). A
+        session over windows, whose times are last microseconds, would come too late for what is behind it."""
+        return self.shown(time + max(0, self.unit - 1))
+
 
 @payload_type
 @dataclass(frozen=True, slots=True)
@@ -221,7 +226,7 @@ FOUND, IDLE, PASSED, ENDED = Marker("found"), Marker("idle"), Marker("passed"), 
 
 
 _NOT_READ: Final = {Marker, ErrorValue}
-"""What a source gives that is no record."""
+"""Classes of what a source gives that is no record."""
 
 
 def record_count(run: Sequence[Any]) -> int:
@@ -260,7 +265,7 @@ class Entrances:
         self.timings = {
             SourceName(source.name): source.timing for source in graph.sources if source.timing is not None
         }
-        """Of the sources with event time."""
+        """The event time of each source that has one."""
         fronts = Counter(sources.values())
         timed = ((front, SourceName(name)) for front, name in sources.items() if name in self.timings)
         self._doors = {

@@ -37,7 +37,7 @@ WAY_OUT: Final = (
 
 
 FATAL: Final = (MemoryError, RecursionError)
-"""What a user's function may raise that says nothing about the record: failures of the machine."""
+"""Exceptions of a user's function that say nothing about the record: failures of the machine."""
 
 
 def noted(error: BaseException, function: Function, payload: Any) -> None:

@@ -57,7 +57,8 @@ class Graph:
             raise GraphError(f"graph {name!r}: shards={shards}: there are 1 to {MAX_SHARDS}")
         self.shards = shards
         self.marks: dict[frozenset[str], tuple[Stream[Any], int]] = {}
-        """What marks are made of, and the vertex at which progress enters, by the sources whose event time
+        """The stream that marks are made of, and the vertex at which progress enters, by the sources whose
+        event time
         they tell (windows/marks.py)."""
 
     @overload
@@ -97,16 +98,7 @@ class Graph:
         """
         self._check_new(name)
         items, decode = fields.result_of(decode), decoding(decode)
-        if clock not in (None, "arrival"):
-            raise GraphError(
-                f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or '
-                "left out"
-            )
-        if clock is not None and at is not None:
-            raise GraphError(
-                f"source {name!r} in graph {self.name!r}: "
-                f"its event time is either at= or clock={clock!r}, not both"
-            )
+        self._check_clock(name, clock, at)
         if at is None:
             if unit or idle or max_ahead or late != "0s":
                 raise GraphError(
@@ -127,6 +119,18 @@ class Graph:
             f"{call_site()}: source {name!r} in graph {self.name!r}", at, fields.result_of(at, items), unit
         )
         return replace(timed_source(self, name, decode, at, unit, late, idle, max_ahead), items=items)
+
+    def _check_clock(self, name: str, clock: Clock | None, at: Key[Any] | None) -> None:
+        if clock not in (None, "arrival"):
+            raise GraphError(
+                f'source {name!r} in graph {self.name!r}: clock={clock!r} is unknown: it is "arrival", or '
+                "left out"
+            )
+        if clock is not None and at is not None:
+            raise GraphError(
+                f"source {name!r} in graph {self.name!r}: "
+                f"its event time is either at= or clock={clock!r}, not both"
+            )
 
     def _check_new(self, name: str) -> None:
         if any(v.kind is Kind.SOURCE and v.name == name for v in self.vertices):
@@ -163,7 +167,7 @@ class Graph:
         Sources come one after the other, and then end. Raises UserError for the first error item, GraphError
         for a source that is none.
         """
-        from flamestream.reference import run  # it stands above the model, and is what a graph means
+        from flamestream.lists import run  # it stands above the model, and is what a graph means
 
         return run(self, inputs)
 
@@ -324,8 +328,8 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
 
 
 def _check_no_call(graph: Graph, head: Vertex) -> None:
-    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and nobody
-    would count the rounds."""
+    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and
+    nobody would count the rounds."""
     answers = {source.name: source for source in graph.sources if source.call is not None}
     asked, todo = set[str](), [head.id]
     while todo:

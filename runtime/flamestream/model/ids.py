@@ -10,7 +10,7 @@ MAX_EPOCH: Final = 10**12 - 1
 """Epochs have twelve."""
 
 WorkerId = NewType("WorkerId", str)
-"""One life of one worker process. A relaunched worker has a new one; it is never used again."""
+"""The name of one life of a worker process. A relaunched worker has a new one; it is never used again."""
 Slot = NewType("Slot", int)
 Epoch = NewType("Epoch", int)
 Attempt = NewType("Attempt", int)

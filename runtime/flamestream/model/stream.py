@@ -25,7 +25,8 @@ from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
-    from flamestream.model.calls.call import Asks, AsksTogether, Times
+    from flamestream.model.calls.call import Asks, AsksTogether
+    from flamestream.model.calls.stream import Times
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
     from flamestream.model.windows.join import On
@@ -344,7 +345,7 @@ class Stream(Generic[T]):
         out. `at`, `unit`, `late`, `idle`, `max_ahead`: the event time of its results, as those of
         `Graph.source`; without `at` they have none. Raises GraphError.
         """
-        from flamestream.model.calls.call import called_stream
+        from flamestream.model.calls.stream import called_stream
 
         return called_stream(self, function, key, name, times)
 

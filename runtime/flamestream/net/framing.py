@@ -27,7 +27,7 @@ OnClosed = Callable[[str], None]
 
 HEADER: Final = 4
 LENGTH: Final = struct.Struct(">I")
-"""What stands before each frame: its bytes."""
+"""The number that stands before each frame: its bytes."""
 DEFAULT_MAX_UNSENT: Final = 256 << 20
 # One read is never more than a single call of TLS takes.
 _SCRATCH_SIZE: Final = MOST_RECEIVED

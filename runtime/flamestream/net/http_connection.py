@@ -3,7 +3,8 @@
     head ──▶ body ──▶ answer ──▶ taking ──▶ idle ──▶ head ...
                          └──▶ stream
 
-    taking: the client has not taken all of the answer; closing: the answer was the last one, and is being read
+    taking: the client has not taken all of the answer; closing: the answer was the last one, and is being
+    read
 
 Everything has a deadline but `answer`, which waits for us, and a stream that is read. While a request waits
 for its answer, or the client has not taken the one before, the connection is not read: whoever sends ahead

@@ -51,13 +51,8 @@ class CoordinatorHost:
     ) -> None:  # fmt: skip
         """`changed`: what `look` would say is different. `threads` are for the job record, and for the
         store."""
-        self._settings, self._reactor, self._records, self._store, self._changed = (
-            settings,
-            reactor,
-            records,
-            store,
-            changed,
-        )
+        self._settings, self._reactor, self._changed = settings, reactor, changed
+        self._records, self._store = records, store
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         for_records, for_store = threads or (reactor, reactor)

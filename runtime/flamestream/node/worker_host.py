@@ -89,7 +89,7 @@ class Ports:
     warm: Callable[[], bool] = bool
     """Whether a committed snapshot is at hand; that travels with it too."""
     caller: Caller | None = None
-    """Of a graph with calls."""
+    """The caller, if the graph has calls."""
     discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
     """Takes users' data out of what the coordinator is told, where others read that."""
 

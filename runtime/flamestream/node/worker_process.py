@@ -87,7 +87,7 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, dict[str, object]]
     sinks: dict[str, dict[str, object]]
     clients: dict[str, dict[str, object]] = {}
-    """What the manifest names for calls to ask with."""
+    """Clients that the manifest names for calls to ask with."""
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"

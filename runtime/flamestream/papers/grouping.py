@@ -55,7 +55,7 @@ class Flow:
         self.grouping = Grouping(0, self.cuts, window)
         self.barrier = Barrier()
         self.held: list[tuple[Meta, tuple[int, ...]]] = []
-        """What the barrier should hold, to be shown."""
+        """The items that the barrier should hold, to be shown."""
         self.left: list[tuple[int, ...]] = []
 
     def come(self, time: int) -> tuple[str, ...]:

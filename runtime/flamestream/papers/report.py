@@ -42,7 +42,7 @@ class Report:
 
     subject: str
     seed: str
-    """What the paper shows, and where."""
+    """The claim of the paper, and where it stands."""
     tables: tuple[Table, ...]
     finding: str
     """The claim that the tables show, in a sentence or two."""

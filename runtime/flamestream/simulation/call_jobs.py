@@ -50,8 +50,8 @@ def again_job(rng: Random) -> SimJob:
 
 
 def timed_call_job(rng: Random) -> SimJob:
-    """Calls whose results have event time: windows over these, which close when the last has told its end, and
-    calls that ask about windows."""
+    """Calls whose results have event time: windows over these, which close when the last has told its end,
+    and calls that ask about windows."""
     graph = Graph("timed-calls", step=f"{rng.choice([1, 5])}s", shards=rng.choice([1, 3]))
     stream: Stream[Any] = graph.source("s0")
     for name in ("first", "second")[: rng.choice([1, 1, 2])]:

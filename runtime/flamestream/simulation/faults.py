@@ -20,7 +20,7 @@ from flamestream.core.protocol.messages import ToCoordinator, ToWorker
 from flamestream.simulation.trace import Trace
 
 WORDS = tuple(kind.__name__ for kind in (*get_args(ToCoordinator), *get_args(ToWorker)))
-"""What workers and coordinators say to each other."""
+"""Names of the messages between workers and coordinators."""
 
 
 class Fault(enum.Enum):

@@ -142,8 +142,8 @@ class AtMostOnce(TwoPhases):
             self._tell(front, entry)
 
     def failed_on_an_error(self, detail: str, *, all_below: bool) -> None:
-        """The job says that it has failed on an error item: of this attempt, or of the one before, whose word may
-        have come when the next was in the record already."""
+        """The job says that it has failed on an error item: of this attempt, or of the one before, whose word
+        may have come when the next was in the record already."""
         self._oracle.advance(END)
         if self._oracle.error_at is None:
             self._oracle = self._before

@@ -85,19 +85,22 @@ class Oracle:
         self._offsets: dict[tuple[FrontId, Partition], int] = {}
         self._last: dict[FrontId, Time] = {}
         self._markers: dict[Time, Marker] = {}
-        """Of runs without records."""
+        """Markers of runs without records."""
         self._ended: set[FrontId] = set()
         """Journalled fronts that have told their end."""
         self._foreseen = {site.front for site in self._sites.values() if site.timed and not all_told}
         """Fronts whose runs follow from their input alone."""
         for site in self._sites.values():
             if site.front in self._foreseen:
-                last = START
-                for run in timed_runs(site):
-                    heappush(self._waiting, run)
-                    last = run[0]
-                if self._sources[site.front].timing is not None and not site.open:
-                    self._add_end(site, step_after(last, site.front, site.step))
+                self._foresee(site)
+
+    def _foresee(self, site: SourceSite) -> None:
+        last = START
+        for run in timed_runs(site):
+            heappush(self._waiting, run)
+            last = run[0]
+        if self._sources[site.front].timing is not None and not site.open:
+            self._add_end(site, step_after(last, site.front, site.step))
 
     def anew(self, *, all_told: bool = False) -> "Oracle":
         """The truth of an attempt that starts empty: nothing has entered."""

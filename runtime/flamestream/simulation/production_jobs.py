@@ -1,8 +1,8 @@
-"""Jobs for the simulator whose functions toss coins, under `strong-productions`: no two tries of them give the
-same, and yet each input has one outcome, whatever crashes.
+"""Jobs for the simulator whose functions toss coins, under `strong-productions`: no two tries of them give
+the same, and yet each input has one outcome, whatever crashes.
 
-What follows depends on the order and on every byte of what they gave, so a replay that asked again ends in other
-bytes than the reference, which has what was journalled.
+What follows depends on the order and on every byte of what they gave, so a replay that asked again ends in
+other bytes than the reference, which has what was journalled.
 """
 
 from random import Random

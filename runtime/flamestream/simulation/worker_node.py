@@ -115,8 +115,8 @@ class WorkerNode(Process):
 
     def _append(self, action: a.Append) -> None:
         entry = action.entry
-        # A producer may forget what its entry holds only when that is durable (!): which offset goes with which
-        # time is the shell's to know.
+        # A producer may forget what its entry holds only when that is durable (!): which offset goes with
+        # which time is the shell's to know.
         if entry.moves:
             self._appended.setdefault(action.front, []).append((entry.time, entry.partition, entry.next))
         self._journal.append(action)

@@ -91,6 +91,7 @@ class S3Store:
     def _tried(self, verb: str, name: str, call: Callable[[Bucket], T]) -> T:
         """The first try is short, and the next ones come through connections of their own (!): those at hand
         may lead to a node that is gone, and such a one says nothing for as long as a slow server may take."""
+        # (!) A connection to a node that is gone is as silent as a slow server: the first try is short.
         patience = chain([min(FIRST_SECONDS, self._bucket.seconds)], repeat(self._bucket.seconds))
         return tried(
             verb, name, self._where, lambda: call(self._bucket._replace(seconds=next(patience))), self._pause

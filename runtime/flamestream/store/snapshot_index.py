@@ -1,4 +1,5 @@
-"""Snapshot indexes in the object store: what a committed snapshot consists of, and how objects leave the store.
+"""Snapshot indexes in the object store: what a committed snapshot consists of, and how objects leave the
+store.
 
 An index is JSON, written once under its name; the job record holds the name and the SHA-256 of its bytes,
 so an index that is damaged, exchanged or half written is told from the committed one. For the coordinator's

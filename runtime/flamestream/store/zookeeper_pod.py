@@ -36,7 +36,8 @@ LOGIN: Final = "ZOOKEEPER_LOGIN"
 TLS: Final = "ZOOKEEPER_TLS"
 PORT: Final = 2181
 CONNECTIONS: Final = 128
-"""Of one address: a pod of ours has one, but some networks show a whole node as one."""
+"""The most connections of an address: a pod of ours has one, but some networks show a whole node as one
+address."""
 _CONFIG: Final = """tickTime=500
 dataDir={data}
 minSessionTimeout=1000

@@ -4,7 +4,7 @@ tested.
 | to                                                     | use                                              |
 |--------------------------------------------------------|--------------------------------------------------|
 | check a graph on drawn input and schedules             | `check(graph, clicks=strategy)`                  |
-| know what a graph means                                | `reference.interpret(graph, runs)`               |
+| know what a graph means                                | `outputs(graph, ("clicks", click), ...)`         |
 | run a whole job in a false world, with faults, by seed | `simulate(seed)`, `swarm(seeds, processes)`      |
 | know its latency there, by what passes cost            | `simulate(seed, timing=Timing(charge, taken))`   |
 | judge a recorded history                               | `audit`                                          |
@@ -15,6 +15,7 @@ tested.
 What is imported here is the simulator's face; the rest is imported by module.
 """
 
+from flamestream.lists import outputs
 from flamestream.simulation.simulator import Charge, Result, SimulationFailure, Timing, Variant, simulate
 from flamestream.simulation.swarm import SwarmResult, swarm
 from flamestream.testing.given_clients import GivenClients, clients
@@ -31,6 +32,7 @@ __all__ = [
     "Variant",
     "check",
     "clients",
+    "outputs",
     "simulate",
     "swarm",
 ]

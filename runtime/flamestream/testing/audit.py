@@ -18,8 +18,8 @@ output and not output under way.
 (0, 1)
 
 Keeps: nothing counts twice: an item is right, doubled, foreign or (if absent) lost or not due. Does not: know
-how outputs were read, or what had to be there (audit/job_audit.py). Source: "Delivery, consistency and determinism"
-(the delivery paper), definition 6.
+how outputs were read, or what had to be there (audit/job_audit.py). Source: "Delivery, consistency and
+determinism" (the delivery paper), definition 6.
 """
 
 from collections import Counter, defaultdict

@@ -1,7 +1,8 @@
 """A worker that delivers to a sink in a process of its own, so that it can be killed at any moment: half of a
 contract check.
 
-    python -m flamestream.testing.delivering '{"spec": {...}, "attempt": 2, "slots": [0, 1], "items": 500, "seed": 7}'
+    python -m flamestream.testing.delivering '{"spec": {...}, "attempt": 2, "slots": [0, 1], "items": 500,
+    "seed": 7}'
 
 Item `n` of a slot is the same in every attempt; how items are cut into bundles is not. Each worker goes on
 behind what the sink says it has, as the engine does, and prints one line a delivery that was acknowledged:

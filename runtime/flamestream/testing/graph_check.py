@@ -11,8 +11,8 @@ and told:
     so does a job in the simulator    anything else that comes out otherwise on several workers, behind
                                       crashes, in another order
 
-Under `strong-productions` a chain of functions is asked once for each of its inputs, as a job has it, and only
-what is made of its answers is compared.
+Under `strong-productions` a chain of functions is asked once for each of its inputs, as a job has it, and
+only what is made of its answers is compared.
 
 Does not: know how a job may run (schedule.py).
 """
@@ -24,6 +24,7 @@ from random import Random
 from typing import Any, Final, Literal
 
 from flamestream.core.dataflow.twice import twice
+from flamestream.lists import answered, runs_of
 from flamestream.model import payload as codec
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import GraphError, PayloadError, UserError
@@ -31,7 +32,7 @@ from flamestream.model.failure import shortened, told
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
-from flamestream.reference import answered, errors_of, interpret, runs_of
+from flamestream.reference import errors_of, interpret
 from flamestream.simulation.settings import GUARANTEES, STRONG
 from flamestream.simulation.world import SimulationFailure
 from flamestream.testing.merges import merges_checked

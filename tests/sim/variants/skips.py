@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from flamestream.core.dataflow.held_outputs import HeldOutputs
 from flamestream.core.dataflow.outputs import Outputs
 from flamestream.core.protocol.actions import Saved
-from flamestream.core.worker import fronts, worker
+from flamestream.core.worker import beginning, worker
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.skipping import gone_on
@@ -104,7 +104,7 @@ VARIANTS = [
         "at most once: output leaves at minimal time, and a front goes on at the cut",
         together(
             patch(worker, HeldOutputs=Outputs),
-            patch(fronts, gone_on=lambda at_cut, reached: at_cut),
+            patch(beginning, gone_on=lambda at_cut, reached: at_cut),
         ),
         FAILURES,
         guarantee=AT_MOST_ONCE,
@@ -117,13 +117,13 @@ VARIANTS = [
     ),
     BrokenVariant(
         "at most once: a front goes on behind what is known to have entered",
-        patch(fronts, gone_on=_one_too_far),
+        patch(beginning, gone_on=_one_too_far),
         FAILURES,
         guarantee=AT_MOST_ONCE,
     ),
     BrokenVariant(
         "at most once: what earlier recoveries have skipped is not counted",
-        patch(fronts, gone_on=_uncounted),
+        patch(beginning, gone_on=_uncounted),
         FAILURES,
         guarantee=AT_MOST_ONCE,
     ),

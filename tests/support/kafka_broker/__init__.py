@@ -8,7 +8,6 @@ skipped, and say so.
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from flamestream.machine.java import QUICK, find_java
 from support.eventually import eventually
 from support.installing import CACHE, by_maven
 from support.kafka_broker.topics import Kafka
+from support.ports import free_port
 from support.processes import kill, suspend
 
 HERE = Path(__file__).parent
@@ -77,7 +77,7 @@ class Broker(Kafka):
     def __init__(self, folder: Path, more: Mapping[str, str] = {}, megabytes: int = 384) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.port, self._control_port = _two_free_ports()
+        self.port, self._control_port = free_port(), free_port()
         self.more = dict(more)
         self._megabytes = megabytes
         self._process: subprocess.Popen[bytes] | None = None
@@ -170,13 +170,6 @@ class Broker(Kafka):
             return bool(self.admin().list_topics(timeout=1).brokers)
         except KafkaException:
             return False
-
-
-def _two_free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ It speaks without a login on `address`, for the test itself, which may do everyt
 is given.
 """
 
-import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it offers t
 )
 
 from support.kafka_broker import Broker
+from support.ports import free_port
 
 USER, PASSWORD = "indexer", "a good password"  # of a test's own broker
 _JAAS = "org.apache.kafka.common.security"
@@ -32,9 +32,7 @@ class SecureBroker(Broker):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self._secure_port = one.getsockname()[1]
+        self._secure_port = free_port()
         self.authority = _certificates(folder)
         plain = f'{_JAAS}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
         self.more |= {

@@ -14,7 +14,7 @@ from typing import Any
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
 from flamestream.model.ids import SourceName
-from flamestream_operator.coordination.hosting import JobToCoordinate, Member, Savepoint
+from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
 from support.operator.fake_kubernetes import FakeKubernetes
@@ -199,7 +199,7 @@ class FakeHosting:
     def status(self, job: str) -> JobStatus | None:
         return self.jobs[job].status() if job in self.jobs else None
 
-    def members(self, job: str) -> tuple[Member, ...]:
+    def members(self, job: str) -> tuple[ConnectedWorker, ...]:
         return self.jobs[job].members() if job in self.jobs else ()
 
     def suspend(self, job: str) -> None:
@@ -318,13 +318,15 @@ class _Hosted:
             self.outcome = outcome
             self.fleet.end_workers(self.settings.job, self.settings.token)
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ConnectedWorker, ...]:
         if self.outcome:
             return ()
         pods = self.fleet.workers(self.settings.job, self.settings.token)
         ips = [pod["status"]["podIP"] for pod in pods]
         return tuple(
-            Member(f"w-{ip}", f"{ip}:1", 1e9, ip not in self.layout, not self.fleet.cold or ip in self.layout)
+            ConnectedWorker(
+                f"w-{ip}", f"{ip}:1", 1e9, ip not in self.layout, not self.fleet.cold or ip in self.layout
+            )
             for ip in ips
         )
 

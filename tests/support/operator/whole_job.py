@@ -6,7 +6,7 @@ Does not: coordinate.
 from collections.abc import Sequence
 
 from flamestream.job.status import JobStatus, WorkerFigures
-from flamestream_operator.coordination.hosting import Member
+from flamestream_operator.coordination.hosting import ConnectedWorker
 
 
 class Coordinators:
@@ -33,5 +33,5 @@ class Coordinators:
             cut_time=self.count,
         )
 
-    def members(self, job: str) -> Sequence[Member]:
-        return [Member(f"w-{ip}", f"{ip}:1", 1e9, False, True) for ip in ("10.0.0.1", "10.0.0.2")]
+    def members(self, job: str) -> Sequence[ConnectedWorker]:
+        return [ConnectedWorker(f"w-{ip}", f"{ip}:1", 1e9, False, True) for ip in ("10.0.0.1", "10.0.0.2")]

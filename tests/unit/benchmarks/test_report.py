@@ -1,5 +1,6 @@
 """The report's arithmetic."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,15 @@ def test_the_report_has_no_heading_for_what_was_not_measured() -> None:
 def test_the_tables_of_a_page_are_those_of_the_results_that_are_kept(page: Path) -> None:
     text = page.read_text()
     assert with_tables(text, TABLES[page]) == text, "python benchmarks report --docs"
+
+
+def test_the_figures_of_the_front_page_are_those_of_the_tables() -> None:
+    page = next(page for page in TABLES if page.name == "performance.md")
+    lines = [line for line in page.read_text().splitlines() if line.startswith("| ")]
+    figures = (page.parents[2] / "README.md").read_text().partition("## Figures")[2].partition("\n## ")[0]
+    numbers = set(re.findall(r"\d[\d,.]+\d", figures))
+    measured = set(re.findall(r"\d[\d,.]+\d", "\n".join(lines)))
+    assert len(numbers) > 15 and numbers <= measured
 
 
 def test_an_attack_is_a_line_with_what_it_cost_others_and_whether_it_was_clean() -> None:

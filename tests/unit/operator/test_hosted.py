@@ -9,7 +9,7 @@ from flamestream.model.ids import WorkerId
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
 from flamestream_operator.coordination.hosted import Hosted
-from flamestream_operator.coordination.hosting import JobToCoordinate, Member
+from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate
 from support.loops import reactor
 
 JOB = JobToCoordinate(
@@ -38,5 +38,5 @@ def test_a_coordinator_that_is_let_go_while_it_is_read_is_read_to_the_end(
         let_go()
         assert hosted.status() == "its status"  # type: ignore[comparison-overlap]  # the stand-in's
         let_go()
-        assert hosted.members() == (Member("w", "10.0.0.1:1", 5.0, standby=False),)
+        assert hosted.members() == (ConnectedWorker("w", "10.0.0.1:1", 5.0, standby=False),)
         listener.acceptor.close()

@@ -1,4 +1,5 @@
-"""Graph steps: a graph as a function of the items at its doors, and a history of records as one of such items.
+"""Graph steps: a graph as a function of the items at its doors, and a history of records as one of such
+items.
 
 Records are walked to the first doors, where an item goes to the state of one key. What has touched the same
 state, or comes out at the same place, is one key of the history: all others have no influence on it.

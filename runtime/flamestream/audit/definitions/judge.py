@@ -57,7 +57,8 @@ class Judged:
     undecided: int = 0
     """Those whose search reached its bound."""
     place: int | None = None
-    """Of the first output that no run gives; None: there is none, or something is missing at the end."""
+    """The place of the first output that no run gives; None: there is none, or something is missing at the
+    end."""
     reason: str = ""
     """Why it is broken."""
     consistent: int = 0
@@ -69,7 +70,7 @@ def judged(history: History, steps: Steps, bound: int = BOUND) -> dict[Form, Jud
     that there are."""
     failed = crashes(history)
     repeats, left = max(1, len(failed)), ALL_KEYS * bound
-    found: dict[Form, _Tally] = {form: _Tally() for form in FORMS}
+    found: dict[Form, _Outcomes] = {form: _Outcomes() for form in FORMS}
     for one in by_key(history):
         decided = _decided(one, steps, repeats, min(bound, left))
         left = max(0, left - sum(each.beyond for each in decided.values()))
@@ -78,7 +79,7 @@ def judged(history: History, steps: Steps, bound: int = BOUND) -> dict[Form, Jud
                 "" if each.stuck is None else reason(one, steps, rules_of(form, repeats), each.stuck, failed)
             )
             found[form].add(one, each, why)
-    return {form: tally.judged() for form, tally in found.items()}
+    return {form: outcomes.judged() for form, outcomes in found.items()}
 
 
 def rules_of(form: Form, repeats: int) -> Rules:
@@ -97,8 +98,8 @@ def _decided(one: OneKey, steps: Steps, repeats: int, bound: int) -> Mapping[For
     return known
 
 
-class _Tally:
-    """Counts of one form's outcomes over all keys."""
+class _Outcomes:
+    """Outcomes of one form over all keys, counted."""
 
     def __init__(self) -> None:
         self._broken: list[tuple[float, int | None, str]] = []

@@ -55,7 +55,7 @@ class Stuck:
     output: Left | None
     """No run gives it beside those before it; None: that is not where it ends."""
     due: Hashable = None
-    """What has to come out there instead."""
+    """The output that has to stand there instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,9 @@ from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
 
 def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = False) -> FrameJob:
-    """The job as DataFrames need it. `cut`: of the history that it began with. `takes_answers`: those of calls
-    are read where a stream has kept them. Raises UserError for a graph with calls whose answers are not to be
-    had."""
+    """The job as DataFrames need it. `cut`: of the history that it began with. `takes_answers`: those of
+    calls are read where a stream has kept them. Raises UserError for a graph with calls whose answers are not
+    to be had."""
     job, spec = checked.job, checked.job.spec
     if calls := ", ".join(checked.graph.calls):
         if not takes_answers:

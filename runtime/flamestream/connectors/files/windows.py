@@ -207,7 +207,7 @@ class Planner:
         return window.stamps.time(max(total + (front in self._tell_time) - 1, 0))
 
     def _bounds(self, before: Cut) -> Iterator[Time]:
-        """What the next cut is not above."""
+        """Times that the next cut is not above."""
         for front, window in self._windows.items():
             if (last := self._last_of(front)) is None or last >= before.time:
                 most = timestamp_of(before.time) + self._most * window.stamps.step

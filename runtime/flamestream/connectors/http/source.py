@@ -38,7 +38,7 @@ from flamestream.model.time import Time
 from flamestream.net.http_server import Exchange, HttpServer, Request
 
 MOST_RECORDS: Final = 4096
-"""Of a request: as many as one run may have."""
+"""The most records of a request: as many as one run may have."""
 MOST_WAITING: Final = 1024
 MOST_KEY: Final = 256
 RETRY: Final = [("retry-after", "1")]

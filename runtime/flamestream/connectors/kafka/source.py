@@ -37,14 +37,14 @@ if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
 POLL_SECONDS: Final = 0.02
 """The longest that a recovery waits for the thread that polls."""
 GATHER_SECONDS: Final = 0.005
-"""Behind records that were given, the next wait so long for others: a run for each record costs more time than
-it saves at some hundred a second. A record that comes alone waits for nothing."""
+"""Behind records that were given, the next wait so long for others: a run for each record costs more time
+than it saves at some hundred a second. A record that comes alone waits for nothing."""
 GATHERED: Final[Mapping[str, object]] = {
     "queued.min.messages": 1,
     "fetch.queue.backoff.ms": round(GATHER_SECONDS * 1000),
 }
-"""The broker is asked for more so long behind what it gave, for what it gives meanwhile waits here as well. Else
-it is asked at almost each record, which costs the broker more than us (decision 063)."""
+"""The broker is asked for more so long behind what it gave, for what it gives meanwhile waits here as well.
+Else it is asked at almost each record, which costs the broker more than us (decision 063)."""
 
 
 class KafkaReader:

@@ -1,7 +1,7 @@
 """The transactions of one writer of a Kafka sink: what is open, and what is being committed beside it.
 
-A commit waits for the transaction's coordinator, 5 to 60 ms. Deliveries of a low-latency sink must not: such a
-writer has two transactional ids and uses them by turns.
+A commit waits for the transaction's coordinator, 5 to 60 ms. Deliveries of a low-latency sink must not: such
+a writer has two transactional ids and uses them by turns.
 
     id     deliver deliver | commit ........ |                 deliver | commit
     id.2                   deliver deliver deliver | commit ... |

@@ -1,8 +1,8 @@
 """The pool that functions of calls ask PostgreSQL with: psycopg's own.
 
-Connections are made when they are needed. A function has one for as long as its `async with` lasts; one that is
-cancelled meanwhile, by the end of its try, gives it back rolled back. psycopg makes connections beside those who
-wait for one and tells its log alone why it could not: this one tells them as well.
+Connections are made when they are needed. A function has one for as long as its `async with` lasts; one that
+is cancelled meanwhile, by the end of its try, gives it back rolled back. psycopg makes connections beside
+those who wait for one and tells its log alone why it could not: this one tells them as well.
 
 Keeps: no more connections than it was told; passwords are in no message. Does not: try a statement again.
 """

@@ -31,7 +31,7 @@ class PostgresSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=
     key: str
     """An integer column that grows, with a unique index."""
     columns: list[str]
-    """One: records are its values; more: tuples."""
+    """Columns that a record is made of. With one, records are its values; with more, tuples."""
     follow: bool = True
     """False: end at the end of the table."""
     start: int = 0

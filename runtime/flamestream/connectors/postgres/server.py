@@ -55,7 +55,7 @@ _REFUSED: Final = (
     "permission denied",
     "not permitted",
 )
-"""What a server's refusal to let somebody in says; libpq gives no SQLSTATE for it."""
+"""Words by which a server's refusal to let somebody in is known; libpq gives no SQLSTATE for it."""
 
 
 class Server:

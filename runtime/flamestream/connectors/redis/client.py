@@ -31,8 +31,8 @@ class _Login:
 def client(
     url: str, password_file: str | None, connections: int, application: str
 ) -> AbstractAsyncContextManager[Any]:
-    """A redis.asyncio.Redis, which `async with` closes. `application` is its connections' name in CLIENT LIST.
-    Raises UserError for a password that cannot be read."""
+    """A redis.asyncio.Redis, which `async with` closes. `application` is its connections' name in CLIENT
+    LIST. Raises UserError for a password that cannot be read."""
     from redis.asyncio import BlockingConnectionPool, Redis
     from redis.asyncio.connection import parse_url
     from redis.asyncio.retry import Retry

@@ -21,7 +21,7 @@ from flamestream.model.errors import UserError
 from flamestream.ports import Consumer, Producer
 
 _ENTRY: Final = {"meta": "$meta", "payload": "$payload"}
-"""What an entry of a Redis stream holds where nobody says it."""
+"""The fields of a Redis stream's entry where nobody says them."""
 _FORGETS: Final = (
     "with `durable: false` the server may forget what it acknowledged, and nothing is fenced. Leave it out "
     "(the server then needs `appendonly yes` and `appendfsync always`), or choose `guarantee: at-least-once`"
@@ -37,7 +37,8 @@ class RedisSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=Tru
     key: str
     """Name of the stream."""
     fields: list[str] = []
-    """One: records are its values; more: tuples; none: maps of all."""
+    """Fields that a record is made of. With one, records are its values; with more, tuples; with none, maps
+    of all."""
     values: Literal["text", "bytes"] = "text"
     """The type of a field's value."""
     start: str = "0-0"

@@ -38,7 +38,7 @@ from flamestream.model.ids import NO_FENCE, Fence, SequenceNumber, SinkName, Slo
 CALL_BYTES: Final = 4 << 20
 """Items of one call, unless a single bundle has more."""
 BUNDLE_BYTES: Final = 128 << 20
-"""What a bundle may have: Redis takes 512 MiB in an argument, and the items are there twice, ours and as
+"""The most bytes of a bundle: Redis takes 512 MiB in an argument, and the items are there twice, ours and as
 entries."""
 
 _pack: Final = msgspec.msgpack.Encoder().encode

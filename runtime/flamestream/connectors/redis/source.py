@@ -45,7 +45,8 @@ class Stream:
 
     key: str
     fields: Sequence[str]
-    """One: records are its values; more: tuples; none: maps of all."""
+    """Fields that a record is made of. With one, records are its values; with more, tuples; with none, maps
+    of all."""
     as_bytes: bool
     start: int
     """The least offset to read."""

@@ -131,7 +131,7 @@ _TEXTS: Final = {
     float: _scalar(float, "float64", math.isfinite),
     bytes: _scalar(bytes, "string", to=lambda value: base64.b64encode(value).decode(), back=base64.b64decode),
 }
-"""What JSON has no word for: bytes are base64; NaN and infinities do not fit."""
+"""Values that JSON has no word for: bytes are base64; NaN and infinities do not fit."""
 _REPEATED: Final[dict[Any, Any]] = {tuple: tuple, Vector: Vector, Set: Set}
 
 

@@ -103,7 +103,8 @@ class SocketProducer(CreditProducer):
         if self._adopt(action.fence):
             self._hang_up()
             self._given = self._expected = action.offsets.get(THE_PARTITION, Offset(0))
-            # (!) What was skipped may be asked for yet: the next attempt goes on below it if nobody knows of that.
+            # (!) What was skipped may be asked for yet: the next attempt goes on below it if nobody knows of
+            # that.
             saved = action.offsets if action.saved is None else action.saved
             self._durable = saved.get(THE_PARTITION, Offset(0))
             self._following = True

@@ -20,7 +20,7 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
 SIZE: Final = 8
-"""What a tick counts for, in bytes of input."""
+"""Bytes of input that a tick counts for."""
 
 
 class ClockSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -21,7 +21,7 @@ from flamestream.ports import Post, Reactor
 
 MOST_A_TURN: Final = 512
 RECORD_SIZE: Final = 8
-"""What a number counts for, in bytes of input."""
+"""Bytes of input that a number counts for."""
 
 
 class GeneratorProducer(PacedProducer):

@@ -20,7 +20,7 @@ from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Reactor
 
 RECORD_SIZE: Final = 64
-"""What a record counts for, in bytes of input."""
+"""Bytes of input that a record counts for."""
 
 
 class Channel:

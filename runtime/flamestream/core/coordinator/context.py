@@ -40,8 +40,8 @@ class Context:
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""
         self.reached: dict[FrontId, FrontPosition] = {}
-        """How far fronts have come, by the newest reports, where the next attempt skips that (`at-most-once`).
-        Of attempts of this coordinator alone: behind another's it has ended."""
+        """How far fronts have come, by the newest reports, where the next attempt skips that
+        (`at-most-once`). Of attempts of this coordinator alone: behind another's it has ended."""
 
     @property
     def record(self) -> JobRecord:

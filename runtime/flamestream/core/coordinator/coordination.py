@@ -75,8 +75,8 @@ class Settings:
     exactly_once: bool = True
     """Consumers remember what they were given: one that does not is an error."""
     two_phase: bool = False
-    """Output waits for the commit of its epoch (`exactly-once-2pc`, `at-most-once`): an end waits until none is
-    held."""
+    """Output waits for the commit of its epoch (`exactly-once-2pc`, `at-most-once`): an end waits until none
+    is held."""
     warm_us: int = 10_000_000
     """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
     hold up the stream."""

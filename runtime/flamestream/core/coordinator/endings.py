@@ -121,6 +121,7 @@ class Endings:
         # Else a request is under way: `go_on` comes back, unless its answer shows that somebody else has
         # written: then it is not for this one to give a verdict.
         elif context.keeper.idle:
+            # (!) The record's version judges: of two coordinators the one that was overtaken fails nobody.
             context.keeper.write(msgspec.structs.replace(context.record, writer=context.nonce), self._failed)
 
     def _failed(self) -> None:

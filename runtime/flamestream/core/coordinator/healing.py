@@ -130,6 +130,7 @@ class Healing:
         self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
         self.steps, self._step_began = {}, since
         self._step_ends("decide")
+        # (!) Workers hear of it behind this write only.
         context.keeper.write(self._next_record(chosen), self._fenced)
 
     def go_on(self) -> None:

@@ -41,8 +41,8 @@ class Recovery:
         self, record: JobRecord, index: SnapshotIndex | None, addresses: Mapping[WorkerId, str], key: str,
         reached: list[FrontPosition],
     ) -> Recover:  # fmt: skip
-        """Begin: the message that all workers get first. `reached`: how far fronts had come before, where that is
-        skipped."""
+        """Begin: the message that all workers get first. `reached`: how far fronts had come before, where
+        that is skipped."""
         self.told, self.fence, self._workers, self._index = (
             True,
             record.fence,

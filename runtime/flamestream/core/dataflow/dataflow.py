@@ -167,6 +167,7 @@ class Dataflow(Operations):
         for meta, cause, vertex, payload, tombstone in work:
             while around and around[0][0] < meta:
                 self._go_round()
+            # (!) All that this item leads to is acked under its cause, also a tombstone of another time.
             self.cause = cause
             # Not `_enter`: its owner was looked up where it was sent or put off, and lasts for an attempt.
             handlers[vertex](meta, payload, tombstone)

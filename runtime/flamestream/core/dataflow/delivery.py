@@ -100,8 +100,8 @@ class Delivery:
             queue.append(result)
 
     def passed(self, minimal: Time) -> None:
-        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not come
-        again."""
+        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not
+        come again."""
         for slot in sorted(self._expecting):
             if not (expected := self._slots[slot].expected):
                 self._expecting.discard(slot)
@@ -160,8 +160,8 @@ class Delivery:
         return Bundle(slot, state.sequence, items[-1][0], codec.encode_items(items))
 
     def _compare(self, slot: Slot, state: _SlotState, meta: Meta, payload: Any) -> None:
-        # Only the last bundle of a slot is remembered: what comes before its first item was delivered in older
-        # ones, and cannot be compared.
+        # Only the last bundle of a slot is remembered: what comes before its first item was delivered in
+        # older ones, and cannot be compared.
         if not state.expected or (meta < state.expected[0][0] and not state.comparing):
             return
         expected_meta, expected = state.expected.popleft()

@@ -1,5 +1,5 @@
-"""Held outputs: those of `exactly-once-2pc` and `at-most-once`, which leave only when the epoch that they belong
-to is committed, as Flink's do.
+"""Held outputs: those of `exactly-once-2pc` and `at-most-once`, which leave only when the epoch that they
+belong to is committed, as Flink's do.
 
     results -> barrier -> bundles (cut and encoded as minimal time moves)
        -> Cut: prepared, a row each in the epoch's snapshot
@@ -118,6 +118,7 @@ class HeldOutputs(Outputs):
     def needed(self, cut: Time) -> Time:
         """An epoch is accepted when that much is settled: what the committed one holds, which the next
         snapshot has not."""
+        # (!) Not `cut`: held output leaves behind the commit only.
         return self._committed
 
     def commit(self, cut: Time) -> None:

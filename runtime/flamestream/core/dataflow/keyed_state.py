@@ -47,6 +47,7 @@ class KeyedState(ABC, Generic[B]):
 
     def __init__(self, operation: int, cuts: LiveCuts) -> None:
         self.operation = operation
+        # (!) By bytes: as Python values 1, True and 1.0 would be one key, and NaN a new one each time.
         self.buckets: dict[bytes, B] = {}
         self._cuts = cuts
         self._dirty: list[B] = []

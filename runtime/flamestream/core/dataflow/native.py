@@ -202,8 +202,8 @@ class NativeDelivery:
         self._judge(self._queue.put(released))
 
     def passed(self, minimal: Time) -> None:
-        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not come
-        again."""
+        """All results below `minimal` were put. Raises UserError if one of them was delivered and has not
+        come again."""
         if self._expects:
             self._judge(self._queue.passed(floor(minimal)))
             self._expects = self._queue.expects

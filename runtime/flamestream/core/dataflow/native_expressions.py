@@ -1,8 +1,8 @@
 """Expressions as the native kernel takes them: nested tuples, which
 native/src/payload/expression/description.rs reads.
 
-Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does not:
-evaluate anything.
+Keeps: the kernel's value of an expression is Python's, or it has none, and then Python is asked (!). Does
+not: evaluate anything.
 """
 
 from typing import Any, Final
@@ -13,13 +13,14 @@ from flamestream.model.payloads.registry import PLANS
 from flamestream.model.ready import Append, Count, Record, Size, State, Total
 
 SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)
-"""What functions are that name fields instead of having code."""
+"""Classes of functions that name fields instead of having code."""
 
 
 def described(function: Any) -> tuple[Any, ...] | None:
     """A function as the kernel evaluates it; None if it cannot."""
     if isinstance(function, Record):
         return _record(function)
+    # (!) Only what it computes as Python does: where it has no value, Python is asked for that item.
     found = lambdas.expression_of(function)
     return _node(found) if isinstance(found, nodes.Expression) else None
 

@@ -3,7 +3,8 @@
 What is ready-made (folds, fields, expressions, windows on a grid) is described by words, and the kernel
 carries it out itself; all else is a function that it calls.
 
-Keeps: a described operation means what its vertex means in operations.py. Does not: call the kernel (native.py).
+Keeps: a described operation means what its vertex means in operations.py. Does not: call the kernel
+(native.py).
 """
 
 from collections.abc import Callable

@@ -48,8 +48,8 @@ class Outputs:
         return news
 
     def release(self, minimal: Time) -> int:
-        """Release what is below minimal time, which is final. How many results that are. Raises UserError if a
-        replay differs from what was delivered."""
+        """Release what is below minimal time, which is final. How many results that are. Raises UserError if
+        a replay differs from what was delivered."""
         count = 0
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):

@@ -61,6 +61,7 @@ def flat_mapped(vertex: Vertex, debug: bool) -> Callable[[Any], list[Any] | Erro
         except FATAL as error:
             noted(error, users, payload)
             raise
+        # (!) Not raised here: speculation may fail where the true order does not.
         except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
             return failure(users, error, payload)
 

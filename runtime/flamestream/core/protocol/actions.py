@@ -167,7 +167,7 @@ class MakeCall:
     payload: bytes
     """Encoded."""
     id: str
-    """What the outside knows it by."""
+    """The name by which the outside knows the call (`Call.id`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,14 +73,14 @@ class Promise(_Message, frozen=True):
     entered: Time
     time: Time
     idle: Time = START
-    """Of a call's front: a minimal time at which none of its requests waited for an answer."""
+    """A minimal time at which none of its requests waited for an answer, if it is a call's front."""
     tells_end: bool = False
-    """Of a call's front: it has event time, and its end is to be told as a run of its own."""
+    """Whether it is a call's front with event time, whose end is to be told as a run of its own."""
 
 
 class Question(_Message, frozen=True):
-    """The acker asks an idle journalled front to move past `time` if it can. END: a call's front, which gets no
-    more answers, tells the end of its event time."""
+    """The acker asks an idle journalled front to move past `time` if it can. END: a call's front, which gets
+    no more answers, tells the end of its event time."""
 
     front: FrontId
     time: Time
@@ -235,8 +235,8 @@ class Progress(_Message, frozen=True):
     bundles: Count = 0
     """Bundles that consumers have acknowledged to me since I began."""
     event_times: Annotated[dict[SourceName, int | None], Meta(max_length=MAX_FRONTS)] = {}
-    """Of my fronts of each source with event time: how far the last of them has come, in microseconds; None:
-    one has told nothing."""
+    """How far the last of my fronts of each source with event time has come, in microseconds; None: one has
+    told nothing."""
     late: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """Items of each source that came too late for a program in event time here, once for each, since I
     began: of runs below the committed cut."""

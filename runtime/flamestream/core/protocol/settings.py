@@ -45,7 +45,8 @@ class WorkerSettings:
     """False (`at-least-once`, `none`): no filter by `t_last`, no comparison of a replay with what was
     delivered."""
     two_phase: bool = False
-    """`exactly-once-2pc`, `at-most-once`: output waits for the commit of its epoch, whose snapshot holds it."""
+    """`exactly-once-2pc`, `at-most-once`: output waits for the commit of its epoch, whose snapshot holds
+    it."""
     skips: bool = False
     """`at-most-once`: there is no journal, and a recovery goes on where the attempt before had come to."""
     durable: bool = True
@@ -56,9 +57,9 @@ class WorkerSettings:
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
     calls: Mapping[str, Mapping[str, int | float | str]] = field(default_factory=dict)
-    """What the manifest changes of `model.calls.call.CallSettings`, by the call's name."""
+    """Changes of the manifest to `model.calls.call.CallSettings`, by the call's name."""
     egress: tuple[str, ...] | None = None
-    """What calls may connect to; None: anything."""
+    """Hosts and networks that calls may connect to; None: any."""
     credit_runs: int = 1024
     credit_bytes: int = 8 << 20
     """Bytes of input of one front that may be stamped and not settled yet."""
@@ -87,8 +88,8 @@ class WorkerSettings:
 
     @property
     def pledging(self) -> frozenset[FrontId]:
-        """Journalled fronts that journal what they promise: nothing else tells the next attempt how far results
-        beside a timed front had gone."""
+        """Journalled fronts that journal what they promise: nothing else tells the next attempt how far
+        results beside a timed front had gone."""
         beside = any(front.timed for front in self.fronts) and self.durable and not self.skips
         return frozenset(
             front.front

@@ -1,7 +1,7 @@
 """Snapshots: what a committed one consists of, and how far each front and each output was at its cut.
 
-All of it is written to the store, and read by restores, audits and tables; messages carry parts of it. What is
-decoded is checked for range.
+All of it is written to the store, and read by restores, audits and tables; messages carry parts of it. What
+is decoded is checked for range.
 
 Does not: read or write it (store/), or decide what is committed (core/coordinator/epochs.py).
 """

@@ -59,7 +59,8 @@ class AckTable:
 
     def ack(self, cause: Time, ids: MessageId) -> None:
         """Fold in what a front sent, or what a worker received and sent on."""
-        # Two links have no order: a receiver's ack may come before the sender's, and waits for it as an entry.
+        # Two links have no order: a receiver's ack may come before the sender's, and waits for it as an
+        # entry.
         before = self._in_flight.pop(cause, None)
         # zero: all that was sent under it has been processed, and it is gone
         left = ids if before is None else before ^ ids

@@ -2,8 +2,8 @@
 
 When a run enters at t, every other journalled front that has promised less than t is asked to move past it;
 fronts with nothing to send answer at once. So neither idleness nor clock skew costs more than a round trip. A
-timed front is never asked: nothing but its input moves it (!). As far as it is behind, nobody has to move past
-it either: minimal time waits for it, and answers that enter further on would, too.
+timed front is never asked: nothing but its input moves it (!). As far as it is behind, nobody has to move
+past it either: minimal time waits for it, and answers that enter further on would, too.
 
 A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others
 never passes it. Once nothing at or below that time is in flight the error is real, for no tombstone can come

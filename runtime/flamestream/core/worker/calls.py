@@ -43,7 +43,7 @@ class Calls:
         self._ids = {SourceName(name): ids_of(settings.job, name) for name in graph.calls}
         self._running = False
         self._entering: dict[FrontId, list[Answer | Intent]] = {}
-        """What is to enter at each front, since the last pass."""
+        """Answers and intents since the last pass, by the front at which they are to enter."""
         self._calls: dict[SourceName, Requests] = {}
         self._of_front: dict[FrontId, Requests] = {}
         for name, sink in graph.calls.items():
@@ -54,7 +54,7 @@ class Calls:
             self._entering.update((front, []) for front in fronts)
         self._by_vertex = {requests.vertex.id: requests for requests in self._calls.values()}
         self.barriers = {number: parts.barrier() for number in self._by_vertex}
-        """By the vertex of the requests' sink."""
+        """Barriers of requests, by the vertex of the requests' sink."""
         self.doors = {
             number: tuple(_owner(layout, requests.front_of(Slot(slot)), me) for slot in range(settings.slots))
             for number, requests in self._by_vertex.items()

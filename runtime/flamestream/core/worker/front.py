@@ -14,10 +14,10 @@ journal: beside them, where a consumer does not remember what it was given, a jo
 it was asked for is in its journal before it is promised (!), or the next attempt, on a machine whose clock is
 behind, would stamp below what was delivered.
 
-A front of answers beside a timed one stamps right above what it was asked for, whatever its clock says: that is
-above all that a timed front ever stamps, and answers would wait for its end (!). Then its stamps may be below
-what was delivered, or asked, before a failure, so it always pledges, and its own journal is its bound. That of
-all journals is of others' clocks.
+A front of answers beside a timed one stamps right above what it was asked for, whatever its clock says: that
+is above all that a timed front ever stamps, and answers would wait for its end (!). Then its stamps may be
+below what was delivered, or asked, before a failure, so it always pledges, and its own journal is its bound.
+That of all journals is of others' clocks.
 
 >>> front = JournalledFront(FrontPosition(front=0, last=START, offsets={}))
 >>> front.start(entries=[], bound=START)

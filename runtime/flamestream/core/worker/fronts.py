@@ -1,6 +1,7 @@
 """The fronts of one worker in one attempt: credit, journal, replay, questions and promises.
 
-    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may pass the run
+    records -> stamp -> run enters the dataflow (at once) ; entry -> journal -> durable -> the promise may
+    pass the run
 
 The journal write overlaps processing: only the promise waits for it, and so does everything that the run
 leads to (!). After a recovery the journalled runs above the cut are read again, a few ahead, and enter in
@@ -13,7 +14,7 @@ It is longer than other modules: what a front may do next hangs on all of this a
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,13 +30,15 @@ from flamestream.core.protocol.actions import (
 )
 from flamestream.core.protocol.events import Entry, RecordsArrived
 from flamestream.core.protocol.messages import Promise
-from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.core.worker.beginning import NOWHERE, fronts_at, pledging_of, saved_at
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
+from flamestream.core.worker.room import MARK_BYTES, PASS_BYTES, READ_AHEAD, RECORDS_A_RUN, runs_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers
-from flamestream.core.worker.skipping import delivered_above, gone_on
+from flamestream.core.worker.skipping import delivered_above
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import ENDED, Marker, Timing
@@ -44,16 +47,7 @@ from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_o
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], int]
 """Takes a run; how many marks of event time it tells."""
-READ_AHEAD = 4
-PASS_BYTES = 32_768
-"""Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short,
-whatever backlog there is."""
-MARK_BYTES = 2_048
-"""What a mark counts as in a pass: it goes to every shard of keys, and may close a window of each."""
 NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
-NOWHERE: Final[Mapping[FrontId, FrontPosition]] = {}
-RECORDS_A_RUN = 4096
-"""The most records of one journalled run."""
 
 
 class Fronts:
@@ -65,8 +59,8 @@ class Fronts:
         timings: Mapping[SourceName, Timing] = NO_TIMINGS, reached: Mapping[FrontId, FrontPosition] = NOWHERE,
         settles: Time = START,
     ) -> None:  # fmt: skip
-        """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had come
-        above it, where that is skipped. `settles`: nothing new is read until all below it is settled."""
+        """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had
+        come above it, where that is skipped. `settles`: nothing new is read until all below it is settled."""
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
@@ -75,41 +69,17 @@ class Fronts:
         self._fence = fence
         self._skips, self._journals = settings.skips, settings.durable and not settings.skips
         self._enter = enter
-        self._settings = {front.front: front for front in settings.fronts if front.front in set(mine)}
-        told = {
-            number: timings[front.source]
-            for number, front in self._settings.items()
-            if front.source in timings
-        }
-        self._of_calls = {number for number, front in self._settings.items() if front.of_call}
-        at_cut = {
-            number: positions.get(number) or FrontPosition(number, START, {}) for number in self._settings
-        }
-        self._beside_timed, pledging = settings.beside_timed, settings.pledging
-        self._fronts = {
-            number: _front(
-                front,
-                gone_on(at_cut[number], reached.get(number)),
-                pledges=number in pledging,
-                beside_timed=number in self._beside_timed,
-                tells_time=number in told,
-            )
-            for number, front in self._settings.items()
-        }
-        self._saved = {
-            number: position.offsets
-            for number, position in at_cut.items()
-            if self._skips and not self._settings[number].replayable
-        }
-        """What whoever gives the records of a front, which nobody can read again, need not keep."""
+        its = {front.front: front for front in settings.fronts if front.front in set(mine)}
+        told = {number: timings[front.source] for number, front in its.items() if front.source in timings}
+        self._settings = its
+        self._of_calls = {number for number, front in its.items() if front.of_call}
+        self._beside_timed = settings.beside_timed
+        self._fronts = fronts_at(settings, its, positions, reached, told)
+        self._pledging = pledging_of(settings, self._fronts)
+        self._saved = saved_at(settings, its, positions)
         self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
         """When a pass has been asked for."""
-        self._pledging = [
-            front
-            for number, front in self._fronts.items()
-            if number in pledging and isinstance(front, JournalledFront)
-        ]
         self._credit = {front: Credit(settings.credit_runs, settings.credit_bytes) for front in self._fronts}
         self._pulled: dict[FrontId, tuple[int, int]] = {}
         self._to_read: dict[FrontId, list[Entry]] = {}
@@ -133,8 +103,8 @@ class Fronts:
     # --- recovery -------------------------------------------------------------------------------------------
 
     def seal(self, cut: Time, released: Iterable[Time]) -> None:
-        """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError if
-        nobody could give these again."""
+        """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError
+        if nobody could give these again."""
         released = set(released)
         if self._skips and released:
             raise UserError(delivered_above(len(released), min(released)))
@@ -187,7 +157,7 @@ class Fronts:
             if held
             else front.offsets.get(Partition(""), Offset(0))
         )
-        for run, size in _runs(payloads):
+        for run, size in runs_of(payloads):
             held.append(RecordsArrived(self._fence, number, Partition(""), next_one, run, size))
             next_one = Offset(next_one + len(run))
 
@@ -286,8 +256,8 @@ class Fronts:
         return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
 
     def _stamp_timed(self, fronts: Sequence[TimedFront]) -> None:
-        """Runs enter by their times as far as they are here: one that is far behind another's would be late for
-        all that this one led to."""
+        """Runs enter by their times as far as they are here: one that is far behind another's would be late
+        for all that this one led to."""
         while ready := [front for front in fronts if front.ready and self._may_enter(front.id)]:
             front = min(ready, key=TimedFront.promise)
             entry, payloads = front.stamp()
@@ -491,26 +461,3 @@ class Fronts:
 
     def _journalled(self, number: FrontId) -> bool:
         return self._journals and not self._settings[number].timed
-
-
-def _runs(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:
-    """All of them in order, each run with its bytes: at most what enters in a pass (!), or a single one. A
-    journal takes no entry of any size."""
-    run, size = list[object](), 0
-    for payload in payloads:
-        its = codec.checked_size(payload)
-        if run and (size + its > PASS_BYTES or len(run) == RECORDS_A_RUN):
-            yield run, size
-            run, size = [], 0
-        run.append(payload)
-        size += its
-    if run:
-        yield run, size
-
-
-def _front(
-    its: FrontSettings, position: FrontPosition, *, pledges: bool, beside_timed: bool, tells_time: bool
-) -> Front:
-    if its.timed:
-        return TimedFront(position, its.run_length, step=its.step, tells_time=tells_time)
-    return JournalledFront(position, pledges=pledges, beside_timed=beside_timed, tells_time=tells_time)

@@ -82,7 +82,7 @@ class Requests:
         self._returned = 0
         """How many of these have an answer, which waits for its turn."""
         self._intending: dict[FrontId, deque[Request]] = {front: deque() for front in fronts}
-        """Of these the intent has entered, and is not durable."""
+        """Requests whose intent has entered, and is not durable yet."""
         self._open: deque[Request] = deque()
         """Without an answer that has entered, ascending; those at the front may have one by now."""
         self.unanswered = 0
@@ -91,7 +91,7 @@ class Requests:
         self._done: deque[Request] = deque()
         """Those whose answer has entered, in the order of that."""
         self._answers: dict[bytes, Answer] = {}
-        """Of requests that have not come yet: in the journal, and no request of the replay so far."""
+        """Answers in the journal to requests that the replay has not made yet."""
         self._times: dict[bytes, Time] = {}
         self._intents: dict[bytes, Time] = {}
 

@@ -2,8 +2,8 @@
 
     begin -> SealJournal, a front each -> sealed: its entries above the cut -> done
 
-Keeps: an entry whose results were delivered is there, or the attempt ends as corrupt (!). Does not: read a run
-again (fronts.py).
+Keeps: an entry whose results were delivered is there, or the attempt ends as corrupt (!). Does not: read a
+run again (fronts.py).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ class Sealing:
         self.last = START
         """The newest journalled run or pledge above the cut; START if there is none."""
         self.reached: dict[FrontId, Time] = {}
-        """By front, the cut or its newest run or pledge above that: it has promised nothing above it."""
+        """How far each front has promised at most: the cut, or its newest run or pledge above that."""
         self._fence, self._sources = fence, sources
         self._open, self._cut = set(sources), START
         self._released: set[Time] = set()
@@ -36,7 +36,8 @@ class Sealing:
         return [SealJournal(self._fence, front, cut) for front in sorted(self._open)]
 
     def sealed(self, front: FrontId, entries: Sequence[Entry]) -> None:
-        """The answer to SealJournal: the entries of `front` above the cut. Raises Corrupt if some are lost."""
+        """The answer to SealJournal: the entries of `front` above the cut. Raises Corrupt if some are
+        lost."""
         # (!) Without them the replay is of other input: it would be blamed on the functions, or on nobody.
         lost = {time for time in self._released if front_of(time) == front} - {
             entry.time for entry in entries

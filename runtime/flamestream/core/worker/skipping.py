@@ -38,7 +38,8 @@ def gone_on(at_cut: FrontPosition, reached: FrontPosition | None) -> FrontPositi
 
 
 def delivered_above(count: int, first: Time) -> str:
-    """The reason why a job cannot go on whose consumers have results of `count` runs or more above its cut."""
+    """The reason why a job cannot go on whose consumers have results of `count` runs or more above its
+    cut."""
     # (!) Their records would enter once more, in another order: what they led to would be there twice.
     return (
         f"consumers have results of at least {count} runs above the committed cut (the first at time {first}), which "

@@ -114,6 +114,7 @@ class PendingSnapshot:
     def accepted(self, settled: Time) -> Accepted | None:
         """The acceptance, as soon as all rows are durable and all output below the cut is acknowledged
         (!)."""
+        # (!) Both: a commit must never cover what a consumer may still lack.
         if not self._all_durable() or not self._all_acknowledged(settled):
             return None
         return Accepted(

@@ -10,9 +10,8 @@ processed together, in the order of metas; then acks, promises, questions and ti
 Whatever belongs to another fence than the current one changes nothing (invariant 6). User errors end the
 attempt with `Failed`; an assertion ends the process, for a worker whose invariant is broken must not go on.
 
-Does not: any I/O, and it reads no clock: readings of two come with the pass. It is longer than other modules, for
-the order of what a pass does is all that it decides.
-Source: design, "Where things run" and "Processing".
+Does not: any I/O, and it reads no clock: readings of two come with the pass. It is longer than other modules,
+for the order of what a pass does is all that it decides. Source: design, "Where things run" and "Processing".
 """
 
 from collections.abc import Callable, Mapping, Sequence

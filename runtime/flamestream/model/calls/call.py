@@ -2,7 +2,8 @@
 
 A call is a sink and a source of the same name. Its requests leave as results do, when they are final; each
 answer is journalled and enters as a record does, at a time of its own. So nothing between the two waits, a
-replay reads the answer instead of asking again, and the order, the reference and the audit know nothing of it.
+replay reads the answer instead of asking again, and the order, the reference and the audit know nothing of
+it.
 
     requests -> sink "NAME()" ... the outside ... -> source "NAME()" -> `Results` -> what follows
 
@@ -22,26 +23,21 @@ Source: design-next, section 4: Dataflow's effective determinism, as a sink and 
 
 import hashlib
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
-from flamestream.model import fields
 from flamestream.model.calls.clients import Call
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.payloads.codec import check
-from flamestream.model.vertex import Function, Kind, call_site, name_of
+from flamestream.model.vertex import Function, name_of
 
 if TYPE_CHECKING:
-    from flamestream.model.event_time import TimeOf
-    from flamestream.model.expressions.expression import Expression
     from flamestream.model.graph import Graph
-    from flamestream.model.stream import Stream
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,9 +56,9 @@ class CallSettings:
     """How a call is made. Durations are in microseconds."""
 
     timeout: Micros = SECONDS_30
-    """Of one try."""
+    """The time of one try."""
     tries: int = 11
-    """Of one request, with pauses that grow."""
+    """Tries of a request, with pauses between them that grow."""
     concurrency: int = 64
     """Calls of the function under way, of each worker."""
     pending: int = 10_000
@@ -74,7 +70,7 @@ class CallSettings:
     fronts: int = 1
     """In how many parts requests are worked on, so the most workers that can share them."""
     retry_on: tuple[type[BaseException], ...] = (Exception,)
-    """What of a try makes another worth while."""
+    """Exceptions of a try that make another worth while."""
     rate: float = 0.0
     """Calls of the function a second, of each worker; 0 for as many as there are."""
     cache: Micros = NOT_AT_ALL
@@ -84,7 +80,8 @@ class CallSettings:
     linger: Micros = MILLIS_5
     """How long the first request of a batch waits for others."""
     breaker: tuple[type[BaseException], ...] | None = ()
-    """What of a try says that the service is down, beside a broken network and a time-out; None: nothing."""
+    """Exceptions of a try that say that the service is down, beside a broken network and a time-out; None:
+    not even those."""
 
     @property
     def most_asked(self) -> int:
@@ -217,6 +214,7 @@ class InDoubt(Exception):
 class Answer:
     """The answer to a request, as it enters the stream."""
 
+    # (!) No number: a replay might count otherwise, and a request would get another one's answer.
     request: bytes
     """Meta of the request."""
     hash: bytes
@@ -293,7 +291,7 @@ def _positional(function: Function) -> list[inspect.Parameter] | None:
     return [parameter for parameter in parameters if parameter.kind in kinds]
 
 
-def _check_parameters(function: Function, where: str) -> None:
+def check_parameters(function: Function, where: str) -> None:
     """Raises GraphError if it can be called neither with an item nor with an item and a `Call`, or gives no
     results."""
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -346,87 +344,7 @@ def calls_of(graph: "Graph") -> dict[str, CallFunction[..., Any]]:
     return {name: sink.call for name, sink in graph.calls.items() if sink.call is not None}
 
 
-class Times(TypedDict, total=False):
-    """How the results of a call tell their event time, as those of a source do (`Graph.source`)."""
-
-    at: "Function | str | Expression"
-    """A field, or a function, that gives it."""
-    unit: str
-    late: Duration
-    """How far a result may be behind the greatest time: at least as long as a call may take."""
-    idle: Duration
-    max_ahead: Duration
-
-
-def called_stream(
-    stream: "Stream[Any]", function: Function, key: Any, name: str | None, times: Times
-) -> "Stream[Any]":
-    """The results of a call for each item. Raises GraphError."""
-    from flamestream.model.stream import Stream  # it stands on this module
-
-    if not callable(function):
-        raise GraphError(f"{call_site()}: a {type(function).__name__} stands where a function is called")
-    graph = stream.graph
-    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[\w.-]{1,63}", name)):
-        raise GraphError(
-            f"{call_site()}: the name of a call has letters, digits, . _ and -: {name!r} has not"
-        )
-    # its own, since settings may be changed by the call's name
-    made = (
-        CallFunction(function.function, function.settings)
-        if isinstance(function, CallFunction)
-        else CallFunction(function, CallSettings())
-    )
-    name = f"{name or name_of(made.function).rpartition('.')[2]}()"  # no name of the manifest's has brackets
-    _check_parameters(made.function, call_site())
-    if any(vertex.name == name for vertex in (*graph.sources, *graph.sinks)):
-        raise GraphError(
-            f"{call_site()}: graph {graph.name!r} has two calls {name}: say stream.call(..., name=...)"
-        )
-    if made.settings.order == "key" and key is None:
-        raise GraphError(f'{call_site()}: call {name!r} has order="key": say which, as key=...')
-    key = None if key is None else fields.key_of(stream.items, key, call_site())
-    sink = graph.add(Kind.SINK, name, key=key, balance=stream.balanced, call=made)
-    graph.connect(stream.vertex, sink)
-    items = _items_of(made)
-    answers, event_time = _answers(graph, name, made, items, times)
-    results = graph.add(Kind.FLAT_MAP, name_of(made.function), function=Results(made.function))
-    graph.connect(answers.vertex, results)
-    return Stream(graph, results, items=items, event_time=event_time)
-
-
-def _answers(
-    graph: "Graph", name: str, call: CallFunction[..., Any], items: Any, times: Times
-) -> "tuple[Stream[Any], TimeOf | None]":
-    """The answers of a call, and the event time of its results; None if they have none."""
-    from flamestream.model.event_time import TimeOf  # these stand on this module
-    from flamestream.model.graph import check_unit
-    from flamestream.model.stream import Stream
-    from flamestream.model.windows.stream import timed_answers, unit_of
-
-    if unknown := sorted(times.keys() - Times.__annotations__.keys()):
-        raise GraphError(f"{call_site()}: stream.call has no {unknown[0]}=")
-    if "at" not in times:
-        if times:
-            raise GraphError(f"{call_site()}: call {name!r}: {next(iter(times))} means nothing without at")
-        return Stream(graph, graph.add(Kind.SOURCE, name, call=call)), None
-    unit, where = times.get("unit"), f"{call_site()}: call {name!r} in graph {graph.name!r}"
-    at = fields.key_of(items, times["at"], call_site())
-    check_unit(where, at, fields.result_of(at, items), unit)
-    answers = timed_answers(
-        graph, name, call, at, unit, times.get("late", "0s"), times.get("idle"), times.get("max_ahead")
-    )
-    return answers, TimeOf(at, unit_of(unit, where))
-
-
-def _items_of(call: CallFunction[..., Any]) -> Any:
-    """The type of its results, if that is known: what it gives, or what the list has that it gives."""
-    return fields.results_of(call.function) or (
-        fields.result_of(call.function) if call.settings.batch == 1 else None
-    )
-
-
 __all__ = [
     "Answer", "Call", "CallFunction", "CallSettings", "InDoubt", "Intent", "Results", "answered", "call",
-    "called_stream", "calls_of", "change_calls", "hash_of", "id_of", "ids_of", "takes_call",
+    "calls_of", "change_calls", "check_parameters", "hash_of", "id_of", "ids_of", "takes_call",
 ]  # fmt: skip

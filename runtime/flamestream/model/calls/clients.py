@@ -43,7 +43,7 @@ class HttpOptions(TypedDict, total=False):
     timeout: float
     """Seconds for each step of the request; the time of the try if not said."""
     key: str | None
-    """What makes the idempotency key of this request another than that of its call."""
+    """A text that tells the idempotency key of this request from that of its call."""
 
 
 class Http:

@@ -1,8 +1,9 @@
 """Productions: a graph whose functions need not be deterministic, made one that asks for what they give.
 
-Under `strong-productions` each chain of users' functions between two doors becomes a call (call.py). What comes
-to the chain is its request; all that the chain makes of it is the answer, one entry of the journal. So a replay
-reads what was given instead of asking again, and nothing that depends on it leaves before it is durable.
+Under `strong-productions` each chain of users' functions between two doors becomes a call (call.py). What
+comes to the chain is its request; all that the chain makes of it is the answer, one entry of the journal. So
+a replay reads what was given instead of asking again, and nothing that depends on it leaves before it is
+durable.
 
     v -> f -> g -> w   becomes   v -> sink "production:1()" ... source "production:1()" -> results -> sound -> w
 
@@ -14,13 +15,13 @@ reads what was given instead of asking again, and nothing that depends on it lea
 >>> strong.run(lines=["to be 1", "or"])
 {'words': ['to', 'be', 'or']}
 
-A chain ends where its stream is keyed, merged, goes two ways or is balanced. Expressions, ready-made functions and
-this library's own are deterministic, and stay where they are.
+A chain ends where its stream is keyed, merged, goes two ways or is balanced. Expressions, ready-made
+functions and this library's own are deterministic, and stay where they are.
 
-Keeps: the results of an input are one answer (!), so two tries cannot mix, whatever number of results each gives; a
-chain's results come in the order of its inputs. Does not: look into keys, folds and `at`, which must be
-deterministic: their input is durable, and is all that they may depend on.
-Source: MillWheel's strong productions (VLDB 2013, section 5); design-next, section 2.
+Keeps: the results of an input are one answer (!), so two tries cannot mix, whatever number of results each
+gives; a chain's results come in the order of its inputs. Does not: look into keys, folds and `at`, which must
+be deterministic: their input is durable, and is all that they may depend on. Source: MillWheel's strong
+productions (VLDB 2013, section 5); design-next, section 2.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,8 +42,9 @@ from flamestream.model.windows.process import Steps
 
 CHAINED: Final = (Kind.MAP, Kind.FLAT_MAP, Kind.FILTER)
 SHARES: Final = 4
-"""In how many parts a chain behind `balance` is worked on, so the most workers that can share it. Each is a front,
-which has to promise in the journal how far it is, also when it has nothing to do: more would cost latency."""
+"""In how many parts a chain behind `balance` is worked on, so the most workers that can share it. Each is a
+front, which has to promise in the journal how far it is, also when it has nothing to do: more would cost
+latency."""
 _SETTINGS: Final = CallSettings(tries=1, order="key", breaker=None)
 _OURS: Final = "flamestream.model."
 """How the modules begin whose functions are deterministic."""
@@ -94,8 +96,8 @@ def chains_of(graph: Graph) -> list[Sequence[Vertex]]:
 
 
 def is_users(vertex: Vertex) -> bool:
-    """Whether it calls a function that nobody knows to be deterministic. By who wrote it, never by what it does
-    (!): another body of a function must not make another graph."""
+    """Whether it calls a function that nobody knows to be deterministic. By who wrote it, never by what it
+    does (!): another body of a function must not make another graph."""
     function = vertex.function
     while isinstance(function, partial):
         function = function.func
@@ -130,8 +132,8 @@ class Production:
 
 
 def sound(result: Any) -> bool:
-    """True. Raises for an error among the results of a production: so it alone becomes an error item, as it does
-    where functions are called in their places."""
+    """True. Raises for an error among the results of a production: so it alone becomes an error item, as it
+    does where functions are called in their places."""
     if type(result) is ErrorValue:
         raise Failed(result)
     return True
@@ -178,8 +180,8 @@ def _put_call(graph: Graph, chain: Sequence[Vertex]) -> tuple[int, int]:
     """Where requests go to, and where results come from."""
     head, production = chain[0], Production(chain)
     call = CallFunction(production, replace(_SETTINGS, fronts=1 if head.balance is None else SHARES))
-    # By its place, not by its functions (!): their names may change while the state stays. No name of a user's
-    # call has a colon.
+    # By its place, not by its functions (!): their names may change while the state stays. No name of a
+    # user's call has a colon.
     name = f"production:{head.id}()"
     requests = _put(
         graph, Vertex(0, Kind.SINK, name, key=head.balance or in_one_order, call=call, place=head.place)

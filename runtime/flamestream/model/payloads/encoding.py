@@ -32,7 +32,7 @@ from flamestream.model.payloads.registry import (
 
 TUPLE_TAG: Final = 0
 WORD: Final = 8
-"""What a number, or a container without its members, counts in `checked_size`."""
+"""Bytes that a number, or a container without its members, counts for in `checked_size`."""
 PLAIN: Final = frozenset({type(None), bool, int, str, bytes})
 """Types that are their own wire. A float is not, because of NaN."""
 SCALARS: Final = PLAIN | {float}

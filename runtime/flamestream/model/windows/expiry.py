@@ -62,6 +62,7 @@ class Expiry(OfKeys):
         return Kept(after, last, time + ttl + 1 if state is None else state.alarm), (result,)
 
     def on_time(self, key: Any, state: Kept, time: int) -> Answer:
+        # (!) By the last time, which an item has moved alone: the key is due at the mark that this says.
         alarm = state.last + self.ttl + 1
         return (Kept(state.accumulator, state.last, alarm) if alarm > time else None), ()
 

@@ -109,8 +109,7 @@ class TimeOfPair(TimeOf):
 
     def __call__(self, item: Any) -> EventTime:
         if not is_pair(item):
-            # No `super()`, which names the class as it was before it got slots.
-            return TimeOf.__call__(self, item)
+            return self.times[LEFT](item)
         left, right = item
         if right is None:
             return EventTime(self.times[LEFT](left) + max(0, self.join.high))

@@ -16,7 +16,7 @@ it is late.
 from bisect import bisect_right
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
@@ -80,14 +80,15 @@ class Latest(OfKeys):
         return state.waiting[0][0] + 1 if state.waiting else None
 
 
+@dataclass(frozen=True, slots=True)
 class TimeOfLeft(TimeOf):
     """(left, right) -> left's event time. What a map makes of a pair says it as left does."""
 
-    __slots__ = ()
-    of_pairs = True
+    left: TimeOf
+    of_pairs: ClassVar[bool] = True
 
     def __call__(self, item: Any) -> EventTime:
-        return super().__call__(item[LEFT] if is_pair(item) else item)
+        return self.left(item[LEFT] if is_pair(item) else item)
 
 
 def joined_latest(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Results[Any]:
@@ -97,7 +98,7 @@ def joined_latest(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Re
     written, keys = f"join_latest(on={on_written(on)})", keys_of(on, left, right)
     time, _ = same_times(left, right, written)
     program = Latest(how == "left", written)
-    of_pair = ARRIVAL if time is ARRIVAL else TimeOfLeft(time.at, time.unit)
+    of_pair = ARRIVAL if time is ARRIVAL else TimeOfLeft(time.at, time.unit, time)
     return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple)
 
 

@@ -1,6 +1,7 @@
 """Marks: the event time below which everything has come, as items of the total order.
 
-    progress of partitions -> one reduce: the least of all -> a mark whenever that passes a step -> one to each shard
+    progress of partitions -> one reduce: the least of all -> a mark whenever that passes a step -> one to
+    each shard
 
 A mark has a place in the order of items, so a window closes at the same place at every replay, whatever is
 late on the wire.

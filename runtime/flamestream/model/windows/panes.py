@@ -3,10 +3,10 @@
 Does not: know windows that depend on what comes (sessions.py).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from flamestream.model.event_time import TimeOf
 from flamestream.model.payload import payload_type
 from flamestream.model.windows.aggregates import Aggregate
 from flamestream.model.windows.program import Answer, Now
@@ -38,12 +38,14 @@ class Closing:
     each: bool
     """A result for each item too, not only when the window is final."""
     written: str
-    shown: Callable[[int], Any]
-    """microseconds -> a time as items say it."""
+    time: TimeOf
+    """The items', which a window's bounds are shown as."""
 
     def windowed(self, key: Any, start: int, end: int, accumulator: Any) -> Windowed[Any, Any]:
         """Result of a window as it is now."""
-        return Windowed(key, self.shown(start), self.shown(end), self.aggregate.result(accumulator))
+        return Windowed(
+            key, self.time.shown(start), self.time.shown_end(end), self.aggregate.result(accumulator)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Ranking(OfKeys):
 
     def on_item(self, key: Any, state: Best | None, item: Windowed[Any, Any], now: Now) -> Answer:
         pairs = (*(state.keys if state else ()), (item.key, item.value))
+        # (!) Sorted with ties by key: shards tell their counts in any order.
         # The window's end in microseconds, in whatever unit items say theirs: a count's time is one less.
         return Best(now.time + 1, tuple(sorted(pairs, key=_rank)[: self.count])), ()
 

@@ -133,9 +133,9 @@ class Windows(Generic[T]):
             )
         program: Program
         if isinstance(self.shape, Session):
-            program = Sessions(aggregate, results == "each", written, time.shown, self.shape.gap)
+            program = Sessions(aggregate, results == "each", written, time, self.shape.gap)
         else:
-            program = Panes(aggregate, results == "each", written, time.shown, self.shape)
+            program = Panes(aggregate, results == "each", written, time, self.shape)
         return results_of(
             program, (self.stream, self.key), event_time=LastOf(Field("end"), time.unit), items=Windowed
         )

@@ -22,7 +22,7 @@ class Zone:
     since: tuple[int, ...]
     """When each offset begins, ascending."""
     offsets: tuple[int, ...]
-    """What clocks then show, less UTC."""
+    """The time that clocks show then, less UTC."""
     until: int
     """The table ends here."""
 

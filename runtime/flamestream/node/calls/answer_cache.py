@@ -1,10 +1,10 @@
-"""Answer cache: the results of a call by its request, for as long as the call says; and single flight: requests
-that are equal are one try while it is under way.
+"""Answer cache: the results of a call by its request, for as long as the call says; and single flight:
+requests that are equal are one try while it is under way.
 
 It is of no consequence for what a job computes: what it gives is journalled like any answer.
 
-Keeps: errors are given to those who wait for the same try, and to nobody later; so many entries and bytes, the
-longest unused go first. Does not: outlive its process.
+Keeps: errors are given to those who wait for the same try, and to nobody later; so many entries and bytes,
+the longest unused go first. Does not: outlive its process.
 """
 
 import asyncio

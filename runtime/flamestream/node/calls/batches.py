@@ -1,7 +1,7 @@
 """Batches: requests of one call that are made together, by a function that takes a list.
 
-A batch goes when it is full, or when its first request has lingered. A request that failed twice goes alone, and
-one whose batch raised what no other try could mend, so that one that fails every batch fails by itself.
+A batch goes when it is full, or when its first request has lingered. A request that failed twice goes alone,
+and one whose batch raised what no other try could mend, so that one that fails every batch fails by itself.
 
 Keeps: an outcome for each request; no more batches at once than the call's concurrency. Does not: try again
 (tries.py).
@@ -34,8 +34,8 @@ class OfBatch(Exception):
 
 
 class Batches:
-    """Batches of one call's requests; `make` calls its function with items and calls, within its time, and tells
-    the outcome."""
+    """Batches of one call's requests; `make` calls its function with items and calls, within its time, and
+    tells the outcome."""
 
     def __init__(self, settings: CallSettings, make: Make) -> None:
         self._most, self._linger, self._make = settings.batch, settings.linger / 1e6, make

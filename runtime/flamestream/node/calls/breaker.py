@@ -2,8 +2,8 @@
 
     closed -> tries in a row say so -> open -> one that says anything else -> closed
 
-That nobody is there (refused, no route, no such name) is never a request's own fault, so three in a row are enough.
-What else may say it (a time-out, what a call names) takes eight, of several requests.
+That nobody is there (refused, no route, no such name) is never a request's own fault, so three in a row are
+enough. What else may say it (a time-out, what a call names) takes eight, of several requests.
 
 >>> from flamestream.model.quoted import plain
 >>> breaker = Breaker(())

@@ -41,8 +41,8 @@ came meanwhile; so the last one is asked for nothing else,"""
 ALONE: Final = 10.0
 """for so many seconds from its start."""
 _MALLOC: Final = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(16 << 20)}
-"""For glibc in its process. asyncio reads into a new buffer of 256 KB: taken from the system and given back each
-time, it makes a read of a client's seven times as dear (17 us, and 2.4 so)."""
+"""For glibc in its process. asyncio reads into a new buffer of 256 KB: taken from the system and given back
+each time, it makes a read of a client's seven times as dear (17 us, and 2.4 so)."""
 MAX_FRAME: Final = 64 << 20
 MOST_OUT: Final = 64 << 20
 """Bytes of requests that are sent to the process and not answered; one more may go above it."""
@@ -85,7 +85,7 @@ class Caller:
         """Processes in a row that ended before they had answered anything."""
         self._ends = ""
         self._down: dict[str, str] = {}
-        """What is said of the services that are down, by the call."""
+        """Why services are down, by the call that asks them."""
         self._start()
 
     @property

@@ -1,7 +1,7 @@
 """Deadlines: what has so many seconds from when it begins, each the same.
 
-So they pass in the order in which they began, and one timer is enough for all of them: it waits for the oldest
-that is still there. `asyncio.wait` with a timer for each took 12 us of a try.
+So they pass in the order in which they began, and one timer is enough for all of them: it waits for the
+oldest that is still there. `asyncio.wait` with a timer for each took 12 us of a try.
 
 Keeps: what has ended does not pass. Does not: end anything (tries.py).
 """
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Deadlines(Generic[T]):
-    """What has begun and not ended. `passed` is told of one that has had its `seconds`."""
+    """Everything that has begun and not ended. `passed` is told of one that has had its `seconds`."""
 
     def __init__(self, seconds: float, passed: Callable[[T], None]) -> None:
         self._seconds, self._passed = seconds, passed

@@ -1,7 +1,7 @@
 """The guard of a caller's process: its functions connect to what the manifest allows, and to nothing else.
 
-An audit hook of Python's sees each look-up of a name and each connection, whatever client makes it: one that a
-service redirects to another host is refused there too.
+An audit hook of Python's sees each look-up of a name and each connection, whatever client makes it: one that
+a service redirects to another host is refused there too.
 
 Keeps: it is never lifted. Does not: see what a C library looks up or connects to by itself (libpq, c-ares,
 libuv), or a process that a function starts: a NetworkPolicy does. Say what is allowed (job/egress.py).

@@ -1,7 +1,7 @@
 """Link: the caller's end of the socket to its worker, as frames.
 
-A protocol of asyncio's and not its streams: most frames have one request, and a stream awaits each one's size and
-then its bytes.
+A protocol of asyncio's and not its streams: most frames have one request, and a stream awaits each one's size
+and then its bytes.
 
 Keeps: while the worker does not read, nothing more is read from it (!). Does not: know what a frame says
 (process.py).
@@ -16,7 +16,8 @@ from flamestream.net.framing import HEADER, LENGTH
 
 
 class Link(asyncio.Protocol):
-    """Of a socket that asyncio connects. `take` is given each frame; what it raises ends the connection."""
+    """Frames over a socket that asyncio connects. `take` is given each; what it raises ends the
+    connection."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
@@ -46,6 +47,7 @@ class Link(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The worker does not read."""
+        # (!) Or answers to a worker that takes none would pile up here.
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:

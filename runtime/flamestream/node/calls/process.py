@@ -64,11 +64,11 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     parent: int
     calls: dict[str, dict[str, int | float | str]] = {}
-    """What the manifest changes of their settings."""
+    """Changes of the manifest to their settings."""
     egress: tuple[str, ...] | None = None
-    """What functions may connect to (egress.py); None: anything."""
+    """Hosts and networks that functions may connect to (egress.py); None: any."""
     clients: dict[str, dict[str, Any]] = {}
-    """What the manifest names for functions to ask with (connectors/clients.py)."""
+    """Clients that the manifest names for functions to ask with (connectors/clients.py)."""
     most: int
     """Bytes that the results of one request may have, encoded."""
 

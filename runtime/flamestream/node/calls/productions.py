@@ -1,8 +1,8 @@
-"""Productions: the calls of a worker of which some are productions. Those are made here, in the worker, one after
-the other, as functions are called where they need no journal. All else is for the caller's process.
+"""Productions: the calls of a worker of which some are productions. Those are made here, in the worker, one
+after the other, as functions are called where they need no journal. All else is for the caller's process.
 
-Keeps: an answer for each request, in the order of requests. Does not: try again, or bound the time of a function:
-the worker's watchdog does.
+Keeps: an answer for each request, in the order of requests. Does not: try again, or bound the time of a
+function: the worker's watchdog does.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from flamestream.ports import Post, Reactor
 
 
 class Productions:
-    """`ports.Caller`. `most`: bytes that the results of one input may have, encoded; `others`: makes the calls
-    that are no productions."""
+    """`ports.Caller`. `most`: bytes that the results of one input may have, encoded; `others`: makes the
+    calls that are no productions."""
 
     def __init__(
         self, productions: Mapping[str, CallFunction[..., Any]], most: int, reactor: Reactor, post: Post,

@@ -1,5 +1,5 @@
-"""Tries: from a request of one call to what its function gave: at its pace, within its time, again if it failed,
-together with others where it takes a list.
+"""Tries: from a request of one call to what its function gave: at its pace, within its time, again if it
+failed, together with others where it takes a list.
 
     request -> breaker -> (batch) -> pace -> function -> results
                  ^ closed: at once; open: one request at a time, with pauses
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 PAUSES: Final = Backoff(0.1, 10.0)
 """Seconds between two tries, of which each pause is a random part of half to all."""
 FOR_GOOD: Final = (NotAllowed, ClientMisused)
-"""What no other try could mend, wherever in an exception it is."""
+"""Exceptions that no other try could mend, wherever in an exception they are."""
 
 Left = Callable[["asyncio.Task[Any] | Future[Any]"], None]
 
@@ -73,8 +73,8 @@ class Tries:
         self, function: CallFunction[..., Any], threads: Executor, left: Left, said: Callable[[str], None],
         clients: Clients = NO_CLIENTS,
     ) -> None:  # fmt: skip
-        """`left` is told of what has passed its time and has not ended. `said` is told of trouble, and with an
-        empty text that it is over. `clients`: what tries ask with."""
+        """`left` is told of what has passed its time and has not ended. `said` is told of trouble, and with
+        an empty text that it is over. `clients`: what tries ask with."""
         self._function, self._settings, self._threads = function, function.settings, threads
         self._left, self._said, self._clients = left, said, clients
         self._pace = Pace(self._settings.rate) if self._settings.rate else None

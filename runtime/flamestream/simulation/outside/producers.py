@@ -1,10 +1,10 @@
 """Simulated producers: the outside of each front, with bounded lists of records a partition.
 
 A replayable one gives any record again. One that is not (a socket) keeps a record only until it is told that
-the record is in the journal, or in a snapshot: asked for it again, it has lost it. Records come late or out of
-their own time's order, partitions are discovered while the job runs, and a front may be idle for long. One that
-is open (a socket that nobody writes to, a topic) says that it has ended only when the simulator closes it, which
-is when everything else is through: while it is idle, nobody may wait for it.
+the record is in the journal, or in a snapshot: asked for it again, it has lost it. Records come late or out
+of their own time's order, partitions are discovered while the job runs, and a front may be idle for long. One
+that is open (a socket that nobody writes to, a topic) says that it has ended only when the simulator closes
+it, which is when everything else is through: while it is idle, nobody may wait for it.
 
 Does not: stamp (core/worker/front.py), or know which records have entered (oracle.py).
 """
@@ -45,7 +45,7 @@ class SourceSite:
     partitions: dict[Partition, list[SimRecord]]
     run_length: int = 1
     step: int = 1
-    """Of a timed front: timestamps from a run to the next."""
+    """Timestamps from a run of a timed front to the next."""
     open: bool = False
     """There may be more behind the last record."""
     kept_from: dict[Partition, Offset] = field(default_factory=dict)

@@ -83,8 +83,8 @@ class _Asked(NamedTuple):
 
 
 class Pairing:
-    """The requests and answers of one task, as their rows come: sorted by meta. `calls`: the names of calls by
-    the vertex of their requests' sink; `keeps`: those that are open are wanted as rows of `epoch`."""
+    """The requests and answers of one task, as their rows come: sorted by meta. `calls`: the names of calls
+    by the vertex of their requests' sink; `keeps`: those that are open are wanted as rows of `epoch`."""
 
     def __init__(self, calls: Mapping[int, str], epoch: int, *, keeps: bool) -> None:
         self._calls, self._epoch, self._keeps = calls, Epoch(epoch), keeps
@@ -128,6 +128,7 @@ class Pairing:
     def _settle(self) -> None:
         for vertex, answer in self._answers.items():
             asked = self._asked.pop(vertex, None)
+            # (!) Else it would lead to results that no stream of this job can have.
             if asked is None or hash_of(asked.payload) != answer:
                 raise self._differs(vertex, NOT_ASKED if asked is None else ASKED_ELSE)
         self.unanswered += len(self._asked)

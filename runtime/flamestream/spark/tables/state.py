@@ -3,8 +3,8 @@
 A task reads some segments: those of one group of slots, since a key's full state and its changes may be in
 several.
 
-Keeps: what it reads has the size and checksum that the snapshot index says. Does not: follow a job that goes on: an
-epoch is what it is, until the store forgets it.
+Keeps: what it reads has the size and checksum that the snapshot index says. Does not: follow a job that goes
+on: an epoch is what it is, until the store forgets it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

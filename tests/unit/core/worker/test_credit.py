@@ -7,7 +7,8 @@ import pytest
 from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker.fronts import MARK_BYTES, PASS_BYTES, READ_AHEAD, Fronts
+from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.room import MARK_BYTES, PASS_BYTES, READ_AHEAD
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, SourceName, WorkerId
 from flamestream.model.time import END, START, Time, Timestamp

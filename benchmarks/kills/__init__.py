@@ -1,0 +1,1 @@
+"""Accounts from topic to topic while a process that keeps them is killed: ours, and Flink."""

@@ -43,7 +43,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Setting = int | float | str
-"""What a manifest may say of one of a call's settings."""
 MAX_FRONTS: Final = 64
 HASH_BYTES: Final = 16
 SECONDS_30: Final = Micros(30_000_000)

@@ -22,12 +22,17 @@ from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.kernel import kernel
+from flamestream.simulation.call_jobs import asking_job
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.settings import promising
+from flamestream.simulation.production_jobs import production_job
+from flamestream.simulation.settings import STRONG, promising
+from flamestream.simulation.simulator import Result
 from flamestream.testing import SimulationFailure, simulate
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +47,15 @@ SIMULATED = (
 )
 CHUNK = 50
 """Seeds that a process takes at once."""
-TURNS = ("exactly-once",) * 5 + ("exactly-once-2pc",) * 2 + ("at-most-once", "at-least-once", "none")
+CALLS = "exactly-once, with calls"
+TURNS = (
+    ("exactly-once",) * 5
+    + ("exactly-once-2pc",) * 2
+    + ("at-most-once", "at-least-once", "none", CALLS, STRONG)
+)
 """The guarantee of each chunk, in turn."""
+DRAWN = {CALLS: asking_job, STRONG: production_job}
+"""What draws the jobs where their seeds do not."""
 NATIVE_EVERY = 20
 SEEDS, FIRST = 100_000, 10_000
 
@@ -73,15 +85,22 @@ def chunks(first: int, seeds: int) -> Iterator[Chunk]:
         yield Chunk(TURNS[number % len(TURNS)], start, min(CHUNK, first + seeds - start))
 
 
+def simulated(turn: str, seed: int, parts: Parts = REFERENCE) -> Result:
+    """A seed of one of TURNS."""
+    guarantee = "exactly-once" if turn == CALLS else turn
+    job = DRAWN[turn](Random(seed)) if turn in DRAWN else None
+    return simulate(seed, adjust=promising(guarantee), job=job, parts=parts)
+
+
 def run(chunk: Chunk) -> Chunk:
     """Simulate its seeds."""
     began, coverage, outcomes = time.monotonic(), Counter[str](), Counter[str]()
     for seed in range(chunk.first, chunk.first + chunk.count):
         try:
-            result = simulate(seed, adjust=promising(chunk.guarantee))
+            result = simulated(chunk.guarantee, seed)
             if kernel is not None and seed % NATIVE_EVERY == 0:
                 chunk.native += 1
-                other = simulate(seed, adjust=promising(chunk.guarantee), parts=native(kernel))
+                other = simulated(chunk.guarantee, seed, parts=native(kernel))
                 if other.trace_hash != result.trace_hash:
                     raise SimulationFailure(
                         seed, "10 determinism", 0, "native parts have another trace", chunk.guarantee

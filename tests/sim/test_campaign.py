@@ -46,21 +46,26 @@ def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
         "at-most-once",
         "at-least-once",
         "none",
+        campaign.CALLS,
+        "strong-productions",
     }
     assert [seed for chunk in all_of_it for seed in range(chunk.first, chunk.first + chunk.count)] == list(
         range(10, 1020)
     )
 
 
-def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("turn", "told"), [("at-least-once", " --guarantee at-least-once"), (campaign.CALLS, " --calls")]
+)
+def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(
+    tmp_path: Path, turn: str, told: str
+) -> None:
     found = Campaign(tmp_path)
     with patched(Acker, questions=lambda self: []):
-        found.add(run(Chunk("at-least-once", 0, 6)))
+        found.add(run(Chunk(turn, 0, 6)))
     assert found.findings
     seed = found.findings[0]["seed"]
-    assert (
-        f"flamestream simulate --seed {seed} --guarantee at-least-once --trace" in Campaign(tmp_path).report()
-    )
+    assert f"flamestream simulate --seed {seed}{told} --trace" in Campaign(tmp_path).report()
 
 
 def test_changed_code_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,10 @@ from flamestream.model.errors import ManifestError
 
 def command(
     experiment: Annotated[
-        str, typer.Argument(help="Which one. Left out: all are listed.", show_default=False)
+        str,
+        typer.Argument(
+            help="Which one, or its figure: fig6, poster7. Left out: all are listed.", show_default=False
+        ),
     ] = "",
     svg: Annotated[
         Path | None, typer.Option("--svg", help="Write it to this file as a picture.", show_default=False)
@@ -27,7 +30,7 @@ def command(
     found.
     """
     # the simulator and the core are no part of other commands' start
-    from flamestream.papers.experiments import EXPERIMENTS
+    from flamestream.papers.experiments import EXPERIMENTS, FIGURES
 
     if not experiment:
         if svg is not None:
@@ -35,9 +38,10 @@ def command(
         lines = {name: each.line for name, each in EXPERIMENTS.items()}
         answer(lines, "\n".join(f"{name:<11}{line}" for name, line in lines.items()), json)
         return
-    if experiment not in EXPERIMENTS:
+    name = FIGURES.get(experiment, experiment)
+    if name not in EXPERIMENTS:
         raise ManifestError(f"there is no experiment {experiment!r}: choose one of {', '.join(EXPERIMENTS)}")
-    report = EXPERIMENTS[experiment].run()
+    report = EXPERIMENTS[name].run()
     if svg is not None:
         _drawn(svg, report.svg)
     answer(asdict(report), report.text, json)

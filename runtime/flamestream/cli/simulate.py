@@ -11,6 +11,8 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError
 
 MAX_SEEDS = 1_000_000
+ASKING = ("exactly-once", "exactly-once-2pc", "at-least-once")
+"""The guarantees under which calls may be of any kind."""
 
 
 def command(
@@ -25,6 +27,10 @@ def command(
             help="exactly-once, strong-productions, exactly-once-2pc, at-most-once, at-least-once or none."
         ),
     ] = "exactly-once",
+    calls: Annotated[
+        bool,
+        typer.Option("--calls", help="Jobs that ask a service, which answers late, twice, wrong and never."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the
@@ -34,6 +40,7 @@ def command(
     gives the same trace. Exit code 3 if an invariant does not hold; the message has the seed and how to see
     it again.
     """
+    from flamestream.simulation.call_jobs import asking_job
     from flamestream.simulation.production_jobs import production_job
     from flamestream.simulation.settings import GUARANTEES, STRONG, promising
 
@@ -42,6 +49,8 @@ def command(
 
     if guarantee not in GUARANTEES:
         raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")
+    if calls and guarantee not in ASKING:
+        raise ManifestError(f"--calls under {guarantee}: give one of {', '.join(ASKING)}")
     if trace and json:
         raise ManifestError("--trace is for people, a line an event: leave --json out, or --trace")
     outcomes: dict[str, int] = {}
@@ -49,7 +58,8 @@ def command(
     for each in _chosen(seed, seeds):
         try:
             # one with functions that no other guarantee forgives
-            job = production_job(Random(each)) if guarantee == STRONG else None
+            drawn = production_job if guarantee == STRONG else asking_job if calls else None
+            job = None if drawn is None else drawn(Random(each))
             shown = say if trace else None
             result = simulate(each, trace=trace, show=shown, adjust=promising(guarantee), job=job)
         except SimulationFailure as failure:

@@ -167,8 +167,13 @@ class CallSettings(_Part, frozen=True):
     """Calls of its function a second, in a worker."""
     cache: Seconds | None = None
     """How long the results of a request are given to equal ones."""
+    order: Literal["none", "key"] | None = None
+    """none: answers enter as they come; key: those of a key enter in the order of its requests."""
+    doubt: Literal["again", "never"] | None = None
+    """again: a request that a failure may have interrupted is made again; never: it becomes an error item, and
+    each request is tried once."""
 
-    def changes(self) -> dict[str, int | float]:
+    def changes(self) -> dict[str, int | float | str]:
         """Changes to `model.calls.call.CallSettings`, by its names."""
         written = {
             "timeout": None if self.timeout is None else round(self.timeout * 1_000_000),
@@ -177,6 +182,8 @@ class CallSettings(_Part, frozen=True):
             "pending": self.pending,
             "rate": self.rate,
             "cache": None if self.cache is None else round(self.cache * 1_000_000),
+            "order": self.order,
+            "doubt": self.doubt,
         }
         return {name: value for name, value in written.items() if value is not None}
 
@@ -219,7 +226,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Spark's own settings."""
 
 
-def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float]]:
+def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float | str]]:
     """Settings that the manifest changes of calls, by the calls' names in the graph, in the names of
     `model.calls.call.CallSettings`."""
     return {f"{name}()": settings.changes() for name, settings in spec.calls.items()}

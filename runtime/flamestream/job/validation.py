@@ -87,8 +87,9 @@ def checked_job(job: Job) -> CheckedJob:
     ):
         for name in names:
             described(job, part, name, job.source(name) if part == "sources" else job.sink(name), check)
-    _calls_hold(job, graph)
+    _call_settings_hold(job, graph)
     change_calls(graph, changes_of_calls(job.spec))
+    _calls_hold(job, graph)
     take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
     _arrivals_are_journalled(job, graph, of_sources)
@@ -227,24 +228,39 @@ def _clients_hold(job: Job, graph: Graph, allowed: Allowed | None) -> None:
                 raise job.error(place, f"{host}:{port} is not in spec.egress: add it there, or remove this")
 
 
-def _calls_hold(job: Job, graph: Graph) -> None:
-    """Calls have what they need under the guarantee, and settings are of calls that there are."""
-    calls, asked = calls_of(graph), asked_of(graph)
+def _call_settings_hold(job: Job, graph: Graph) -> None:
+    """Settings are of calls that there are, and go with what their functions say."""
+    asked = asked_of(graph)
     for name, settings in job.spec.calls.items():
         if (call := asked.get(f"{name}()")) is None:
             close = get_close_matches(name, [known.removesuffix("()") for known in asked], n=1)
             hint = f"is {close[0]!r} meant?" if close else "remove it"
             raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
+        place = ("spec", "calls", name)
+        never = (settings.doubt or call.said.doubt) == "never"
         refused = {
             "retries": "a second try could be a second effect",
             "cache": "it is for calls without an effect",
         }
         for setting, why in refused.items():
-            if getattr(settings, setting) and call.settings.doubt == "never":
-                raise job.error(
-                    ("spec", "calls", name, setting),
-                    f'call {name}() has doubt="never": {why}. Remove the line',
-                )
+            if getattr(settings, setting) and never:
+                raise job.error((*place, setting), f'call {name}() has doubt="never": {why}. Remove the line')
+        if never and call.said.cache:
+            raise job.error(
+                (*place, "doubt"),
+                f"call {name}() has a cache, which is for calls without an effect: remove the line, or the function's "
+                "cache=",
+            )
+        if settings.order == "key" and graph.calls[f"{name}()"].key is None:
+            raise job.error(
+                (*place, "order"),
+                f"call {name}() has no key: remove the line, or say stream.call(..., key=...)",
+            )
+
+
+def _calls_hold(job: Job, graph: Graph) -> None:
+    """Calls have what they need under the guarantee, and may reach what they ask."""
+    calls = calls_of(graph)
     _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
         if job.spec.guarantee == "at-most-once":

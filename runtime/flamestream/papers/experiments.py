@@ -26,3 +26,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "bucket": Experiment("poster, Fig. 7: what of a bucket cannot change, and its snapshot", bucket.run),
     "guarantees": Experiment("the guarantees of a job, and the definitions that each keeps", guarantees.run),
 }
+FIGURES: Final[Mapping[str, str]] = {
+    "fig5": "drift", "fig6": "drift", "fig7": "grouping", "fig9": "acker", "poster7": "bucket",
+}  # fmt: skip
+"""The experiments by the figures that they show, of EDBT and of the poster."""

@@ -5,6 +5,7 @@ What follows a call depends on the order of its answers, so an answer that a rep
 doubled ends in other bytes.
 """
 
+from dataclasses import replace
 from itertools import takewhile
 from random import Random
 from typing import Any
@@ -26,6 +27,11 @@ from flamestream.simulation.graphs import (
     same,
     scatter,
 )
+
+
+def asking_job(rng: Random) -> SimJob:
+    """Any of these: what `flamestream simulate --calls` draws."""
+    return replace(rng.choice([call_job, call_job, timed_call_job])(rng), asks=True)
 
 
 def call_job(rng: Random) -> SimJob:

@@ -43,6 +43,8 @@ class SimJob:
     """No front of it is timed."""
     drift: Drift | None = None
     """The value outside that its last function depends on."""
+    asks: bool = False
+    """`flamestream simulate --calls` draws it."""
 
 
 def digest(text: str) -> str:

@@ -15,7 +15,7 @@
 Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 
 import msgspec
@@ -346,8 +346,8 @@ class Invariants:
     # --- 8: bounds ------------------------------------------------------------------------------------------
 
     def look_into(self, workers: Sequence[Worker]) -> None:
-        """Released and not acknowledged: no more runs of a front than it has credit for, apart from those
-        that the journal replays."""
+        """Released and not acknowledged, or asking above what a call lets wait: no more runs of a front than it
+        has credit for, apart from those that the journal replays."""
         replayed: dict[tuple[Fence, FrontId], int] = {}
         # The greatest that there ever was: settings are edited, and what waits may have been let in by a life
         # that is over.
@@ -356,13 +356,15 @@ class Invariants:
             for front, entries in worker._fronts.sealing.entries.items():
                 replayed[worker.fence, front] = len(entries)
         for worker in workers:
-            for front, times in _waiting_runs(worker).items():
+            waiting = [(runs, "for a consumer") for runs in _waiting_runs(worker).items()]
+            waiting += [(runs, "to be asked about") for runs in _runs_above_pending(worker).items()]
+            for (front, times), wait in waiting:
                 if worker._settings.fronts[front].of_call:
                     continue  # answers take no credit: what is asked was let in already
                 most = credit + 1 + replayed.get((worker.fence, front), 0)
                 much = (
-                    f"{len(times)} runs of front {front} wait at {worker.me} for a consumer, the greatest "
-                    f"credit is {credit}"
+                    f"{len(times)} runs of front {front} wait at {worker.me} {wait}, the greatest credit is "
+                    f"{credit}"
                 )
                 self._world.require(len(times) <= most, "8 bounds", much)
 
@@ -385,10 +387,27 @@ class Invariants:
 
 
 def _waiting_runs(worker: Worker) -> dict[FrontId, set[Time]]:
+    return _by_front(
+        time for delivery in worker._outputs.deliveries.values() for time in delivery.waiting_times()
+    )
+
+
+def _runs_above_pending(worker: Worker) -> dict[FrontId, set[Time]]:
+    """Runs of the newest requests, of which there are more than the call lets wait: they were let in before it
+    was full, so their credit is still taken (!). Those of the snapshot have none."""
+    newest = list[Time]()
+    for requests in worker._calls._calls.values():
+        if (above := requests.unanswered - requests._settings.pending) > 0:
+            unanswered = [meta for meta, each in requests._requests.items() if each.answered is None]
+            times = (time_of_meta(Meta(meta)) for meta in sorted(unanswered)[-above:])
+            newest += (time for time in times if time >= requests._cut)
+    return _by_front(newest)
+
+
+def _by_front(times: Iterable[Time]) -> dict[FrontId, set[Time]]:
     runs: dict[FrontId, set[Time]] = {}
-    for delivery in worker._outputs.deliveries.values():
-        for time in delivery.waiting_times():
-            runs.setdefault(front_of(time), set()).add(time)
+    for time in times:
+        runs.setdefault(front_of(time), set()).add(time)
     return runs
 
 

@@ -108,7 +108,7 @@ class _Run:
         if adjust is not None:
             plan, faults = adjust(rng, plan, faults)
         self.plan, self.enabled = plan, faults.enabled
-        self.world = World(seed, rng, trace, faults, plan.guarantee)
+        self.world = World(seed, rng, trace, faults, plan.guarantee, plan.job.asks)
         self.outside = _outside(self.world, plan)
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
         oracle = Oracle(

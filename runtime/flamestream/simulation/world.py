@@ -40,6 +40,7 @@ class SimulationFailure(Exception):
         detail: str,
         guarantee: str = "exactly-once",
         difference: Difference | None = None,
+        calls: bool = False,
     ) -> None:
         self.seed, self.invariant, self.now, self.detail, self.guarantee = (
             seed,
@@ -48,8 +49,9 @@ class SimulationFailure(Exception):
             detail,
             guarantee,
         )
-        self.difference = difference
+        self.difference, self.calls = difference, calls
         under = "" if guarantee == "exactly-once" else f" --guarantee {guarantee}"
+        under += " --calls" if calls else ""
         super().__init__(
             f"seed {seed}: {invariant} at {now / 1000:.3f} ms of virtual time: {detail}\n"
             f"replay it with: flamestream simulate --seed {seed}{under} --trace"
@@ -65,6 +67,7 @@ class SimulationFailure(Exception):
             self.detail,
             self.guarantee,
             self.difference,
+            self.calls,
         )
 
 
@@ -72,10 +75,12 @@ class World:
     """All that simulated parts share: virtual time, chance, the trace and the faults."""
 
     def __init__(
-        self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once"
-    ) -> None:
+        self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once",
+        calls: bool = False,
+    ) -> None:  # fmt: skip
+        """`guarantee` and `calls`: what `flamestream simulate` has to be told to draw this job."""
         self.seed = seed
-        self.guarantee = guarantee
+        self.guarantee, self.calls = guarantee, calls
         self.rng = rng
         self.trace = trace
         self.faults = faults
@@ -107,7 +112,9 @@ class World:
 
     def fail(self, invariant: str, detail: str, difference: Difference | None = None) -> SimulationFailure:
         """To be raised."""
-        return SimulationFailure(self.seed, invariant, self.now, detail, self.guarantee, difference)
+        return SimulationFailure(
+            self.seed, invariant, self.now, detail, self.guarantee, difference, self.calls
+        )
 
     def require(self, holds: bool, invariant: str, detail: str) -> None:
         """Raise unless it holds."""

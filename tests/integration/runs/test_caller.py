@@ -22,7 +22,7 @@ from support.processes import alive
 APPLICATION = (
     BEGINS
     + """
-import os, signal, threading, time
+import os, resource, signal, socket, threading, time
 
 @asked
 @fs.call(timeout="10s")
@@ -119,6 +119,15 @@ async def too_much(item):
 async def deadly(item):
     os.kill(os.getpid(), signal.SIGKILL)
 
+leaked = []
+
+@asked
+@fs.call(timeout="10s")
+async def leaks(item):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    leaked.extend(socket.socket() for _ in range(20))
+    return item
+
 @asked
 @fs.call
 async def waits(item):
@@ -208,6 +217,12 @@ def test_what_kills_its_process_again_and_again_is_given_up(asking: Asking) -> N
     assert asking.error("deadly") == "CallerEnded: 3 callers ended (signal 9) while it was under way"
     assert asking.answer("doubled", 1).results == (2,)
     assert not asking.caller.problem
+
+
+def test_one_whose_functions_leave_no_file_descriptor_ends_and_the_next_is_asked(asking: Asking) -> None:
+    for number in range(8):
+        asking.make("leaks", number, number)
+    assert {answer.results for answer in asking.answers(8)} == {(number,) for number in range(8)}
 
 
 def test_it_takes_no_other_request_with_it(asking: Asking) -> None:

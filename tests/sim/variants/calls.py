@@ -16,10 +16,11 @@ from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.core.worker.sealing import Sealing
 from flamestream.model.calls.call import Answer, Intent, hash_of
-from flamestream.model.ids import Partition, SourceName
+from flamestream.model.ids import Fence, Partition, SourceName
 from flamestream.model.time import END, ROOM, START, FrontId, Time, Timestamp
 from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
 from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.outside.journals import Journals
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.production_jobs import production_job
 from flamestream.simulation.settings import Adjust, Plan
@@ -30,6 +31,7 @@ _journal, _entered = Fronts._journal, Fronts._entered
 _entered_here, _returned, _resume = Calls.entered, Calls.returned, Calls.resume
 _rows, _take = Requests.rows, Requests._take
 _end_calls, _questions = Acker._end_calls, Acker.questions
+_write, _promise = Journals.write, JournalledFront.promise
 _moved, _start, _sealed = JournalledFront._moved, Fronts.start, Sealing.sealed
 _pledging = WorkerSettings.__dict__["pledging"].fget
 
@@ -67,6 +69,29 @@ def _errors_are_none(self: Calls, event: CallReturned) -> None:
     """A call that fails says nothing."""
     if event.error is None:
         _returned(self, event)
+
+
+def _each_try_answers(self: Calls, event: CallReturned) -> None:
+    """What a later try gave enters too."""
+    requests = self._calls[event.call]
+    known = requests._requests.get(event.request)
+    if known is not None and requests.under_way(event.request) is None:
+        self._entering[known.front].append(known.answer(event.results, event.error))
+    _returned(self, event)
+
+
+def _promised_at_once(
+    self: Fronts, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int
+) -> None:
+    """A promise passes answers and intents while they are written."""
+    _journal(self, front, entry, payloads, size)
+    if front.id in self._of_calls:
+        front.durable(entry.time)
+
+
+def _newer_seal_not_looked_for(self: Journals, front: FrontId, fence: Fence, entry: Entry) -> bool:
+    """A writer that has been replaced is told that it has written."""
+    return _write(self, front, fence, entry) or fence < self.logs[front].sealed
 
 
 def _one_by_one(self: Calls, requests: Requests, request: Request, answer: Answer) -> None:
@@ -137,11 +162,11 @@ def _with_credit(self: Fronts, front: Any, entry: Any, payloads: Any, size: int)
         self._of_calls = of_calls
 
 
-def _beside_timed(one: bool) -> Adjust:
+def _beside_timed(one: bool, strikes: Adjust = CRASHES) -> Adjust:
     """Crashes in a job whose sources are timed; `one`: the first of two, so that the other has a clock."""
 
     def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
-        plan, faults = CRASHES(rng, drawn, chosen)
+        plan, faults = strikes(rng, drawn, chosen)
         inputs = [
             site for site, front in zip(plan.sites, plan.worker.fronts, strict=True) if not front.of_call
         ]
@@ -197,12 +222,31 @@ def _pledges_forgotten(self: Sealing, front: FrontId, entries: Sequence[Entry]) 
     self.reached[front] = max([self._cut, *(entry.time for entry in self.entries[front])])
 
 
+def _up_to_what_is_written(self: JournalledFront) -> Time:
+    """What is below an entry is promised while that is written, and may never be."""
+    waits = self._undurable and not self.replay
+    return self._undurable[0] if waits else _promise(self)
+
+
 def _only_for_consumers(self: WorkerSettings) -> frozenset[FrontId]:
     """Fronts of answers promise without a word where consumers remember."""
     return frozenset[FrontId]() if self.remembered else _pledging(self)
 
 
+SLOW_JOURNALS = directed(
+    Fault.WORKER_CRASH, Fault.JOURNAL_SLOW, rate=0.8, times=5, spacing=1_500, journalled=True
+)
+ZOMBIES = directed(
+    Fault.LINK_BREAK,
+    Fault.WORKER_PAUSE,
+    Fault.JOURNAL_SLOW,
+    rate=0.6,
+    times=5,
+    spacing=1_500,
+    journalled=True,
+)
 TIMED, ONE_TIMED = _beside_timed(one=False), _beside_timed(one=True)
+SLOW_TIMED = _beside_timed(one=True, strikes=SLOW_JOURNALS)
 VARIANTS = [
     BrokenVariant("a call for what is not final", patch(Calls, release=_not_final), CRASHES, call_job),
     BrokenVariant(
@@ -218,6 +262,29 @@ VARIANTS = [
         "an answer that is known by its place", patch(Requests, _take=_in_their_order), CRASHES, again_job
     ),
     BrokenVariant("an error that is no answer", patch(Calls, returned=_errors_are_none), job=again_job),
+    BrokenVariant(
+        "a second answer to a request",
+        patch(Calls, returned=_each_try_answers),
+        CRASHES,
+        again_job,
+    ),
+    BrokenVariant(
+        "a promise that passes answers before they are durable",
+        patch(Fronts, _journal=_promised_at_once),
+        SLOW_JOURNALS,
+        again_job,
+    ),
+    BrokenVariant(
+        "an intent that counts as durable behind a newer seal",
+        patch(Journals, write=_newer_seal_not_looked_for),
+        ZOMBIES,
+        once_job,
+    ),
+    BrokenVariant(
+        "requests without an answer that hold back no source",
+        patch(Requests, settled=property(lambda self: END)),
+        job=again_job,
+    ),
     BrokenVariant(
         "a call before its intent is durable", patch(Calls, entered=_before_it_is_durable), CRASHES, once_job
     ),
@@ -276,6 +343,12 @@ VARIANTS = [
         "answers whose front pledges only for consumers",
         patch(WorkerSettings, pledging=property(_only_for_consumers)),
         TIMED,
+        again_job,
+    ),
+    BrokenVariant(
+        "a promise up to an entry that is still written",
+        patch(JournalledFront, promise=_up_to_what_is_written),
+        SLOW_TIMED,
         again_job,
     ),
     BrokenVariant("answers that take credit", patch(Fronts, _entered=_with_credit), job=again_job),

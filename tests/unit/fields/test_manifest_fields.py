@@ -43,7 +43,7 @@ other = fs.Graph("others")
 other.source("numbers").map(int).sink("out")
 asks = fs.Graph("asks")
 asks.source("numbers").call(str, name="asked").sink("out")
-asks.source("others").call(fs.call(doubt="never")(str), name="once").sink("others")
+asks.source("others").call(fs.call(doubt="never")(str), key=str, name="once").sink("others")
 """
 SOCKET = {"spec.sources": {"numbers": {"socket": {"address": "a:1"}}}}
 KAFKA = {"spec.sources": {"numbers": {"kafka": {"brokers": "k:9092", "topic": "t"}}}}
@@ -140,6 +140,12 @@ ROWS = [
     Row("spec.calls.asked.rate", 0.5, "workers", given=ASKS),
     Row("spec.calls.asked.cache", "1m", "workers", given=ASKS),
     Row("spec.calls.once.cache", "1m", given=ASKS, refused="it is for calls without an effect"),
+    Row("spec.calls.once.order", "key", "workers", given=ASKS),
+    Row("spec.calls.once.order", "none", "workers", before="key", given=ASKS),
+    Row("spec.calls.asked.order", "key", given=ASKS, refused="call asked() has no key"),
+    Row("spec.calls.asked.doubt", "never", "workers", given=ASKS),
+    Row("spec.calls.asked.doubt", "never", given={**ASKS, "spec.calls.asked.retries": 1}, refused="a second try could be a second effect"),
+    Row("spec.calls.once.doubt", "again", "workers", given=ASKS),
     Row("spec.clients", {"db": {"postgres": {"dsn": "postgresql://h/d"}}}, "workers", given=ASKS),
     Row("spec.clients", {"db": {"postgres": {"dsn": "postgresql://h/d"}}}, "summary", given=ASKS),
     Row("spec.clients", {"db": {"postgres": {"dns": "h"}}}, given=ASKS, refused="spec.clients.db.postgres: Object contains unknown field `dns`"),

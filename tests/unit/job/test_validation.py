@@ -8,6 +8,7 @@ import pytest
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import local_coordinator, worker_settings
 from flamestream.job.validation import checked
+from flamestream.model.calls.call import calls_of
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from support.runs.job_folder import JobFolder
 
@@ -288,6 +289,7 @@ graph = fs.Graph("shout")
 graph.source("lines").call({call}, name="asked").sink("shouts")
 """
 JOURNAL = "{folder: journal}"
+NEVER = "{asked: {doubt: never}}"
 
 
 def test_a_call_is_in_no_manifest_and_needs_a_journal(job: JobFolder) -> None:
@@ -311,6 +313,27 @@ def test_a_call_that_is_made_once_needs_to_know_what_it_began(job: JobFolder) ->
     code = ASKS.format(call='fs.call(doubt="never")(str.upper)')
     with pytest.raises(ManifestError, match=r'call asked\(\) has doubt="never", and under none'):
         checked(job.write(code, guarantee="none"))
+
+
+def test_so_does_one_that_the_manifest_says_is(job: JobFolder) -> None:
+    code = ASKS.format(call="str.upper")
+    with pytest.raises(ManifestError, match=r'call asked\(\) has doubt="never", and under none'):
+        checked(job.write(code, guarantee="none", calls=NEVER))
+
+
+def test_a_call_that_the_manifest_makes_once_has_no_cache(job: JobFolder) -> None:
+    code = ASKS.format(call='fs.call(cache="1m")(str.upper)')
+    with pytest.raises(ManifestError, match=r"spec\.calls\.asked\.doubt: call asked\(\) has a cache"):
+        checked(job.write(code, journal=JOURNAL, calls=NEVER))
+
+
+def test_what_one_manifest_changes_of_a_call_is_not_changed_for_the_next(job: JobFolder) -> None:
+    code = ASKS.format(call="str.upper")
+    doubts = []
+    for change in ({"calls": NEVER}, {}):
+        found = checked(job.write(code, journal=JOURNAL, **change))
+        doubts += [call.settings.doubt for call in calls_of(found.graph).values()]
+    assert doubts == ["never", "again"]
 
 
 def test_a_micro_batch_makes_no_calls(job: JobFolder) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.model.calls.call import CallFunction, answered, id_of
+from flamestream.model.calls.call import CallFunction, answered, calls_of, change_calls, id_of
 from flamestream.model.errors import GraphError, UserError
 
 
@@ -184,6 +184,24 @@ def test_the_type_of_answers_is_known() -> None:
 def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(GraphError, match=said):
         fs.call(**settings)
+
+
+@pytest.mark.parametrize(
+    ("said", "changed", "tries"),
+    [
+        ({"retries": 4}, {"doubt": "never"}, 1),
+        ({"doubt": "never"}, {"doubt": "again"}, 11),
+        ({"doubt": "never"}, {"doubt": "again", "tries": 3}, 3),
+        ({"retries": 4}, {"doubt": "again"}, 5),
+    ],
+)
+def test_another_doubt_brings_its_own_tries(
+    said: dict[str, Any], changed: dict[str, int | str], tries: int
+) -> None:
+    graph = graph_of(fs.call(**said)(failing))
+    change_calls(graph, {"failing()": changed})
+    (call,) = calls_of(graph).values()
+    assert (call.settings.doubt, call.settings.tries) == (changed["doubt"], tries)
 
 
 def test_order_by_key_needs_a_key() -> None:

@@ -33,6 +33,18 @@ def test_without_a_name_it_lists_all(capsys: pytest.CaptureFixture[str]) -> None
     assert [line.split()[0] for line in lines] == list(experiments.EXPERIMENTS)
 
 
+@pytest.mark.parametrize(
+    ("figure", "of"), [("fig5", 5), ("fig6", 6), ("fig7", 7), ("fig9", 9), ("poster7", 7)]
+)
+def test_a_figure_of_the_papers_is_a_name_too(
+    figure: str, of: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(figure) == ExitCode.OK
+    first = capsys.readouterr().out.splitlines()[0]
+    paper = "poster" if figure.startswith("poster") else "EDBT"
+    assert paper in first and str(of) in first.partition("Fig. ")[2]
+
+
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--json") == ExitCode.OK
     assert json.loads(capsys.readouterr().out).keys() == experiments.EXPERIMENTS.keys()

@@ -56,7 +56,7 @@ class WorkerSettings:
     learn it from."""
     dead_letter: SinkName | None = None
     """The sink of error items; None: `onError: fail`."""
-    calls: Mapping[str, Mapping[str, int | float]] = field(default_factory=dict)
+    calls: Mapping[str, Mapping[str, int | float | str]] = field(default_factory=dict)
     """Changes of the manifest to `model.calls.call.CallSettings`, by the call's name."""
     egress: tuple[str, ...] | None = None
     """Hosts and networks that calls may connect to; None: any."""

@@ -28,7 +28,7 @@ from flamestream.core.protocol.messages import (
 )
 from flamestream.core.worker.acker import AckTable
 from flamestream.model.ids import Epoch, MessageId, WorkerId
-from flamestream.model.time import END, FrontId, Time
+from flamestream.model.time import END, START, FrontId, Time
 
 
 class Acker:
@@ -57,10 +57,11 @@ class Acker:
         """The last that was told to."""
         self._ends: list[FrontId] = []
         """Those that are told to now."""
-        self._settled = dict.fromkeys(workers, start)
+        # (!) Of calls only their workers know whether all below the cut is settled.
+        self._told_settled = START if self._idle else start
+        self._settled = dict.fromkeys(workers, self._told_settled)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
-        self._told_settled = start
         self._cuts: list[Epoch] = []
 
     def take(self, sender: WorkerId, message: PeerMessage) -> None:

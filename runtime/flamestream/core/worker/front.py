@@ -222,6 +222,8 @@ class JournalledFront:
         self._floor = START
         """Promised, asked for, or the bound: new stamps are above it."""
         self._undurable: deque[Time] = deque()
+        self._written = begin.last
+        """The newest entry that is in the journal."""
 
     def start(self, entries: Sequence[Entry], bound: Time) -> None:
         """Begin with the journalled runs above the cut; stamp nothing new at or below `bound`."""
@@ -236,7 +238,7 @@ class JournalledFront:
         """The oldest journalled run has been read again and enters now, at its own time."""
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
-        self.last = self.entered = entry.time
+        self.last = self.entered = self._written = entry.time
         # what moves nothing has a marker: pledges were left out (fronts.py)
         self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
@@ -294,7 +296,7 @@ class JournalledFront:
     def durable(self, time: Time) -> None:
         """Every entry up to `time` is in the journal."""
         while self._undurable and self._undurable[0] <= time:
-            self._undurable.popleft()
+            self._written = self._undurable.popleft()
 
     def asked(self, time: Time) -> None:
         """Move past `time`: at once if idle, else as soon as what is under way allows it."""
@@ -305,8 +307,9 @@ class JournalledFront:
         if self.replay:
             return self.replay[0].time  # journalled times are fixed: whatever was asked, they come first (!)
         if self._undurable:
-            # a promise above it would let results leave that a replay could not repeat (!)
-            return self._undurable[0]
+            # A promise above it would let results leave that a replay could not repeat (!). One that pledges does not
+            # even go up to it: nobody would remember that, if it never gets into the journal.
+            return next_time(self._written, self.id) if self._pledges else self._undurable[0]
         if self.ended:
             return END
         # One that pledges promises no further than its journal goes, whatever it was asked for (!).

@@ -57,9 +57,10 @@ class Fronts:
         self, fence: Fence, settings: WorkerSettings, mine: Iterable[FrontId],
         positions: Mapping[FrontId, FrontPosition], enter: Enter,
         timings: Mapping[SourceName, Timing] = NO_TIMINGS, reached: Mapping[FrontId, FrontPosition] = NOWHERE,
+        settles: Time = START,
     ) -> None:  # fmt: skip
         """`positions`: at the cut. `timings`: of the sources with event time. `reached`: how far fronts had
-        come above it, where that is skipped."""
+        come above it, where that is skipped. `settles`: nothing new is read until all below it is settled."""
         self.actions: list[Action] = []
         self.stalled: dict[FrontId, str] = {}
         """Fronts whose journal fails, and why."""
@@ -95,8 +96,9 @@ class Fronts:
             {number: front.source for number, front in self._settings.items() if self._journalled(number)},
         )
         self._following: set[FrontId] = set()
+        self._settles = settles
         self.drained = False
-        self._started = False
+        self.started = False
 
     # --- recovery -------------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class Fronts:
 
     def start(self, bound: Time) -> None:
         """Every worker is ready: replay, then go on."""
-        self._started = True
+        self.started = True
         for number, front in self._fronts.items():
             if bound == END:  # all input was through at the cut: only what the snapshot holds is left to do
                 self._over(number, front)
@@ -302,12 +304,16 @@ class Fronts:
         front = self._fronts[number]
         if isinstance(front, JournalledFront) and front.replay:
             self._replay_on(front, self._to_read[number])
-        elif not self.drained and number not in self._following:
+        elif not self.drained and number not in self._following and self._may_follow(number):
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
             self._following.add(number)
             if number not in self._of_calls:
                 follow = Follow(self._fence, number, dict(offsets), self._saved.get(number))
                 self.actions.append(follow)
+
+    def _may_follow(self, number: FrontId) -> bool:
+        """(!) A call may have more requests from below the cut than may wait, of which no credit knows."""
+        return self._settles == START or number in self._of_calls
 
     def _replay_on(self, front: JournalledFront, left: list[Entry]) -> None:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
@@ -342,7 +348,7 @@ class Fronts:
     def promises(self, now: Timestamp, idle: Time = START) -> list[Promise]:
         """The promises of fronts that have moved since the last call. `idle`: the minimal time at which no
         request waited for an answer."""
-        if not self._started:
+        if not self.started:
             return []
         for pledging in self._pledging:
             if (entry := pledging.pledge(now)) is not None:
@@ -365,6 +371,11 @@ class Fronts:
         """All output below `time` is with its consumers."""
         for credit in self._credit.values():
             credit.settled(time)
+        if START < self._settles <= time:
+            self._settles = START
+            for number, front in self._fronts.items():
+                if self.started and not front.ended:
+                    self._read_on(number)
 
     @property
     def in_flight(self) -> int:

@@ -237,7 +237,8 @@ class Worker:
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
         mine, timings = layout.fronts_of(me), self._entrances.timings
-        self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached)
+        unsettled = cut if self._graph.calls else START
+        self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached, unsettled)
         askable = {front.front: not front.timed for front in settings.fronts}
         answers = [front.front for front in settings.fronts if front.of_call]
         self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None
@@ -249,7 +250,7 @@ class Worker:
         self._broken: dict[WorkerId, str] = {}
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
-        self._minimal = self._settled_told = cut
+        self._minimal, self._settled_told = cut, START if self._graph.calls else cut
         self.flow.reset(layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors)
 
     def _answer(self, event: ev.Answer) -> None:
@@ -409,6 +410,8 @@ class Worker:
             self._tell(acker, acks)
         for promise in self._fronts.promises(self._now, self._minimal if self._calls.idle else START):
             self._tell(acker, promise)
+        if not self._fronts.started:  # others may not be ready to hear anything
+            return
         if (settled := min(self._outputs.settled(self._minimal), self._calls.settled)) > self._settled_told:
             self._settled_told = settled
             self._tell(acker, msg.Settled(settled))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Setting = int | float | str
 MAX_FRONTS: Final = 64
 HASH_BYTES: Final = 16
 SECONDS_30: Final = Micros(30_000_000)
@@ -95,6 +96,8 @@ class CallFunction(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], settings: CallSettings) -> None:
         self.function, self.settings = function, settings
+        self.said = settings
+        """The settings of the code, whatever a manifest changes."""
         update_wrapper(self, function)
 
     def __call__(self, *arguments: P.args, **named: P.kwargs) -> R:
@@ -320,12 +323,19 @@ def answered(function: Function, payload: Any, outcome: Any) -> tuple[tuple[Any,
     return (), failure(function, outcome, payload)
 
 
-def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, int | float]]) -> None:
+def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, Setting]]) -> None:
     """Other settings than the functions have, by the call's name: what the manifest says, in every process
     that loads the graph."""
     for name, call in calls_of(graph).items():
-        of_call: dict[str, Any] = dict(changes.get(name, {}))
-        call.settings = replace(call.settings, **of_call)
+        call.settings = _changed(call.said, changes.get(name, {}))
+
+
+def _changed(settings: CallSettings, changes: Mapping[str, Setting]) -> CallSettings:
+    of_call: dict[str, Any] = dict(changes)
+    if (doubt := of_call.get("doubt", settings.doubt)) != settings.doubt:
+        # (!) What was said of tries was said for the other one: a second try could be a second effect.
+        of_call.setdefault("tries", 1 if doubt == "never" else CallSettings().tries)
+    return replace(settings, **of_call)
 
 
 def calls_of(graph: "Graph") -> dict[str, CallFunction[..., Any]]:

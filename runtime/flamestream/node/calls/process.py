@@ -3,14 +3,15 @@ never holds up the engine.
 
     worker -> request -> tries, with pauses -> results, or an error -> worker
 
-Too many tries that do not end, or a loop that stands still, end this process; the worker starts another and
-asks again.
+Too many tries that do not end, a loop that stands still, or no file descriptor that is left end this process;
+the worker starts another and asks again.
 
 Keeps: an answer for each request, as long as it lives. Does not: know what was asked before it began, or keep
 anything but for a call's cache; make a try (tries.py).
 """
 
 import asyncio
+import errno
 import faulthandler
 import gc
 import logging
@@ -47,6 +48,8 @@ log = logging.getLogger(__name__)
 
 STANDS_STILL: Final = 12.0
 """Seconds without a turn of the loop after which this process ends."""
+WITHOUT_DESCRIPTORS: Final = 3
+"""Seconds in a row without a file descriptor and without a result after which it ends, too."""
 MOST_SAID: Final = 1 << 20
 """Bytes of answers, about, in one frame."""
 
@@ -60,7 +63,7 @@ class CallerConfig(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     worker: str
     parent: int
-    calls: dict[str, dict[str, int | float]] = {}
+    calls: dict[str, dict[str, int | float | str]] = {}
     """Changes of the manifest to their settings."""
     egress: tuple[str, ...] | None = None
     """Hosts and networks that functions may connect to (egress.py); None: any."""
@@ -117,6 +120,8 @@ class CallerProcess:
         self._said: list[Said] = []
         self._said_bytes = 0
         self._closed = False
+        self.gave = 0
+        """How many requests have got results."""
         self._under_way: set[asyncio.Task[None]] = set()
         """Requests that may have an answer in a cache."""
         self._left: set[asyncio.Task[Any] | Future[Any]] = set()
@@ -160,6 +165,7 @@ class CallerProcess:
         function = self._calls[request.call].function
         results, error = answered(function, payload, outcome)
         if error is None and len(encoded := encode(results)) <= self._most:
+            self.gave += 1
             return Reply(encoded)
         if error is None:
             error = failure(function, AnswerTooLarge(len(encoded), self._most), payload)
@@ -220,7 +226,7 @@ async def serve(sock: socket.socket, config: CallerConfig) -> None:
     # What was loaded stays: looked through again and again, it would hold up every call under way.
     gc.collect()
     gc.freeze()
-    watching = asyncio.create_task(_watched())
+    watching = asyncio.create_task(_watched(process))
     try:
         await asyncio.get_running_loop().create_connection(lambda: link, sock=sock)
         await link.ended
@@ -248,11 +254,27 @@ def _clients_of(config: CallerConfig) -> dict[str, tuple[str, "ClientSettings"]]
     }
 
 
-async def _watched() -> None:
-    """A function that blocks the loop stops every other call: better to end, and ask again."""
+async def _watched(process: CallerProcess) -> None:
+    """A function that blocks the loop stops every other call, and one that leaks connections fails them all:
+    better to end, and ask again."""
+    without = 0
     while True:
         faulthandler.dump_traceback_later(STANDS_STILL, exit=True)
+        gave = process.gave
         await asyncio.sleep(1)
+        # where results still come, that many are only open at once
+        without = without + 1 if process.gave == gave and not _descriptor_left() else 0
+        if without == WITHOUT_DESCRIPTORS:
+            log.error("calls leave no file descriptor: this process ends")
+            os._exit(1)
+
+
+def _descriptor_left() -> bool:
+    try:
+        os.close(os.dup(sys.stderr.fileno()))
+    except OSError as error:
+        return error.errno != errno.EMFILE
+    return True
 
 
 def main(fd: int) -> int:

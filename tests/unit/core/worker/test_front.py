@@ -116,13 +116,23 @@ def test_a_front_of_consumers_that_forget_promises_what_its_journal_has() -> Non
     front.asked(Time(99 << 12))
     pledge = front.pledge(Timestamp(1))
     assert pledge is not None and pledge.is_pledge and pledge.time > Time(99 << 12)
-    assert front.promise() == pledge.time
+    assert front.promise() == next_time(START, F), "nothing is written yet"
     assert front.pledge(Timestamp(1)) is None, "one is under way"
     front.asked(Time(200 << 12))
     front.durable(pledge.time)
     assert pledge.time < front.promise() < Time(200 << 12)
     assert front.pledge(Timestamp(1)) is not None
     assert front.stamp(Timestamp(1), P, Offset(0), 1).time > Time(200 << 12)
+
+
+def test_it_promises_nothing_up_to_a_run_that_may_never_be_written() -> None:
+    front = JournalledFront(BEGIN, pledges=True)
+    front.start([], START)
+    first = front.stamp(Timestamp(10), P, Offset(0), 1)
+    front.stamp(Timestamp(20), P, Offset(1), 1)
+    assert front.promise() == next_time(START, F)
+    front.durable(first.time)
+    assert front.promise() == next_time(first.time, F)
 
 
 def test_a_front_that_promised_by_a_run_pledges_nothing() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
@@ -59,6 +60,17 @@ def test_runs_of_timed_fronts_enter_by_their_times() -> None:
         fronts.records(ev.RecordsArrived(FENCE, number, P, Offset(0), ["a"] * 20, 20))
     fronts.advance(Timestamp(1))
     assert len(times) == 40 and times == sorted(times)
+
+
+def test_a_source_is_followed_when_all_below_the_cut_is_settled() -> None:
+    """Until then nobody knows whether calls have room: each recovery of an outage would let in its credit anew."""
+    settings = WorkerSettings("job", 4, (FrontSettings(F, SourceName("s"), True),))
+    fronts = Fronts(FENCE, settings, [F], {}, lambda *_: 0, settles=Time(50))
+    fronts.start(START)
+    fronts.settled(Time(49))
+    assert not fronts.actions
+    fronts.settled(Time(50))
+    assert [type(action) for action in fronts.actions] == [act.Follow]
 
 
 @pytest.mark.parametrize("newest", [0, 1])

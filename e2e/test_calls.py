@@ -51,18 +51,7 @@ def test_each_call_is_made_once_through_kills_a_suspension_and_an_edit(
     job = FolderJob(kube, installation, fresh(), form="{number}")
     service = f"{job.name}-asked"
     _serve(kube, service)
-    sinks = {
-        sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "priced", "dead")
-    }
-    job.extra = {
-        "application": {"file": "prices.py", "graph": "graph", "configMap": f"{job.name}-prices"},
-        "sinks": sinks,
-        "onError": {"deadLetter": "dead"},
-        "calls": {"priced": {"timeout": "3s"}},
-        "egress": [f"{service}.{kube.namespace}.svc:7003"],
-    }
-    code = _PRICES.replace("ADDRESS", f"{service}.{kube.namespace}.svc")
-    kube.apply(config_map(f"{job.name}-prices", {"prices.py": code}))
+    _asks(job, service)
     job.start(per_second=20)
     for target in ("worker", "driver", "executor"):
         report(f"calls: {target} killed", **struck(job, target, "exactly-once"))
@@ -83,6 +72,49 @@ def test_each_call_is_made_once_through_kills_a_suspension_and_an_edit(
     report("calls: a life", orders=len(prices), delivered=found["delivered"])
     job.delete()
     kube.delete("Pod", service, grace=0)
+
+
+def test_a_job_goes_on_from_a_savepoint_of_requests_that_are_under_way(
+    installation: Installation, kube: Kube
+) -> None:
+    job = FolderJob(kube, installation, fresh(), form="{number}")
+    service, saved = f"{job.name}-asked", f"kept-{job.name}"
+    _serve(kube, service)
+    _asks(job, service)
+    job.start(per_second=20)
+    assert f"{saved}: Completed, epoch" in job.typed("savepoint", job.name, "--name", saved)
+    other = FolderJob(kube, installation, fresh(), docs=job.name)
+    _asks(other, service)
+    other.extra["restoreFrom"] = {"snapshot": saved}
+    other.start()
+    struck(other, "worker", "exactly-once")
+    other.typed("suspend", other.name)
+    judged(other, "exactly-once")
+    entered, prices = _delivered(other, "index"), _delivered(other, "priced")
+    assert min(entered) > 0, "it begins at the savepoint"
+    orders = [order for order, _ in prices]
+    assert len(set(orders)) == len(orders) and set(orders) >= set(entered)
+    assert {order for order in orders if order < min(entered)}, "no request was open at its cut"
+    job.delete()
+    other.delete()
+    kube.delete("Pod", service, grace=0)
+    kube.delete("FlameStreamSnapshot", saved)
+
+
+def _asks(job: FolderJob, service: str) -> None:
+    """It asks the service about each order."""
+    sinks = {
+        sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "priced", "dead")
+    }
+    host = f"{service}.{job.kube.namespace}.svc"
+    job.extra = {
+        "application": {"file": "prices.py", "graph": "graph", "configMap": f"{job.name}-prices"},
+        "sinks": sinks,
+        "onError": {"deadLetter": "dead"},
+        "calls": {"priced": {"timeout": "3s"}},
+        "egress": [f"{host}:7003"],
+    }
+    job.kube.apply(config_map(f"{job.name}-prices", {"prices.py": _PRICES.replace("ADDRESS", host)}))
 
 
 def _serve(kube: Kube, name: str) -> None:

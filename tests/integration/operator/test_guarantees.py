@@ -10,7 +10,7 @@ from support.operator.real_cluster import the_api
 
 RARE = [
     pytest.param(name, marks=pytest.mark.slow)
-    for name in ("exactly-once", "at-most-once", "at-least-once", "none")
+    for name in ("exactly-once", "strong-productions", "at-most-once", "at-least-once", "none")
 ]
 GUARANTEES = ["exactly-once-2pc", *RARE]
 """A minute each: at each push the one that holds most, and exactly-once in test_figures_of_a_life.py."""

@@ -119,3 +119,34 @@ def test_a_call_that_is_made_once_at_most_is_never_asked_for_twice(
         assert found.keys() == set(range(ORDERS)) - doubted
     # what took effect without an answer is among those in doubt, and nowhere else
     assert {int(item) for item in asked.once} - found.keys() <= doubted
+
+
+BIG = """
+import flamestream as fs
+
+@fs.call
+def grown(size: int) -> bytes:
+    return bytes(size)
+
+graph = fs.Graph("big")
+graph.source("sizes", int).call(grown).map(len).sink("out")
+"""
+
+
+def test_an_answer_that_zookeeper_would_not_take_is_an_error_item(tmp_path: Path) -> None:
+    file = tmp_path / "big.py"
+    file.write_text(BIG)
+    (tmp_path / "sizes.jsonl").write_text("1000\n65000\n66000\n")
+    spec = {
+        "sources": {"sizes": {"files": {"path": "sizes.jsonl", "format": "jsonl"}}},
+        "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("out", "dead")},
+        "onError": {"deadLetter": "dead"},
+        "journal": {"folder": "zookeeper://"},
+        "checkpoint": {"interval": "200ms", "store": "store"},
+    }
+    job = CliJob(tmp_path, file, spec, spark=False)
+    with explained(job):
+        job.start()
+        assert job.end()[1]["outcome"] == "completed"
+        [error] = job.delivered("dead")
+        assert (job.delivered("out"), error.error) == ([1000, 65000], "AnswerTooLarge")

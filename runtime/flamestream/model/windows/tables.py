@@ -8,7 +8,7 @@ order of items says which is the last.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
@@ -53,6 +53,20 @@ class KeyOfSide:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """(rows, item with its side) -> the rows with it."""
+
+    written: str
+    keeps: ClassVar = "the last item of each side and key, for ever"
+
+    def __call__(self, rows: Rows, item: Side) -> Rows:
+        # What was there goes along: `emit` is given the rows behind the change alone.
+        if item.number == LEFT:
+            return Rows((item.item,), rows.right, rows.left)
+        return Rows(rows.left, (item.item,), rows.right)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeOf:
     """(rows, the last item) -> how the join has changed."""
 
@@ -73,23 +87,20 @@ def joined_tables(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: 
     """The changes of the join of two tables. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_table in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
-    check_graph(left, right, f"join_table(on={on_written(on)})")
+    written = f"join_table(on={on_written(on)})"
+    check_graph(left, right, written)
     both = left.map(on_side(LEFT)).merge(right.map(on_side(RIGHT)))
     changes = both.reduce(
-        key=KeyOfSide(keys_of(on, left, right)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how])
+        key=KeyOfSide(keys_of(on, left, right)),
+        initial=_no_rows,
+        combine=Replace(written),
+        emit=ChangeOf(HOW[how]),
     )
     return replace(changes.filter(_is_change), items=Changed)
 
 
 def _no_rows() -> Rows:
     return Rows((), (), ())
-
-
-def _replaced(rows: Rows, item: Side) -> Rows:
-    # What was there goes along: `emit` is given the rows behind the change alone.
-    if item.number == LEFT:
-        return Rows((item.item,), rows.right, rows.left)
-    return Rows(rows.left, (item.item,), rows.right)
 
 
 def _is_change(change: Changed[Any]) -> bool:

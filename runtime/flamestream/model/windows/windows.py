@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, overload
 from flamestream.model import fields
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
-from flamestream.model.expressions.expression import Field
+from flamestream.model.expressions.expression import Expression, Field
 from flamestream.model.ready import Size
 from flamestream.model.stream import Key, Stream
 from flamestream.model.vertex import Function, call_site
@@ -58,7 +58,7 @@ class Windows(Generic[T, K]):
 
     def total(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, Any]]:
         """The sum of a value."""
-        return self.aggregate(aggregates.total(self._value(value)), results)
+        return self.aggregate(aggregates.total(self._number(value)), results)
 
     def min(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, Any]]:
         """The least of a value."""
@@ -70,7 +70,7 @@ class Windows(Generic[T, K]):
 
     def mean(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, float]]:
         """The mean of a value."""
-        return self.aggregate(aggregates.mean(self._value(value)), results)
+        return self.aggregate(aggregates.mean(self._number(value)), results)
 
     def distinct_count(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, int]]:
         """How many different values there are."""
@@ -112,6 +112,12 @@ class Windows(Generic[T, K]):
     def _value(self, value: Key[T]) -> Key[T]:
         """The value as it was given. Raises GraphError if items have no such field."""
         fields.key_of(self.stream.items, value, call_site())
+        return value
+
+    def _number(self, value: Key[T]) -> Key[T]:
+        """The value, which is added. Raises GraphError as well if it is none that can be."""
+        if isinstance(of := fields.key_of(self.stream.items, value, call_site()), Expression):
+            fields.check_kinds(self.stream.items, 0 + of, call_site())
         return value
 
     @overload

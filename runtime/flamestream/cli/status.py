@@ -59,8 +59,8 @@ def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
 
 
 def _event_time(source: str, micros: int | None, now: int, idle: int, late: int) -> str:
-    """A line on how far a source has come in event time, how many of its partitions are not waited for, and how
-    many of its items came too late."""
+    """A line on how far a source has come in event time, how many of its partitions are not waited for, and
+    how many of its items came too late."""
     if micros is None:
         come = "not known, one of its fronts has had no record that says one; windows stay open until it has"
     elif micros >= END_OF_TIME:

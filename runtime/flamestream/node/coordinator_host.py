@@ -339,8 +339,8 @@ class CoordinatorHost:
         return dict(sum(map(Counter, (*below, *since)), past))
 
     def _sum_here(self, of: Callable[[Progress], Mapping[SourceName, int]]) -> dict[SourceName, int]:
-        """Counts by source, from workers of the layout alone: the next owner of a front tells what the one before
-        has told."""
+        """Counts by source, from workers of the layout alone: the next owner of a front tells what the one
+        before has told."""
         found = Counter[SourceName]()
         for worker in self._status.workers:
             if (said := self._figures.get(worker)) is not None:

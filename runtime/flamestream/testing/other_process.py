@@ -120,7 +120,7 @@ _WAY_OUT: Final = "build it of functions and classes of modules, or leave this o
 
 
 _NOTES: Final = "__msgspec_cache__"
-"""What msgspec notes in a dataclass that it has decoded: it cannot be copied, and is made again when it is missing."""
+"""Where msgspec notes what it knows of a dataclass: it cannot be copied, and is made again when it is missing."""
 
 
 def _pickler() -> Any:

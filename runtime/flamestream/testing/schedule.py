@@ -89,8 +89,8 @@ class Schedule:
             )
             sites += sites_of_calls(calls)
             self._limit(faults)
-            # Slices as users have them: with the simulator's own, which are for graphs of a few keys, no epoch of
-            # several windows, each of 64 shards, was ever done. Edited settings would bring those back.
+            # Slices as users have them: with the simulator's own, which are for graphs of a few keys, no epoch
+            # of several windows, each of 64 shards, was ever done. Edited settings would bring those back.
             worker = replace(
                 plan.worker, fronts=fronts, slice_size=128, slice_bytes=64 << 10, upload_bytes=16 << 20
             )

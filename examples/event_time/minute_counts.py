@@ -4,13 +4,10 @@ An event is a line `SECONDS USER`. Events come in any order, up to 30 seconds la
 minute is over; an event that comes later changes no count, and goes to `late`.
 """
 
-from dataclasses import dataclass
-
 import flamestream as fs
 
 
-@fs.payload_type
-@dataclass(frozen=True, slots=True)
+@fs.event
 class Event:
     at: int
     user: str

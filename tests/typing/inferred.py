@@ -1,10 +1,12 @@
 """What type checkers infer of a graph: read by mypy and pyright in test_inference.py."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, TypeGuard, assert_type
 
 import flamestream as fs
 from flamestream.model.event_decoder import Decoder
+from flamestream.model.windows.stream import Results
 
 
 @fs.event
@@ -102,3 +104,63 @@ assert_type(clicks.call(viewed_with), fs.Stream[View])
 assert_type(clicks.call(viewed, name="timed", at=lambda view: 7, unit="s", late="1m"), fs.Stream[View])
 assert_type(clicks.call(page), fs.Stream[str])
 assert_type(clicks.call(scored), fs.Stream[float])
+
+
+@fs.event
+class Timed:
+    user: str
+    at: datetime
+
+
+def on_item(seen: int | None, click: Click, now: Any) -> tuple[int, list[str]]:
+    return (seen or 0) + 1, [click.user]
+
+
+def length(pages: str) -> int:
+    return len(pages)
+
+
+others = graph.source("others", Timed, at=lambda _: 1, unit="s")
+minutes = timed.window(fs.tumbling("1m"), key="user")
+keyed = timed.window(fs.session("30m"), key=lambda click: click.user)
+assert_type(minutes.count(), Results[fs.Windowed[Any, int]])
+assert_type(keyed.count(), Results[fs.Windowed[str, int]])
+assert_type(keyed.mean("cents", results="each"), Results[fs.Windowed[str, float]])
+assert_type(keyed.collect(), Results[fs.Windowed[str, tuple[Click, ...]]])
+assert_type(keyed.top(3, by="cents"), Results[fs.Windowed[str, tuple[Click, ...]]])
+assert_type(
+    timed.window(fs.sliding("10m", every="1m"), key=lambda click: click.page).top(3, by=fs.size),
+    Results[fs.Windowed[None, tuple[tuple[str, int], ...]]],
+)
+assert_type(keyed.fold(initial=int, combine=added), Results[fs.Windowed[str, int]])
+assert_type(
+    keyed.fold(initial=str, combine=lambda way, click: f"{way}/{click.page}", emit=length),
+    Results[fs.Windowed[str, int]],
+)
+assert_type(keyed.count().map(lambda window: (window.key, window.value)), fs.Stream[tuple[str, int]])
+assert_type(minutes.top(3, by="cents").flat_map(lambda window: window.value), fs.Stream[Click])
+
+near = ("-5s", "5s")
+assert_type(timed.join(others, on="user", within=near), Results[tuple[Click, Timed]])
+assert_type(timed.join(others, on="user", within=near, how="left"), Results[tuple[Click, Timed | None]])
+assert_type(
+    timed.join(others, on="user", within=near, how="full"), Results[tuple[Click | None, Timed | None]]
+)
+assert_type(timed.join(others, on=("user", lambda other: other.user), within=near).late, fs.Stream[Any])
+assert_type(timed.join_latest(others, on="user"), Results[tuple[Click, Timed]])
+assert_type(timed.join_latest(others, on="user", how="left"), Results[tuple[Click, Timed | None]])
+assert_type(timed.join_table(others, on="user"), fs.Stream[fs.Changed[tuple[Click, Timed]]])
+assert_type(
+    timed.join_table(others, on="user", how="left"), fs.Stream[fs.Changed[tuple[Click, Timed | None]]]
+)
+assert_type(
+    timed.join(others, on=lambda item: item.user, within=near).map(lambda pair: pair[1].at),
+    fs.Stream[datetime],
+)
+
+assert_type(timed.dedup("user", within="1h"), Results[Click])
+assert_type(timed.distinct_count("user", key="page"), fs.Stream[tuple[Any, int]])
+assert_type(timed.top(10, by="cents", key="user"), fs.Stream[tuple[Any, tuple[Click, ...]]])
+assert_type(timed.reduce(key="user", combine=fs.count(), ttl="24h"), fs.Stream[int])
+assert_type(timed.process(key="user", on_item=on_item), Results[str])
+assert_type(graph.clock("tick", every="1s"), fs.Stream[datetime])

@@ -15,8 +15,11 @@ from flamestream.core.dataflow.native_vertices import described_panes
 from flamestream.model.graph import Graph
 from flamestream.model.vertex import Vertex, name_of
 from flamestream.model.windows.aggregates import Aggregate
+from flamestream.model.windows.expiry import Expiry
+from flamestream.model.windows.own import Own
 from flamestream.model.windows.panes import Closing
 from flamestream.model.windows.process import Steps
+from flamestream.model.windows.tables import KeyOfSide
 
 _OURS: Final = "flamestream."
 """How modules begin whose functions are none of the user's."""
@@ -28,7 +31,7 @@ class Said:
 
     vertex: int
     role: str
-    """function, key, combine, emit, balance."""
+    """function, key, combine, emit, balance, on_item, on_time, due."""
     function: str
     why_python: str | None
     """None: it runs in the kernel."""
@@ -52,6 +55,9 @@ def _of(vertex: Vertex) -> Iterator[tuple[str, Any, str | None]]:
     if isinstance(vertex.combine, Steps):
         yield from _of_program(vertex.combine)
         return
+    if isinstance(vertex.key, KeyOfSide):
+        yield from (("key", key, why_python(key)) for key in vertex.key.keys)
+        return
     for role in ("function", "key"):
         if (function := getattr(vertex, role)) is not None:
             yield role, function, why_python(function)
@@ -72,6 +78,21 @@ def _of_program(steps: Steps) -> Iterator[tuple[str, Any, str | None]]:
         why = "its windows are on no grid" if panes is None else "it is not ready-made"
         folds = program.aggregate if _is_ours(program.aggregate.combine) else program.aggregate.combine
         yield "combine", folds, None if panes and panes["fold"] else why
+    else:
+        own = _own_of(program)
+        yield from ((role, each, f"the kernel has no {what}") for role, each, what in own if each is not None)
+
+
+def _own_of(program: object) -> Iterator[tuple[str, Any, str]]:
+    """The functions of a user's in a program, their roles, and what they are of."""
+    if isinstance(program, Expiry):
+        yield from (
+            ("combine", program.combine, "fold with a ttl"),
+            ("emit", program.emit, "fold with a ttl"),
+        )
+    if isinstance(program, Own):
+        roles = {"on_item": program.item, "on_time": program.time, "due": program.next}
+        yield from ((role, each, "program of one's own") for role, each in roles.items())
 
 
 def _is_ours(function: Any) -> bool:

@@ -41,7 +41,8 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
             if status.last_recovery is not None:
                 say(_recovery(status.last_recovery))
             for source, time_of_events in status.event_times.items():
-                say(_event_time(source, time_of_events, status.updated, status.late.get(source, 0)))
+                idle, late = status.idle.get(source, 0), status.late.get(source, 0)
+                say(_event_time(source, time_of_events, status.updated, idle, late))
             for call, waiting in status.waiting.items():
                 say(f"call {call}: {waiting:,} requests wait for their answer")
             for source, skipped in status.skipped.items():
@@ -57,8 +58,9 @@ def _code(info: RunInfo | None, status: JobStatus | None) -> ExitCode:
     return {"completed": ExitCode.OK, "failed": ExitCode.JOB_FAILED}.get(outcome, ExitCode.UNAVAILABLE)
 
 
-def _event_time(source: str, micros: int | None, now: int, late: int) -> str:
-    """A line on how far a source has come in event time, and how many of its items came too late."""
+def _event_time(source: str, micros: int | None, now: int, idle: int, late: int) -> str:
+    """A line on how far a source has come in event time, how many of its partitions are not waited for, and
+    how many of its items came too late."""
     if micros is None:
         come = "not known, one of its fronts has had no record that says one; windows stay open until it has"
     elif micros >= END_OF_TIME:
@@ -67,7 +69,8 @@ def _event_time(source: str, micros: int | None, now: int, late: int) -> str:
         come = f"{event_moment(micros)}, {timedelta(seconds=round((now - micros) / 1e6))} behind the clock"
     else:
         come = event_moment(micros)
-    return f"event time of {source}: {come}{f'; {late:,} late' if late else ''}"
+    silent = f"; {idle:,} idle partition{'s' if idle > 1 else ''}" if idle else ""
+    return f"event time of {source}: {come}{silent}{f'; {late:,} late' if late else ''}"
 
 
 def _recovery(last: LastRecovery) -> str:

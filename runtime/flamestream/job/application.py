@@ -11,11 +11,13 @@ Keeps: a file is executed once a process. Does not: validate the graph against t
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 from flamestream.job.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.calls.productions import with_productions
@@ -23,6 +25,8 @@ from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
 
 _LAST_LINES = 3
+_PLACED: Final = re.compile(r"\S+\.py:\d+: ")
+"""How a message begins that says its place itself."""
 
 
 def load(file: Path, graph: str, py_files: Sequence[PyFile] = (), *, productions: bool = False) -> Graph:
@@ -108,12 +112,23 @@ def _executed(file: Path) -> ModuleType:
     importlib.invalidate_caches()
     try:
         return importlib.import_module(file.stem)
-    except FlameStreamError:
+    except FlameStreamError as error:
+        if isinstance(error, UserError) and not _PLACED.match(str(error)):
+            error.args = (f"{_line_of(error)}: {error}",)
         raise
     except (Exception, SystemExit) as error:  # the user's file may raise anything, and its exit is not ours
         raise UserError(
             f"{_place(error, file)}: the application does not load: {_last_lines(error)}"
         ) from error
+
+
+def _line_of(error: UserError) -> str:
+    """`file.py:line` of the user's innermost line that led to an error of ours."""
+    lines = (
+        (str(frame.f_globals.get("__name__")), line) for frame, line in traceback.walk_tb(error.__traceback__)
+    )
+    *_, (name, line) = (each for each in lines if each[0].partition(".")[0] != "flamestream")
+    return f"{name.replace('.', '/')}.py:{line}"
 
 
 def _place(error: BaseException, file: Path) -> str:

@@ -106,6 +106,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     event_times: dict[SourceName, int | None] = {}
     """Microseconds that each source with event time has come to, the last of its fronts; None: one has told
     nothing yet."""
+    idle: dict[SourceName, int] = {}
+    """Partitions of each source with event time that are idle, so that nobody waits for them."""
     late: dict[SourceName, int] = {}
     """Items of each source that came too late for a window, a join or what else knows event time, once for
     each: of all workers that this coordinator has heard of."""

@@ -282,12 +282,21 @@ class Entrances:
         doors = (self._doors[front] for front in fronts if front in self._doors)
         return least_by_source((door.source, door.newest) for door in doors)
 
+    def idle(self, fronts: Iterable[FrontId]) -> dict[SourceName, int]:
+        """Partitions of these fronts that are idle, by source, where there are any."""
+        count = Counter[SourceName]()
+        for door in (self._doors[front] for front in fronts if front in self._doors):
+            count[door.source] += len(door.idle)
+        return {source: number for source, number in count.items() if number}
+
 
 class Entrance:
     """Where the records of one front enter: as events, those that move progress `Stamped`."""
 
     def __init__(self, timing: Timing, source: SourceName, front: FrontId, fronts: int) -> None:
         self._timing, self.source, self._front, self._fronts = timing, source, front, fronts
+        self.idle = set[str]()
+        """Partitions that nobody waits for, for people too."""
         self.newest: int | None = None
         """The greatest progress told here, for people: nothing is decided by it (!). END_OF_TIME: the input
         has ended."""
@@ -298,6 +307,7 @@ class Entrance:
             return self._arriving(timestamp_of(time), list(records) or [FOUND])
         # (!) A file that was read would hold the mark back for ever, and be remembered as long.
         partition = "" if self._timing.in_sequence else partition
+        self.idle.discard(partition)
         entering, times = self._read(partition, list(records) or [FOUND])
         moves = list(self._moves(times))
         for group in _thinned(moves):
@@ -362,7 +372,11 @@ class Entrance:
 
     def _told(self, partition: str, marker: Marker) -> Progress:
         ended = marker == ENDED
-        self.newest = END_OF_TIME if ended else self.newest
+        if ended:
+            self.newest = END_OF_TIME
+            self.idle.clear()
+        elif marker == IDLE:
+            self.idle.add(partition)
         return Progress(
             self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE
         )

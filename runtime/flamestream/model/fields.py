@@ -29,6 +29,7 @@ from typing import Any
 from flamestream.model.errors import GraphError
 from flamestream.model.expressions.conditional import Then, When
 from flamestream.model.expressions.expression import Expression, Field, fields_of
+from flamestream.model.expressions.samples import check_types
 from flamestream.model.payloads.encoding import SCALARS
 from flamestream.model.payloads.registry import HEIGHTS, PLANS
 from flamestream.model.ready import Append, Record, Size, State, Total
@@ -50,8 +51,10 @@ def check_function(items: Any, function: Any, where: str, folded: bool = False) 
         case Expression():
             for field in fields_of(function):
                 check_field(items, field.name, f"{where}: {field.written}")
+            check_kinds(items, function, where)
         case Total(name):
             check_field(items, name, f"{where}: {function.written}")
+            check_kinds(items, 0 + Field(name), f"{where}: {function.written}")
         case Append(names):
             for name in names:
                 check_field(items, name, f"{where}: {function.written}")
@@ -95,6 +98,20 @@ def check_field(items: Any, name: str, said: str) -> None:
         raise GraphError(
             f"{said}: {cls.__qualname__} has no field {name!r} (it has {', '.join(labels)}): {hint}"
         )
+
+
+def check_kinds(items: Any, expression: Expression, where: str) -> None:
+    """Raises GraphError, which begins with `where`, if an operation has no value for fields of these types."""
+    try:
+        check_types(expression, lambda name: _field_of(items, name))
+    except TypeError as error:
+        names = dict.fromkeys(field.name for field in fields_of(expression))
+        kinds = ", ".join(f"{name} is of {_shown(_field_of(items, name))}" for name in names)
+        raise GraphError(f"{where}: {error} ({kinds})") from None
+
+
+def _shown(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
 def result_of(function: Any, items: Any = None) -> Any:

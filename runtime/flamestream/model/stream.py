@@ -1,9 +1,11 @@
 """Stream: the results of a vertex, and every operation that a user can put behind them.
 
+It is longer than other modules: type checkers want a signature for each way that a method is called.
+
 Does not: keep the graph (graph.py), or know what programs in event time do (windows/).
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import (
     TYPE_CHECKING,
@@ -25,21 +27,27 @@ from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as WithDefault
+
     from flamestream.model.calls.call import Asks, AsksTogether
     from flamestream.model.calls.stream import Times
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
-    from flamestream.model.windows.join import On
+    from flamestream.model.windows.own import Here
     from flamestream.model.windows.shapes import Shape
     from flamestream.model.windows.stream import Results
     from flamestream.model.windows.tables import Changed
     from flamestream.model.windows.windows import Windows
+
+    K = WithDefault("K", default=Any)  # a key that is the name of a field says nothing of its type
 
 T = TypeVar("T")
 U = TypeVar("U")
 A = TypeVar("A")
 Key: TypeAlias = str | Callable[[T], Any]
 """A function of a payload, or the name of its field."""
+On: TypeAlias = str | Callable[[T | U], Any] | tuple[Key[T], Key[U]]
+"""A key of the items of two streams, or one of each."""
 MAX_WINDOW = 64
 
 
@@ -199,7 +207,7 @@ class Stream(Generic[T]):
         payload if it has no key)."""
         return Stream(self.graph, self.vertex, function, self.items, self.event_time)
 
-    def window(self, shape: "Shape", *, key: Key[T]) -> "Windows[T]":
+    def window(self, shape: "Shape", *, key: "str | Callable[[T], K]") -> "Windows[T, K]":
         """Windows over the event time of each key's items: say next what becomes of them, as in
         `.window(...).count()`.
 
@@ -214,21 +222,21 @@ class Stream(Generic[T]):
 
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None,
         how: Literal["inner"] = "inner", unbounded: bool = False,
     ) -> "Results[tuple[T, U]]": ...  # fmt: skip
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None,
         how: Literal["left"], unbounded: bool = False,
     ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
     @overload
     def join(
-        self, other: "Stream[U]", *, on: "On", within: tuple[Duration, Duration] | None = None, how: str,
+        self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None, how: str,
         unbounded: bool = False,
     ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
     def join(
-        self, other: "Stream[Any]", *, on: "On", within: tuple[Duration, Duration] | None = None,
+        self, other: "Stream[Any]", *, on: On[T, Any], within: tuple[Duration, Duration] | None = None,
         how: str = "inner", unbounded: bool = False,
     ) -> "Results[Any]":  # fmt: skip
         """Pairs (item, item of `other`) with equal keys and times near each other.
@@ -244,11 +252,11 @@ class Stream(Generic[T]):
 
     @overload
     def join_latest(
-        self, other: "Stream[U]", *, on: "On", how: Literal["inner"] = "inner"
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner"
     ) -> "Results[tuple[T, U]]": ...
     @overload
-    def join_latest(self, other: "Stream[U]", *, on: "On", how: str) -> "Results[tuple[T, U | None]]": ...
-    def join_latest(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Results[Any]":
+    def join_latest(self, other: "Stream[U]", *, on: On[T, U], how: str) -> "Results[tuple[T, U | None]]": ...
+    def join_latest(self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner") -> "Results[Any]":
         """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has
         passed the item's time.
 
@@ -258,7 +266,19 @@ class Stream(Generic[T]):
 
         return joined_latest(self, other, on, how)
 
-    def join_table(self, other: "Stream[Any]", *, on: "On", how: str = "inner") -> "Stream[Changed]":
+    @overload
+    def join_table(
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner"
+    ) -> "Stream[Changed[tuple[T, U]]]": ...
+    @overload
+    def join_table(
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["left"]
+    ) -> "Stream[Changed[tuple[T, U | None]]]": ...
+    @overload
+    def join_table(
+        self, other: "Stream[U]", *, on: On[T, U], how: str
+    ) -> "Stream[Changed[tuple[T | None, U | None]]]": ...
+    def join_table(self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner") -> "Stream[Any]":
         """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that
         changes it.
 
@@ -290,8 +310,10 @@ class Stream(Generic[T]):
         return running_top(self, count, self._key(by), self._key(key))
 
     def process(
-        self, *, key: Key[T], on_item: Function, on_time: Function | None = None, due: Function | None = None
-    ) -> "Results[Any]":
+        self, *, key: Key[T], on_item: "Callable[[Any, T, Here], tuple[Any, Sequence[U]]]",
+        on_time: Callable[[Any, Any], tuple[Any, Sequence[U]]] | None = None,
+        due: Callable[[Any], Any] | None = None,
+    ) -> "Results[U]":  # fmt: skip
         """Pure functions of one's own with a state for each key, and times to be called at.
 
         `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose

@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 from flamestream.core.coordinator import coordination as co
@@ -151,7 +151,7 @@ class CoordinatorHost:
             self._left.pop(worker, None)
             self._note_unsaved()
             if message.skipped:
-                self._skipped = self._skipped_here()
+                self._skipped = self._sum_here(lambda told: told.skipped)
             if message.latency:
                 delivered, released = self._recent.setdefault(worker, (Recent(), Recent()))
                 delivered.take(self._reactor.instant(), message.latency)
@@ -314,7 +314,7 @@ class CoordinatorHost:
                 told for worker in status.workers if (said := self._figures.get(worker)) is not None
                     for told in said.event_times.items()
             ),
-            late=self._late(), skipped=self._skipped,
+            idle=self._sum_here(lambda told: told.idle), late=self._late(), skipped=self._skipped,
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.drops.count,
             outcome=finish.outcome if self.finish else "", category=finish.category, message=finish.message,
@@ -333,13 +333,13 @@ class CoordinatorHost:
         since = [told.late_since for told in here]
         return dict(sum(map(Counter, (*below, *since)), past))
 
-    def _skipped_here(self) -> dict[SourceName, int]:
-        """Counts of skipped records, by source, from workers of the layout alone: the next owner of a front
-        tells what the one before has told."""
+    def _sum_here(self, of: Callable[[Progress], Mapping[SourceName, int]]) -> dict[SourceName, int]:
+        """Counts by source, from workers of the layout alone: the next owner of a front tells what the one
+        before has told."""
         found = Counter[SourceName]()
         for worker in self._status.workers:
             if (said := self._figures.get(worker)) is not None:
-                found.update(said.skipped)
+                found.update(of(said))
         return dict(found)
 
     def _latencies(self) -> tuple[LatencyFigures, LatencyFigures] | tuple[None, None]:

@@ -110,8 +110,8 @@ PROGRAMS: tuple[Build, ...] = (
 )
 
 
-def _aggregated(rng: Random, windows: Windows[Any]) -> Stream[Any]:
-    ask: Callable[[Windows[Any]], Stream[Any]] = rng.choice(
+def _aggregated(rng: Random, windows: Windows[Any, Any]) -> Stream[Any]:
+    ask: Callable[[Windows[Any, Any]], Stream[Any]] = rng.choice(
         [
             lambda w: w.fold(initial=str, combine=appended, results=rng.choice(["final", "each"])),
             lambda w: w.collect(),

@@ -119,6 +119,10 @@ class OtherProcess:
 _WAY_OUT: Final = "build it of functions and classes of modules, or leave this out with other_process=False"
 
 
+_NOTES: Final = "__msgspec_cache__"
+"""Where msgspec notes what it knows of a dataclass: it cannot be copied, and is made again when it is missing."""
+
+
 def _pickler() -> Any:
     """The pickler of all messages: it remembers what went with one for those behind it."""
     from pyspark.cloudpickle import CloudPickler  # a third of a second, which every command would pay
@@ -141,6 +145,8 @@ def _pickler() -> Any:
             """Note a payload type: one that no module has is to be registered again."""
             if isinstance(obj, type) and obj in PLANS and obj not in self._classes:
                 self._classes.append(obj)
+                if _NOTES in vars(obj):
+                    delattr(obj, _NOTES)
             return super().reducer_override(obj)  # type: ignore[no-untyped-call]
 
     return Pickler()

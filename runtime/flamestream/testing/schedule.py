@@ -89,12 +89,16 @@ class Schedule:
             )
             sites += sites_of_calls(calls)
             self._limit(faults)
-            worker = replace(plan.worker, fronts=fronts)
+            # Slices as users have them: with the simulator's own, which are for graphs of a few keys, no epoch
+            # of several windows, each of 64 shards, was ever done. Edited settings would bring those back.
+            worker = replace(
+                plan.worker, fronts=fronts, slice_size=128, slice_bytes=64 << 10, upload_bytes=16 << 20
+            )
             coordinator = replace(plan.coordinator, fronts=len(fronts), workers=self.workers)
-            plan = replace(plan, sites=sites, workers=self.workers, worker=worker, coordinator=coordinator)
-            if not self.faults:
-                plan = replace(plan, edited=False, stop_at=None)
-            return plan, faults
+            plan = replace(
+                plan, sites=sites, workers=self.workers, worker=worker, coordinator=coordinator, edited=False
+            )
+            return plan if self.faults else replace(plan, stop_at=None), faults
 
         runs = _soon_idle(with_productions(graph) if self.guarantee == STRONG else graph)
         job = SimJob(runs, _free_name(graph), lambda rng, number: None, len(graph.sources))

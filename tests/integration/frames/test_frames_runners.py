@@ -184,24 +184,29 @@ def test_a_batch_that_begins_behind_the_stop_is_left_to_the_next_query(
     assert site.delivered() == site.expected()
 
 
-ONE_FILE = {"concatenation": "letters", "word_count": "lines", "minute_counts": "events", "turnover": "sales"}
+FILES = {
+    "concatenation": ["letters.txt"], "word_count": ["lines.txt"], "minute_counts": ["events.txt"],
+    "turnover": ["sales.txt"], "two_front_merge": ["prices.txt", "orders.txt"], "inverted_index": [],
+    "sessions": ["clicks.jsonl"], "top_pages": ["clicks.jsonl"], "first_clicks": ["clicks.jsonl"],
+    "led_to": ["views.jsonl", "clicks.jsonl"], "in_euros": ["rates.jsonl", "sold.jsonl"],
+}  # fmt: skip
+"""The data of examples; none: this project's documents."""
 
 
 def example_at(path: Path, example: str) -> Site:
-    """An example over its own data; the index over this project's documents."""
+    """An example over its own data."""
     graph = load(example_file(f"{example}.py"), "graph")
-    data = {"two_front_merge": ["prices", "orders"], **{name: [of] for name, of in ONE_FILE.items()}}.get(
-        example, []
-    )
-    for vertex, name in zip(graph.sources, data, strict=False):
-        shutil.copy(example_file(f"{name}.txt"), path / f"{vertex.name}.txt")
+    data = FILES[example]
+    for name in data:
+        source = name.partition(".")[0] if len(data) > 1 else graph.sources[0].name
+        shutil.copy(example_file(name), path / f"{source}.txt")
     if not data:
         shutil.copytree(EXAMPLES.parent / "docs" / "decisions" / "engine", path / graph.sources[0].name)
     return Site(path, graph, documents=not data)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", [*ONE_FILE, "inverted_index", "two_front_merge"])
+@pytest.mark.parametrize("example", FILES)
 def test_batch_and_micro_batches_of_the_examples_deliver_the_bytes_of_the_reference(
     tmp_path: Path, example: str
 ) -> None:

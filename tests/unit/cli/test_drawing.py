@@ -62,7 +62,7 @@ KEPT: dict[str, tuple[Callable[[fs.Stream[Any], fs.Stream[Any]], fs.Stream[Any]]
     ),
     "table": (
         lambda left, right: left.join_table(right, on="k"),
-        "an accumulator a key, for ever",
+        "the last item of each side and key, for ever",
     ),
     "dedup": (
         lambda left, _: left.dedup("k", within="1.5s"),
@@ -135,3 +135,29 @@ def test_a_plan_claims_no_more_for_the_kernel_than_it_is_told() -> None:
     assert len(said) == 3 and said[0].endswith('fs.append("cents"): it is not ready-made')
     assert said[1].endswith("combine runs in Python: mean('cents'): it is not ready-made")
     assert " balance runs in Python: " in said[2]
+
+
+def test_a_plan_names_a_join_of_tables_and_every_function_of_a_program() -> None:
+    graph = Graph("some")
+    left, right = (graph.source(source, at="at", unit="s") for source in ("left", "right"))
+    left.join_table(right, on=("shop", str.upper)).sink("tables")
+    left.reduce(key="shop", combine=fs.count(), ttl="1h").sink("visits")
+    left.process(
+        key="shop",
+        on_item=lambda state, item, now: (state, ()),
+        on_time=lambda state, time: (None, ()),
+        due=hash,
+    ).sink("own")
+    drawn = text(graph.validated())
+    assert "reduce join_table(on='shop' and ?.str.upper)" in drawn
+    said = [line for line in drawn.splitlines() if " runs in " in line]
+    assert [re.sub(r"^\d+ |:\d+\)", "", line) for line in said] == [
+        'key runs in the kernel: fs.field("shop")',
+        "key runs in Python: ?.str.upper: it has no code that could be looked at",
+        'key runs in the kernel: fs.field("shop")',
+        "combine runs in Python: fs.count(): the kernel has no fold with a ttl",
+        'key runs in the kernel: fs.field("shop")',
+        "on_item runs in Python: <lambda> (test_drawing.py: the kernel has no program of one's own",
+        "on_time runs in Python: <lambda> (test_drawing.py: the kernel has no program of one's own",
+        "due runs in Python: builtins.hash: the kernel has no program of one's own",
+    ]

@@ -90,3 +90,30 @@ def test_an_application_that_ends_its_process_does_not_end_ours(tmp_path: Path, 
     file = files(tmp_path, **{"ends_itself.py": f"import sys\nsys.exit({code})\n"})["ends_itself.py"]
     with pytest.raises(UserError, match=r"ends_itself\.py:2: the application does not load: .*SystemExit"):
         load(file, "graph")
+
+
+MISTAKES = {
+    "shape": ('fs.tumbling("1 min")', "size='1 min'"),
+    "join": (
+        'left.join(left, on="k", within=("-5s", "5s"), how="lef")',
+        "how='lef' is none of inner, left, full",
+    ),
+    "condition": ('left.filter(fs.field("k") > 3 and fs.field("k") < 5)', "use &, | and ~"),
+    "record": ('left.map(fs.record(Sale, "k"))', "the fields of the class are shop"),
+    "field": ('graph.source("in", Sale).window(fs.tumbling("1m"), key="shp")', "did you mean 'shop'?"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_a_graph_is_told_with_its_line_once(tmp_path: Path, name: str) -> None:
+    line, message = MISTAKES[name]
+    begin = (
+        'import flamestream as fs\ngraph = fs.Graph("g")\nleft = graph.source("left", at="at", unit="s")\n'
+    )
+    sale = "@fs.event\nclass Sale:\n    shop: str\n"
+    file = files(tmp_path, **{f"mistaken_{name}.py": f"{begin}{sale}def made():\n    {line}\nmade()\n"})
+    with pytest.raises(UserError) as refused:
+        load(file[f"mistaken_{name}.py"], "graph")
+    place = f"mistaken_{name}.py:8: "
+    assert str(refused.value).startswith(place) and message in str(refused.value)
+    assert str(refused.value).count(place) == 1

@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 import flamestream as fs
 from flamestream.model.duration import Micros
 from flamestream.model.event_decoder import Decoder, decoder
-from flamestream.model.event_time import Entrance, EventTime, Stamped, TimeOf, Timing, Undecoded
+from flamestream.model.event_time import (
+    ENDED,
+    IDLE,
+    Entrance,
+    Entrances,
+    EventTime,
+    Stamped,
+    TimeOf,
+    Timing,
+    Undecoded,
+)
 from flamestream.model.expressions.expression import Field
 from flamestream.model.ids import SourceName
 from flamestream.model.kernel import kernel
 from flamestream.model.records import KafkaRecord
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import FrontId, Time, Timestamp, time_of
 
 BERLIN_IN_SUMMER = timezone(timedelta(hours=2))
 
@@ -152,3 +162,14 @@ def test_a_decoder_of_many_records_makes_what_it_makes_of_each() -> None:
 @pytest.mark.parametrize("odd", [Count(3), "no line", '{"at": "3"}', None])
 def test_a_decoder_of_many_records_leaves_a_run_with_an_odd_one_to_be_read_one_by_one(odd: object) -> None:
     assert decoder(Count).of_all(['{"at": 1}', odd]) is None
+
+
+def test_partitions_are_idle_from_their_marker_to_their_next_record_or_the_end() -> None:
+    graph = fs.Graph("silent")
+    graph.source("numbers", int, at=lambda number: number, unit="s", idle="1m").sink("out")
+    front = FrontId(0)
+    entrances, idle = Entrances(graph, {front: "numbers"}), []
+    for partition, run in (("a", [1]), ("b", [2]), ("a", [IDLE]), ("b", [IDLE]), ("a", [3]), ("", [ENDED])):
+        entrances.entering(time_of(Timestamp(1), front), partition, run)
+        idle.append(entrances.idle([front]).get(SourceName("numbers"), 0))
+    assert idle == [0, 0, 1, 2, 1, 0]

@@ -140,6 +140,55 @@ def test_a_field_that_the_items_lack_is_refused_where_it_is_named(
 
 
 @pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda s: s.map(fs.field("cents").str.lower()),
+            r'fs.field\("cents"\).str.lower\(\) takes a str, not a int \(cents is of int\)$',
+        ),
+        (
+            lambda s: s.map(fs.field("user").dt.floor("1m")),
+            r"takes a datetime, not a str \(user is of str\)$",
+        ),
+        (lambda s: s.map(fs.field("user") * fs.field("page")), r"\(user is of str, page is of str\)$"),
+        (lambda s: s.filter(fs.field("cents") > "5"), r"'>' not supported"),
+        (lambda s: s.filter((fs.field("cents") > 5) & fs.field("user")), "needs True or False, not a str"),
+        (lambda s: s.filter(~fs.field("cents")), "needs True or False, not a int"),
+        (lambda s: s.map(-fs.field("user")), "bad operand type for unary -"),
+        (lambda s: s.map(fs.field("cents")[0]), "not subscriptable"),
+        (lambda s: s.map(fs.field("user").str.len().str.lower()), "takes a str, not a int"),
+        (lambda s: s.map(fs.when(fs.field("user")).then(1).otherwise(0)), "needs True or False, not a str"),
+        (lambda s: s.map(fs.record(View, "user", seconds=fs.field("page") - 1)), r"fs.field\(\"page\"\) - 1"),
+        (lambda s: s.reduce(key="user", combine=fs.total("page")), r'fs.total\("page"\): .*page is of str'),
+        (lambda s: timed().window(fs.tumbling("1m"), key="user").total("page"), "page is of str"),
+        (lambda s: timed().window(fs.tumbling("1m"), key="user").mean(fs.field("page")), "page is of str"),
+    ],
+)
+def test_an_operation_on_a_field_of_another_type_is_refused_where_it_stands(
+    build: Callable[[Any], Any], message: str
+) -> None:
+    with pytest.raises(GraphError, match=rf"^tests/unit/model/test_fields\.py:\d+: .*{message}"):
+        build(clicks())
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        fs.field("user") * fs.field("cents") + "!",
+        fs.field("user") % fs.field("cents"),
+        (fs.field("cents") / 3 > 1) | fs.field("user").str.startswith("a"),
+        fs.field("user").str.split("/")[2].str.lower(),
+        fs.field("user") == fs.field("cents"),
+        fs.field("cents") // (fs.field("cents") - 1),
+        fs.field("user")[3] < "b",
+        fs.when(fs.field("cents").is_none()).then("none").otherwise(fs.field("cents")),
+    ],
+)
+def test_an_operation_that_has_a_value_for_some_item_is_taken(expression: Any) -> None:
+    clicks().map(expression)
+
+
+@pytest.mark.parametrize(
     "build",
     [
         lambda s: s.map(anything).sink("out", key="anything"),

@@ -147,3 +147,11 @@ def test_records_that_recoveries_have_skipped_are_those_that_workers_of_the_layo
     assert host.look().skipped == {"clicks": 8, "views": 0}, "the next owner of a front counts on"
     host.disconnected(A, "completed")
     assert host.look().skipped == {"clicks": 8, "views": 0}
+
+
+def test_idle_partitions_are_those_of_the_layout_s_workers(host: CoordinatorHost) -> None:
+    clicks = SourceName("clicks")
+    for worker, number in ((A, 2), (B, 1)):
+        host.from_worker(worker, msgspec.structs.replace(progress(1, 1), idle={clicks: number}))
+    host._report(Report(Status(phase="running", workers=(A,))))
+    assert host.look().idle == {clicks: 2}

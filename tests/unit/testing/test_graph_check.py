@@ -17,6 +17,7 @@ import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import ARRIVAL
 from flamestream.testing import CheckFailed, check
+from flamestream.testing.schedule import Schedule
 
 
 @fs.event
@@ -65,6 +66,18 @@ def test_windows_joins_and_late_items_of_several_sources_pass() -> None:
     check(graph, clicks=CLICKS, views=CLICKS, examples=4, records=8, seed=1)
 
 
+@pytest.mark.parametrize("seed", [15, 26, 40])
+def test_programs_of_the_usual_number_of_shards_pass(seed: int) -> None:
+    """Under schedules whose slices are small: with these no epoch of such a graph was ever done."""
+    graph = fs.Graph("clicks")
+    clicks = graph.source("clicks", at="at", unit="s", late="5s")
+    clicks.window(fs.tumbling("10s"), key="user").count().sink("counts")
+    clicks.window(fs.session("30s"), key="user").collect().sink("sessions")
+    clicks.join(clicks, on="user", within=("-5s", "5s"), how="full").sink("pairs")
+    clicks.process(key="user", on_item=lambda state, click, now: (click.at, [now.late])).sink("own")
+    Schedule("exactly-once", 1, faults=False, seed=seed).run(graph, {"clicks": [Click("ann", "home", 3)] * 2})
+
+
 def test_arrival_times_and_clocks_pass() -> None:
     graph = fs.Graph("arrivals", step="5ms", shards=4)
     graph.source("lines", clock="arrival").window(fs.tumbling("10ms"), key=len).count().sink("counts")
@@ -72,6 +85,20 @@ def test_arrival_times_and_clocks_pass() -> None:
     moments = [datetime(2026, 11, 24, tzinfo=UTC) + timedelta(milliseconds=number) for number in range(5)]
     check(graph, lines=LINES, ticks=moments, seed=1)
     assert pickle.loads(pickle.dumps(ARRIVAL)) is ARRIVAL  # in another process too it is known by identity
+
+
+def test_a_class_of_a_script_or_notebook_goes_to_the_other_process() -> None:
+    """No module has it, so it is copied by value; the graph has decoded some of it."""
+
+    @fs.event
+    class Word:
+        text: str
+
+    graph = fs.Graph("words")
+    graph.source("words", Word).map(fs.field("text")).sink("out")
+    assert graph.run(words=['{"text": "to"}'])["out"] == ["to"]
+    check(graph, words=st.builds(Word, st.sampled_from(["to", "be"])), examples=2, seed=1)
+    assert graph.run(words=['{"text": "be"}'])["out"] == ["be"]
 
 
 def test_records_are_a_strategy_of_one_or_of_lists_or_a_list() -> None:

@@ -270,6 +270,8 @@ class Progress(_Message, frozen=True):
     skipped: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """Under `at-most-once`: records of my fronts of each source that recoveries have skipped, since the job
     began."""
+    idle: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
+    """Partitions of my fronts of each source with event time that are idle, where there are any."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of

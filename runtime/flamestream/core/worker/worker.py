@@ -472,6 +472,7 @@ class Worker:
             END if acker is None else acker.table.oldest, problem="; ".join(fronts.stalled.values()),
             ended=fronts.all_ended and self._minimal == END,
             event_times=self._entrances.event_times(self._layout.fronts_of(self.me)),
+            idle=self._entrances.idle(self._layout.fronts_of(self.me)),
             in_flight=fronts.in_flight, asked=self._calls.asked, waiting=self._calls.waiting, drained=fronts.drained,
             reached=fronts.reached, skipped=fronts.skipped,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),

@@ -19,13 +19,11 @@ from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
-from flamestream.model.stream import Stream
+from flamestream.model.stream import On, Stream
 from flamestream.model.vertex import Function, call_site, name_of
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of, time_of
 
-On = Function | str | tuple[Function | str, Function | str]
-"""A key of both streams, or one of each."""
 Row = tuple[int, Any, bool]
 """An item that waits: (its time, itself, whether it has met a partner)."""
 LEFT, RIGHT = 0, 1
@@ -126,7 +124,7 @@ def is_pair(item: Any) -> bool:
 def joined(
     left: Stream[Any],
     right: Stream[Any],
-    on: On,
+    on: On[Any, Any],
     within: tuple[Duration, Duration] | None,
     how: str,
     unbounded: bool,
@@ -182,14 +180,14 @@ def check_graph(left: Stream[Any], right: Stream[Any], written: str) -> None:
         )
 
 
-def keys_of(on: On, left: Stream[Any], right: Stream[Any]) -> tuple[Function, Function]:
+def keys_of(on: On[Any, Any], left: Stream[Any], right: Stream[Any]) -> tuple[Function, Function]:
     """The key of each side. Raises GraphError if items of a side have no such field."""
     of_left, of_right = on if isinstance(on, tuple) else (on, on)
     where = call_site()
     return fields.key_of(left.items, of_left, where), fields.key_of(right.items, of_right, where)
 
 
-def on_written(on: On) -> str:
+def on_written(on: On[Any, Any]) -> str:
     """The keys as they stand in a graph, for messages."""
     return " and ".join(
         dict.fromkeys(

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Final
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
-from flamestream.model.stream import Stream
-from flamestream.model.windows.join import LEFT, RIGHT, On, is_pair, keys_of, on_written, same_times
+from flamestream.model.stream import On, Stream
+from flamestream.model.windows.join import LEFT, RIGHT, is_pair, keys_of, on_written, same_times
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
 from flamestream.model.windows.stream import Results, results_of
 
@@ -91,7 +91,7 @@ class TimeOfLeft(TimeOf):
         return self.left(item[LEFT] if is_pair(item) else item)
 
 
-def joined_latest(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Results[Any]:
+def joined_latest(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str) -> Results[Any]:
     """Each item of `left` with the version of `right` at its time. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_latest in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")

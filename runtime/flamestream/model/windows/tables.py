@@ -8,27 +8,28 @@ order of items says which is the last.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
-from flamestream.model.stream import Stream
+from flamestream.model.stream import On, Stream
 from flamestream.model.vertex import Function
-from flamestream.model.windows.join import HOW, LEFT, RIGHT, On, check_graph, keys_of, on_written
+from flamestream.model.windows.join import HOW, LEFT, RIGHT, check_graph, keys_of, on_written
 from flamestream.model.windows.process import Side, on_side
 
+P = TypeVar("P")
 Row = tuple[Any, ...]
 """The item of a key, or nothing."""
 
 
 @payload_type
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Generic[P]):
     """A change: what was, and what is now; None: nothing."""
 
-    before: Any
-    after: Any
+    before: P | None
+    after: P | None
 
 
 @payload_type
@@ -52,13 +53,27 @@ class KeyOfSide:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """(rows, item with its side) -> the rows with it."""
+
+    written: str
+    keeps: ClassVar = "the last item of each side and key, for ever"
+
+    def __call__(self, rows: Rows, item: Side) -> Rows:
+        # What was there goes along: `emit` is given the rows behind the change alone.
+        if item.number == LEFT:
+            return Rows((item.item,), rows.right, rows.left)
+        return Rows(rows.left, (item.item,), rows.right)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeOf:
     """(rows, the last item) -> how the join has changed."""
 
     kept: tuple[int, ...]
     """Sides whose rows are in the join without a partner too."""
 
-    def __call__(self, rows: Rows, item: Side) -> Changed:
+    def __call__(self, rows: Rows, item: Side) -> Changed[Any]:
         left, right = (rows.replaced, rows.right) if item.number == LEFT else (rows.left, rows.replaced)
         return Changed(self._pair(left, right), self._pair(rows.left, rows.right))
 
@@ -68,14 +83,18 @@ class ChangeOf:
         return None
 
 
-def joined_tables(left: Stream[Any], right: Stream[Any], on: On, how: str) -> Stream[Any]:
+def joined_tables(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str) -> Stream[Any]:
     """The changes of the join of two tables. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_table in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
-    check_graph(left, right, f"join_table(on={on_written(on)})")
+    written = f"join_table(on={on_written(on)})"
+    check_graph(left, right, written)
     both = left.map(on_side(LEFT)).merge(right.map(on_side(RIGHT)))
     changes = both.reduce(
-        key=KeyOfSide(keys_of(on, left, right)), initial=_no_rows, combine=_replaced, emit=ChangeOf(HOW[how])
+        key=KeyOfSide(keys_of(on, left, right)),
+        initial=_no_rows,
+        combine=Replace(written),
+        emit=ChangeOf(HOW[how]),
     )
     return replace(changes.filter(_is_change), items=Changed)
 
@@ -84,12 +103,5 @@ def _no_rows() -> Rows:
     return Rows((), (), ())
 
 
-def _replaced(rows: Rows, item: Side) -> Rows:
-    # What was there goes along: `emit` is given the rows behind the change alone.
-    if item.number == LEFT:
-        return Rows((item.item,), rows.right, rows.left)
-    return Rows(rows.left, (item.item,), rows.right)
-
-
-def _is_change(change: Changed) -> bool:
+def _is_change(change: Changed[Any]) -> bool:
     return change.before is not None or change.after is not None

@@ -5,17 +5,17 @@ Does not: fold anything (panes.py, sessions.py, aggregates.py).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
-from flamestream.model.expressions.expression import Field
+from flamestream.model.expressions.expression import Expression, Field
 from flamestream.model.ready import Size
-from flamestream.model.stream import Stream
+from flamestream.model.stream import Key, Stream
 from flamestream.model.vertex import Function, call_site
 from flamestream.model.windows import aggregates
-from flamestream.model.windows.aggregates import Aggregate, Value
+from flamestream.model.windows.aggregates import Aggregate
 from flamestream.model.windows.panes import Panes, Windowed
 from flamestream.model.windows.program import Program
 from flamestream.model.windows.ranking import Ranking, bounds
@@ -24,6 +24,9 @@ from flamestream.model.windows.shapes import Calendar, Session, Shape
 from flamestream.model.windows.stream import Results, results_of, time_of
 
 T = TypeVar("T")
+K = TypeVar("K")
+A = TypeVar("A")
+V = TypeVar("V")
 
 
 class LastOf(TimeOf):
@@ -37,7 +40,7 @@ class LastOf(TimeOf):
 
 
 @dataclass(frozen=True, slots=True)
-class Windows(Generic[T]):
+class Windows(Generic[T, K]):
     """The windows of a stream, of which nothing is made yet.
 
     Each method gives an `fs.Windowed(key, start, end, value)` for each window of each key that has items,
@@ -49,35 +52,43 @@ class Windows(Generic[T]):
     shape: Shape
     key: Function
 
-    def count(self, *, results: str = "final") -> Results[Windowed[Any, int]]:
+    def count(self, *, results: str = "final") -> Results[Windowed[K, int]]:
         """How many items a window has."""
         return self.aggregate(aggregates.counted(), results)
 
-    def total(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
+    def total(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, Any]]:
         """The sum of a value."""
-        return self.aggregate(aggregates.total(self._value(value)), results)
+        return self.aggregate(aggregates.total(self._number(value)), results)
 
-    def min(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
+    def min(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, Any]]:
         """The least of a value."""
         return self.aggregate(aggregates.least(self._value(value)), results)
 
-    def max(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, Any]]:
+    def max(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, Any]]:
         """The greatest of a value."""
         return self.aggregate(aggregates.greatest(self._value(value)), results)
 
-    def mean(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, float]]:
+    def mean(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, float]]:
         """The mean of a value."""
-        return self.aggregate(aggregates.mean(self._value(value)), results)
+        return self.aggregate(aggregates.mean(self._number(value)), results)
 
-    def distinct_count(self, value: Value, *, results: str = "final") -> Results[Windowed[Any, int]]:
+    def distinct_count(self, value: Key[T], *, results: str = "final") -> Results[Windowed[K, int]]:
         """How many different values there are."""
         return self.aggregate(aggregates.distinct(self._value(value)), results)
 
-    def collect(self, *, results: str = "final") -> Results[Windowed[Any, tuple[T, ...]]]:
+    def collect(self, *, results: str = "final") -> Results[Windowed[K, tuple[T, ...]]]:
         """A tuple of the items, in the order in which they came."""
         return self.aggregate(aggregates.collected(), results)
 
-    def top(self, count: int, *, by: Value | Size, results: str = "final") -> Results[Windowed[Any, Any]]:
+    @overload
+    def top(
+        self, count: int, *, by: Size, results: str = "final"
+    ) -> Results[Windowed[None, tuple[tuple[K, int], ...]]]: ...
+    @overload
+    def top(
+        self, count: int, *, by: Key[T], results: str = "final"
+    ) -> Results[Windowed[K, tuple[T, ...]]]: ...
+    def top(self, count: int, *, by: Key[T] | Size, results: str = "final") -> Results[Windowed[Any, Any]]:
         """A tuple of the `count` items with the greatest value, the greatest first, the earlier of equal ones
         before the later.
 
@@ -98,11 +109,27 @@ class Windows(Generic[T]):
         # No count comes too late for its ranking (ranking.py), so `late` is what came too late to be counted.
         return results_of(ranked, (counts, bounds), event_time=counts.event_time, items=Windowed, late=counts)
 
-    def _value(self, value: Value) -> Value:
+    def _value(self, value: Key[T]) -> Key[T]:
         """The value as it was given. Raises GraphError if items have no such field."""
         fields.key_of(self.stream.items, value, call_site())
         return value
 
+    def _number(self, value: Key[T]) -> Key[T]:
+        """The value, which is added. Raises GraphError as well if it is none that can be."""
+        if isinstance(of := fields.key_of(self.stream.items, value, call_site()), Expression):
+            fields.check_kinds(self.stream.items, 0 + of, call_site())
+        return value
+
+    @overload
+    def fold(
+        self, *, initial: Callable[[], A], combine: Callable[[A, T], A], emit: None = None,
+        merge: Callable[[A, A], A] | None = None, results: str = "final",
+    ) -> Results[Windowed[K, A]]: ...  # fmt: skip
+    @overload
+    def fold(
+        self, *, initial: Callable[[], A], combine: Callable[[A, T], A], emit: Callable[[A], V],
+        merge: Callable[[A, A], A] | None = None, results: str = "final",
+    ) -> Results[Windowed[K, V]]: ...  # fmt: skip
     def fold(
         self, *, initial: Callable[[], Any], combine: Callable[[Any, Any], Any],
         emit: Callable[[Any], Any] | None = None, merge: Callable[[Any, Any], Any] | None = None,

@@ -119,7 +119,7 @@ def test_a_length_that_is_none_is_told_when_the_graph_is_built(size: Any) -> Non
             shape(size)
 
 
-FOLDS: dict[str, Callable[[Windows[Any], Any], Any]] = {
+FOLDS: dict[str, Callable[[Windows[Any, Any], Any], Any]] = {
     "total": lambda windows, value: windows.total(value),
     "mean": lambda windows, value: windows.mean(value),
     "min": lambda windows, value: windows.min(value),

@@ -1,0 +1,34 @@
+"""What `flamestream status` says of a source's event time."""
+
+import pytest
+
+from flamestream.cli.status import _event_time
+from flamestream.model.event_time import END_OF_TIME
+
+MOMENT = 1_772_445_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("micros", "idle", "late", "line"),
+    [
+        (MOMENT, 0, 0, "2026-03-02T10:00:00.000Z, 0:01:30 behind the clock"),
+        (MOMENT, 1, 0, "2026-03-02T10:00:00.000Z, 0:01:30 behind the clock; 1 idle partition"),
+        (
+            MOMENT,
+            2,
+            1_700,
+            "2026-03-02T10:00:00.000Z, 0:01:30 behind the clock; 2 idle partitions; 1,700 late",
+        ),
+        (END_OF_TIME, 0, 1, "its input has ended, all windows are closed; 1 late"),
+        (
+            None,
+            0,
+            0,
+            "not known, one of its fronts has had no record that says one; windows stay open until it has",
+        ),
+    ],
+)
+def test_it_says_time_lag_idleness_and_late_items(
+    micros: int | None, idle: int, late: int, line: str
+) -> None:
+    assert _event_time("clicks", micros, MOMENT + 90_000_000, idle, late) == f"event time of clicks: {line}"

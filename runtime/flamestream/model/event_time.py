@@ -27,7 +27,7 @@ from flamestream.model.event_decoder import Decoder
 from flamestream.model.expressions.expression import Field
 from flamestream.model.failure import FATAL, called
 from flamestream.model.graph import Graph
-from flamestream.model.ids import SourceName
+from flamestream.model.ids import NOTE, SourceName
 from flamestream.model.kernel import kernel
 from flamestream.model.payload import ErrorValue, payload_type
 from flamestream.model.payloads.values import EPOCH, MICROSECOND
@@ -308,7 +308,9 @@ class Entrance:
         # (!) A file that was read would hold the mark back for ever, and be remembered as long.
         partition = "" if self._timing.in_sequence else partition
         self.idle.discard(partition)
-        entering, times = self._read(partition, list(records) or [FOUND])
+        # (!) Nothing comes of a note, and a mark would wait for it; but its front has told something.
+        found = IDLE if partition.startswith(NOTE) else FOUND
+        entering, times = self._read(partition, list(records) or [found])
         moves = list(self._moves(times))
         for group in _thinned(moves):
             index, told = group[-1][0], self._times(time for _, time in group)
@@ -375,7 +377,7 @@ class Entrance:
         if ended:
             self.newest = END_OF_TIME
             self.idle.clear()
-        elif marker == IDLE:
+        elif marker == IDLE and not partition.startswith(NOTE):
             self.idle.add(partition)
         return Progress(
             self.source, self._front, partition, self._fronts, (END_OF_TIME,) if ended else (), marker == IDLE

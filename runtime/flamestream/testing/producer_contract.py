@@ -15,6 +15,7 @@ one. Each check states one promise:
 | back-pressure | nothing without credit; never more than the last Pull; a new Pull replaces the one before |
 | fencing       | a newer fence starts anew, an older one is ignored, a closed producer is silent |
 | payloads      | what is given can be a payload, and has a size, so that credit in bytes is true |
+| event time    | no partition is told of but those that bring records: marks wait for each (`ids.NOTE`) |
 
 REPLAY_CHECKS are for sources that can be read again (`replayable`); producer_outages.py for those whose
 server can be killed.
@@ -28,7 +29,7 @@ from typing import Final, Protocol
 
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceFailed
-from flamestream.model.ids import Attempt, Fence, LayoutVersion, Offset, Partition
+from flamestream.model.ids import NOTE, Attempt, Fence, LayoutVersion, Offset, Partition
 from flamestream.model.payload import check as check_payload
 from flamestream.model.time import FrontId, Time
 from flamestream.ports import Post, Producer, Reactor
@@ -221,6 +222,15 @@ def check_records_are_payloads_with_a_size(outside: Outside) -> None:
             check_payload(payload)
         for event in front.driver.events:
             assert not isinstance(event, RecordsArrived) or event.size > 0 or not event.payloads
+
+
+def check_tells_of_its_own_partition_alone(outside: Outside) -> None:
+    with one_front(outside) as front:
+        front.follow(0)
+        front.pull(RECORDS)
+        front.wait(RECORDS)
+        told = {event.partition for event in front.driver.events if isinstance(event, RecordsArrived)}
+        assert {each for each in told if not each.startswith(NOTE)} == {outside.partition}
 
 
 def check_reads_a_run_again(outside: Outside) -> None:

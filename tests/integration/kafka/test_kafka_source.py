@@ -14,7 +14,7 @@ import flamestream as fs
 from flamestream.connectors import sources
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead
-from flamestream.model.ids import Offset
+from flamestream.model.ids import NOTE, Offset, Partition
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import Time
 from flamestream.testing.port_driver import PortDriver
@@ -75,6 +75,19 @@ def test_what_is_there_is_left_out_once_and_for_all(broker: Broker, start: str) 
         following = Following(topic, driver)
         driver.until(lambda: len(following.offsets) == 2, "both decisions")
         decided = following.offsets
+    topic.write("new")
+    with PortDriver() as driver:
+        Following(topic, driver, decided).wait("new")
+
+
+def test_an_older_mark_of_the_topic_is_known(broker: Broker) -> None:
+    """Its name was like a partition's."""
+    topic = ReadTopic(broker, "old", start="latest")
+    with PortDriver() as driver:
+        following = Following(topic, driver)
+        driver.until(lambda: len(following.offsets) == 2, "both decisions")
+        decided = {Partition(each.removeprefix(NOTE)): at for each, at in following.offsets.items()}
+    assert decided.keys() != following.offsets.keys()
     topic.write("new")
     with PortDriver() as driver:
         Following(topic, driver, decided).wait("new")

@@ -2,7 +2,9 @@
 written twice in silence."""
 
 import re
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -17,6 +19,7 @@ from flamestream.testing.producer_contract import FRONT, Front
 from support.eventually import eventually
 from support.kafka_broker import Broker
 from support.places.kafka_places import Following, ReadTopic, WrittenTopic
+from support.runs.cli_job import CliJob, explained
 
 WORDS = [f"word {number}" for number in range(10)]
 FORMS = pytest.mark.parametrize("form", ["transactional", "low-latency"])
@@ -225,3 +228,43 @@ def test_brokers_that_cannot_be_reached_are_told_by_source_and_sink(broker: Brok
         for port in (following.producer, worker.consumer):
             driver.until(partial(names, address.partition(":")[0], port), f"a `problem` of {port}")
         assert driver.events == []
+
+
+# --- windows ------------------------------------------------------------------------------------------------
+
+HOURS = """
+import flamestream as fs
+
+graph = fs.Graph("hours")
+seconds = graph.source("seconds", int, at=lambda second: second, unit="s")
+seconds.window(fs.tumbling("1h"), key=lambda second: 0).count().map(lambda window: window.value).sink("hours")
+seconds.sink("seconds")
+"""
+
+
+def test_a_window_may_be_longer_than_its_topic_keeps_records(broker: Broker, tmp_path: Path) -> None:
+    """It is in the snapshot: a start reads what has come since."""
+    topic = ReadTopic(broker, *(str(second) for second in range(10)))
+    (tmp_path / "hours.py").write_text(HOURS)
+    spec = {
+        "sources": {"seconds": {"kafka": topic.spec["kafka"] | {"value": "json"}}},
+        "sinks": {name: {"files": {"path": name, "fsync": False}} for name in ("hours", "seconds")},
+        "journal": {"folder": "journal"},
+        "checkpoint": {"interval": "200ms", "store": "store"},
+    }
+    job = CliJob(tmp_path, tmp_path / "hours.py", spec, spark=False)
+    with closing(job), explained(job):
+        drained(job, 10)
+        broker.admin_call(lambda admin: admin.delete_records([TopicPartition(topic.name, 0, 10)]))
+        topic.write("11", "3601")
+        drained(job, 12)
+        assert job.delivered("hours") == [11]
+
+
+def drained(job: CliJob, records: int) -> None:
+    """Run until so many are through, and everything is in a snapshot."""
+    job.start("--drain")
+    job.running()
+    eventually(lambda: len(job.delivered("seconds")) == records, "all records are through")
+    job.signal()
+    assert job.end()[1]["outcome"] == "drained"

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flamestream as fs
+from flamestream.core.protocol.events import Entry
+from flamestream.core.worker.front import RunRecords
 from flamestream.model.duration import Micros
 from flamestream.model.event_decoder import Decoder, decoder
 from flamestream.model.event_time import (
@@ -24,10 +26,11 @@ from flamestream.model.event_time import (
     Undecoded,
 )
 from flamestream.model.expressions.expression import Field
-from flamestream.model.ids import SourceName
+from flamestream.model.ids import NOTE, Offset, Partition, SourceName
 from flamestream.model.kernel import kernel
 from flamestream.model.records import KafkaRecord
 from flamestream.model.time import FrontId, Time, Timestamp, time_of
+from flamestream.reference import interpret
 
 BERLIN_IN_SUMMER = timezone(timedelta(hours=2))
 
@@ -173,3 +176,24 @@ def test_partitions_are_idle_from_their_marker_to_their_next_record_or_the_end()
         entrances.entering(time_of(Timestamp(1), front), partition, run)
         idle.append(entrances.idle([front]).get(SourceName("numbers"), 0))
     assert idle == [0, 0, 1, 2, 1, 0]
+
+
+def test_a_note_of_a_source_is_no_partition_that_marks_wait_for() -> None:
+    """A front that has a note alone has told something all the same."""
+    graph = fs.Graph("notes")
+    numbers = graph.source("numbers", int, at=lambda number: number, unit="s")
+    numbers.window(fs.tumbling("10s"), key=lambda number: 0).count().map(lambda each: each.value).sink("out")
+    fronts = {FrontId(front): "numbers" for front in range(2)}
+
+    def entered(at: int, front: int, partition: str, *records: int) -> tuple[Time, RunRecords]:
+        time = time_of(Timestamp(at), FrontId(front))
+        entry = Entry(time, Partition(partition), Offset(0), len(records))
+        return time, RunRecords(list(records), entry)
+
+    runs = [
+        entered(1, 0, "p"),
+        entered(2, 0, f"{NOTE}of p"),
+        entered(3, 1, f"{NOTE}of none"),
+        entered(4, 0, "p", 1, 2, 11),
+    ]
+    assert [value for _, value in interpret(graph, runs, fronts=fronts)["out"]] == [2]

@@ -9,8 +9,8 @@ decided:
   of all partitions;
 - one that appears later begins at its first record.
 
-The mark is a partition of its own, named after the topic's id. A topic that was deleted and created again has
-another id, and offsets that mean other records: that is an error, never a silent jump.
+The mark is a note beside the partitions (model/ids.py), named after the topic's id. A topic that was deleted
+and created again has another id, and offsets that mean other records: that is an error, never a silent jump.
 
 Keeps: no record between what was read and what is read next is passed over in silence. Does not: read records
 (kafka/source.py).
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from flamestream.connectors.kit.producer import Chunk
 from flamestream.model.errors import Corrupt
-from flamestream.model.ids import Offset, Partition
+from flamestream.model.ids import NOTE, Offset, Partition
 from flamestream.net.kafka.clients import Clients
 from flamestream.net.kafka.failures import failure_of
 from flamestream.net.kafka.identity import ANSWER_SECONDS, Described, TopicIdentity
@@ -83,17 +83,17 @@ class KafkaTopic:
 
     @property
     def _mark(self) -> Partition:
-        return Partition(_MARK + self._id)
+        return Partition(NOTE + _MARK + self._id)
 
     def _check_identity(self, offsets: Mapping[Partition, Offset], numbers: list[int]) -> None:
         for known in offsets:
-            if known.startswith(_MARK) and known != self._mark:
+            if (its := _id_in(known)) and its != self._id:
                 raise Corrupt(
-                    f"{self._where} was deleted and created again (its id was {known.removeprefix(_MARK)}, "
+                    f"{self._where} was deleted and created again (its id was {its}, "
                     f"now {self._id}): the offsets read so far mean nothing in it. Restore the old topic, "
                     "or begin anew (`flamestream reset`)"
                 )
-            if not known.startswith(_MARK) and self.number(known) not in numbers:
+            if not its and self.number(known) not in numbers:
                 raise Corrupt(
                     f"{self._where}: partition {self.number(known)}, read up to offset {offsets[known]}, is "
                     "gone; restore the topic"
@@ -164,3 +164,9 @@ def checked_offset(where: str, number: int, offset: int, low: int, high: int) ->
 
 def _beginning(partition: Partition, offset: int) -> Chunk:
     return Chunk(partition, Offset(offset), [], [], [])
+
+
+def _id_in(partition: Partition) -> str:
+    """The topic's id in a mark, also in one of before notes had names of their own; "": it is none."""
+    name = partition.removeprefix(NOTE)
+    return name.removeprefix(_MARK) if name.startswith(_MARK) else ""

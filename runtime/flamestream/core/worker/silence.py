@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from flamestream.model.duration import Micros
 from flamestream.model.event_time import IDLE, PASSED, Marker, Timing
-from flamestream.model.ids import Partition
+from flamestream.model.ids import NOTE, Partition
 from flamestream.model.time import Time, Timestamp, timestamp_of
 
 
@@ -86,7 +86,7 @@ class Markers:
         """Markers that are due now, each with its partition. Each enters before the next is asked for: it
         tells a step of the clock as well (!)."""
         if self._silence is not None:
-            known = () if self._one else partitions
+            known = () if self._one else [each for each in partitions if not each.startswith(NOTE)]
             yield from ((partition, IDLE) for partition in self._silence.idle(now, known))
         if self._passing is not None and not drained and self._passing.due(now):
             yield Partition(""), PASSED

@@ -58,7 +58,7 @@ def _sample(node: e.Expression, type_of: TypeOf) -> Any:
 
 
 def _value(node: e.Expression, parts: list[e.Constant]) -> Any:
-    """What an operation gives for other parts."""
+    """Value of an operation whose parts are these."""
     if isinstance(node, e.Binary) and node.sign == "%" and type(parts[0].value) in (str, bytes):
         return UNKNOWN  # it formats: which values fit depends on the text
     names = ("left", "right") if isinstance(node, e.Binary) else ("of",)

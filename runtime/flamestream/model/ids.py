@@ -20,8 +20,8 @@ SourceName = NewType("SourceName", str)
 MessageId = NewType("MessageId", int)
 Partition = NewType("Partition", str)
 NOTE: Final = "\0"
-"""What the name of a partition begins with that is none, and never has records: a source notes something in its
-journal so. No topic, file or key is called like that."""
+"""The beginning of the name of a partition that is none, and never has records: a source notes something in
+its journal so. No topic, file or key is called like that."""
 Offset = NewType("Offset", int)
 SequenceNumber = NewType("SequenceNumber", int)
 """Number of a bundle within its (sink, slot), from 1, never reset."""

@@ -53,11 +53,10 @@ class Reader(threading.Thread):
 
     def run(self) -> None:
         while not self.stopped.is_set():
-            messages = self._consumer.consume(1000, 0.02)
-            now = time.monotonic()
-            values = [
-                msgspec.json.decode(message.value() or b"") for message in messages if not message.error()
-            ]
+            if (message := self._consumer.poll(0.1)) is None:
+                continue
+            messages, now = [message, *self._consumer.consume(1000, 0)], time.monotonic()
+            values = [msgspec.json.decode(each.value() or b"") for each in messages if not each.error()]
             self.found += [(now, int(value["id"])) for value in values]
         self._consumer.close()
 

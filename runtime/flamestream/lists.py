@@ -58,7 +58,8 @@ def outputs(graph: Graph, *records: tuple[str, Any]) -> dict[str, list[Any]]:
     >>> graph = Graph("halves")
     >>> graph.source("numbers").map(lambda n: 6 // n).sink("halves")
     >>> found = outputs(graph, ("numbers", 3), ("numbers", 0), ("numbers", 1))
-    >>> found["halves"], found["errors"][0].error
+    >>> [error] = found["errors"]
+    >>> found["halves"], error.error
     ([2, 6], 'ZeroDivisionError')
     """
     _, results = answered(graph, runs_of(graph, records))

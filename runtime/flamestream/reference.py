@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
+from flamestream.model.entrances import Entrances, partition_of
 from flamestream.model.errors import UserError, too_big_results, too_many_results
-from flamestream.model.event_time import Entrances, partition_of
 from flamestream.model.failure import FATAL, failure, located
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot

@@ -13,12 +13,11 @@ import flamestream as fs
 from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model.duration import Micros
+from flamestream.model.entrances import Entrance, Entrances
 from flamestream.model.event_decoder import Decoder, decoder
 from flamestream.model.event_time import (
     ENDED,
     IDLE,
-    Entrance,
-    Entrances,
     EventTime,
     Stamped,
     TimeOf,

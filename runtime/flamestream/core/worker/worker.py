@@ -35,8 +35,9 @@ from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
+from flamestream.model.entrances import Entrances
 from flamestream.model.errors import FlameStreamError
-from flamestream.model.event_time import Entrances, Stamped
+from flamestream.model.event_time import Stamped
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId

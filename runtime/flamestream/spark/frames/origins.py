@@ -8,7 +8,7 @@ other. Does not: know them itself: runs bring theirs (`core.worker.front.RunReco
 from collections.abc import Mapping
 from typing import Any
 
-from flamestream.model.event_time import Entrances, partition_of
+from flamestream.model.entrances import Entrances, partition_of
 from flamestream.model.failure import located
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, child, first_component, time_of_meta

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import flamestream as fs
 from flamestream.core.worker.silence import Passing
 from flamestream.model.duration import Micros
+from flamestream.model.entrances import Entrances
 from flamestream.model.errors import GraphError, UserError
-from flamestream.model.event_time import END_OF_TIME, ENDED, PASSED, Entrances, Progress, Stamped, Undecoded
+from flamestream.model.event_time import END_OF_TIME, ENDED, PASSED, Progress, Stamped, Undecoded
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads.values import EPOCH, MICROSECOND
 from flamestream.model.time import FrontId, Time, Timestamp, next_time, time_of

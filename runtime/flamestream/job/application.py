@@ -23,6 +23,7 @@ from flamestream.job.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
 from flamestream.model.graph import Graph
+from flamestream.model.vertex import is_ours, line_of
 
 _LAST_LINES = 3
 _PLACED: Final = re.compile(r"\S+\.py:\d+: ")
@@ -124,11 +125,8 @@ def _executed(file: Path) -> ModuleType:
 
 def _line_of(error: UserError) -> str:
     """`file.py:line` of the user's innermost line that led to an error of ours."""
-    lines = (
-        (str(frame.f_globals.get("__name__")), line) for frame, line in traceback.walk_tb(error.__traceback__)
-    )
-    *_, (name, line) = (each for each in lines if each[0].partition(".")[0] != "flamestream")
-    return f"{name.replace('.', '/')}.py:{line}"
+    *_, (frame, line) = (each for each in traceback.walk_tb(error.__traceback__) if not is_ours(each[0]))
+    return line_of(frame, line)
 
 
 def _place(error: BaseException, file: Path) -> str:

@@ -7,6 +7,7 @@ import enum
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -98,11 +99,17 @@ def name_of(function: Function) -> str:
 def call_site() -> str:
     """`file.py:line` of the innermost caller outside of this package: the user's line that adds a vertex."""
     frame = inspect.currentframe()
-    while (
-        frame is not None
-        and frame.f_back is not None
-        and str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream"
-    ):
+    while frame is not None and frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
     assert frame is not None, "Python has frames"
-    return f"{str(frame.f_globals.get('__name__')).replace('.', '/')}.py:{frame.f_lineno}"
+    return line_of(frame, frame.f_lineno)
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether its code is this package's."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "flamestream"
+
+
+def line_of(frame: FrameType, line: int) -> str:
+    """A line of a frame's code as `file.py:line`."""
+    return f"{str(frame.f_globals.get('__name__')).replace('.', '/')}.py:{line}"

@@ -123,13 +123,18 @@ class Run:
     def _write(self) -> None:
         """A record: of each user some pay in and some out."""
         self._written += 1
-        user, cents = f"u{self._rng.randrange(USERS)}", self._rng.choice((-7, -3, 2, 5, 9))
+        user, cents = drawn(self._rng)
         topic = list(self._topics.values())[cents < 0 and len(self._topics) > 1]
         self._producer.produce(topic, f"{self._written} {user} {cents}", key=user)
         self._producer.poll(0)
 
     def _with_results(self) -> int:
         return len({json.loads(message.value() or b"")["id"] for message in self._broker.read(self._results)})
+
+
+def drawn(rng: Random) -> tuple[str, int]:
+    """The user of a record, and the cents that are paid in or out."""
+    return f"u{rng.randrange(USERS)}", rng.choice((-7, -3, 2, 5, 9))
 
 
 def repeats(seen: Path) -> dict[str, int]:

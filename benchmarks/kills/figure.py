@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
+from figures.histories import drawn
 from harness.drive import machine, noise
 from harness.kafka_outside import COMMON
 from harness.report import CACHE
@@ -31,7 +32,6 @@ from kills.sides import SIDES, Side
 from support.kafka_broker import Broker
 
 OUT: Final = CACHE / "kills.jsonl"
-USERS: Final = 100
 KILLS: Final = (15.0, 35.0, 55.0)
 """Seconds behind the beginning."""
 SECONDS: Final = 70.0
@@ -76,7 +76,7 @@ class Writer:
         begin, first = time.monotonic(), len(self.due)
         while (due := begin + (len(self.due) - first) / self.rate) < end:
             time.sleep(max(0.0, due - time.monotonic()))
-            user, cents = f"u{self._rng.randrange(USERS)}", self._rng.choice((-7, -3, 2, 5, 9))
+            user, cents = drawn(self._rng)
             self._producer.produce(self._topic, f"{len(self.due)} {user} {cents}", key=user)
             self._producer.poll(0)
             self.due.append(due)

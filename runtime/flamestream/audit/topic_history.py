@@ -94,8 +94,7 @@ def _results(job: Job, name: str) -> Iterator[tuple[int, Timed]]:
 
 def _by_time(results: Iterable[tuple[int, Timed]]) -> Iterator[Timed]:
     """Results of all partitions by their times; one that is earlier than the one before it in its partition
-    counts as of
-    that one's time."""
+    counts as of that one's time."""
     partitions: dict[int, list[Timed]] = {}
     for partition, (at, line) in results:
         theirs = partitions.setdefault(partition, [])

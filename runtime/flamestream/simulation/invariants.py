@@ -12,7 +12,8 @@
 | 11 calls                   | the outside is asked, an answer becomes durable, and at the end |
 | 9 liveness, 10 determinism | simulator.py |
 
-Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout.
+Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout. It is longer than
+other modules, for whoever doubts a run can read all that it is held to.
 """
 
 from collections.abc import Iterable, Sequence

@@ -104,18 +104,13 @@ def test_a_job_goes_on_from_a_savepoint_of_requests_that_are_under_way(
 
 def _asks(job: FolderJob, service: str) -> None:
     """It asks the service about each order."""
-    sinks = {
-        sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "priced", "dead")
-    }
     host = f"{service}.{job.kube.namespace}.svc"
-    job.extra = {
-        "application": {"file": "prices.py", "graph": "graph", "configMap": f"{job.name}-prices"},
-        "sinks": sinks,
+    job.runs("prices", _PRICES.replace("ADDRESS", host), "index", "priced", "dead")
+    job.extra |= {
         "onError": {"deadLetter": "dead"},
         "calls": {"priced": {"timeout": "3s"}},
         "egress": [f"{host}:7003"],
     }
-    job.kube.apply(config_map(f"{job.name}-prices", {"prices.py": _PRICES.replace("ADDRESS", host)}))
 
 
 def _serve(kube: Kube, name: str) -> None:

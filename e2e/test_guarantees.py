@@ -13,7 +13,6 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
-from e2e.support.job import config_map
 from e2e.support.kube import Kube
 
 Report = Callable[..., None]
@@ -66,13 +65,9 @@ def test_at_most_once_loses_what_it_counts_and_doubles_nothing(
     installation: Installation, kube: Kube, report: Report
 ) -> None:
     """No journal says which documents have entered, so the output itself is looked at: they are numbered."""
-    job = FolderJob(kube, installation, fresh(), form="{number}")
-    job.extra = {
-        "application": {"file": "numbered.py", "graph": "graph", "configMap": f"{job.name}-numbers"},
-        "guarantee": "at-most-once",
-        "journal": None,
-    }
-    kube.apply(config_map(f"{job.name}-numbers", {"numbered.py": _NUMBERS}))
+    extra = {"guarantee": "at-most-once", "journal": None}
+    job = FolderJob(kube, installation, fresh(), form="{number}", extra=extra)
+    job.runs("numbered", _NUMBERS, "index")
     job.start(per_second=20)
     for target in ("worker", "executor"):
         found = job.drill(target, audit=False)
@@ -132,12 +127,7 @@ def test_windows_count_each_event_once_through_kills_and_tell_how_far_event_time
     installation: Installation, kube: Kube
 ) -> None:
     job = FolderJob(kube, installation, fresh(), form="{number}")
-    sinks = {sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "late")}
-    job.extra = {
-        "application": {"file": "windows.py", "graph": "graph", "configMap": f"{job.name}-windows"},
-        "sinks": sinks,
-    }
-    kube.apply(config_map(f"{job.name}-windows", {"windows.py": _WINDOWS}))
+    job.runs("windows", _WINDOWS, "index", "late")
     job.start(per_second=20)
     for target in ("worker", "driver"):
         struck(job, target, "exactly-once")
@@ -174,12 +164,7 @@ ticks.map(lambda window: tuple(moment.timestamp() for moment in window.value)).s
 def test_what_clocks_said_is_said_again_through_kills(installation: Installation, kube: Kube) -> None:
     """Windows of when documents arrived, and of a clock's moments: the journal has both."""
     job = FolderJob(kube, installation, fresh(), form="{number}")
-    sinks = {sink: {"files": {"path": f"{job.folder(job.name)}/{sink}"}} for sink in ("index", "ticks")}
-    job.extra = {
-        "application": {"file": "clocks.py", "graph": "graph", "configMap": f"{job.name}-clocks"},
-        "sinks": sinks,
-    }
-    kube.apply(config_map(f"{job.name}-clocks", {"clocks.py": _CLOCKS}))
+    job.runs("clocks", _CLOCKS, "index", "ticks")
     job.start(per_second=20)
     for target in ("worker", "driver"):
         struck(job, target, "exactly-once")

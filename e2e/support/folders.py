@@ -74,6 +74,16 @@ class FolderJob(Job):
             f"{self.name}-app", {"inverted_index.py": text}, {"flamestream.dev/application-source": "true"}
         )
 
+    def runs(self, graph: str, code: str, *sinks: str) -> None:
+        """Another application than the index: `code` has `graph`, and each sink a folder of its own. What is
+        more in `extra` stays."""
+        name = f"{self.name}-{graph}"
+        self.extra |= {
+            "application": {"file": f"{graph}.py", "graph": "graph", "configMap": name},
+            "sinks": {sink: {"files": {"path": f"{self.folder(self.name)}/{sink}"}} for sink in sinks},
+        }
+        self.kube.apply(config_map(name, {f"{graph}.py": code}))
+
     def write(self, per_second: float) -> None:
         """Documents come from now on, until the pod `writer` is deleted."""
         command = [

@@ -6,7 +6,7 @@ Binary: the one in PATH, else (as root) Debian's package is installed.
 
 import json
 import os
-import select
+import selectors
 import shutil
 import subprocess
 from pathlib import Path
@@ -53,6 +53,8 @@ class Browser:
         self._number, self._heard, self._session = 0, b"", ""
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
+        self._says = selectors.DefaultSelector()  # select() knows no file above 1,024
+        self._says.register(self._in, selectors.EVENT_READ)
         command = [chromium(), *FLAGS, NO_HOSTS, "--remote-debugging-pipe", f"--user-data-dir={profile}"]
         script = PIPE.format(theirs_in, theirs_out)
         with profile.with_name("chromium.log").open("wb") as log:
@@ -73,6 +75,7 @@ class Browser:
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.wait()
+        self._says.close()
         os.close(self._in)
         os.close(self._out)
 
@@ -119,8 +122,7 @@ class Browser:
 
     def _next(self) -> Message:
         while b"\0" not in self._heard:
-            ready, _, _ = select.select([self._in], [], [], SECONDS)
-            assert ready, f"Chromium has said nothing for {SECONDS} s"
+            assert self._says.select(SECONDS), f"Chromium has said nothing for {SECONDS} s"
             piece = os.read(self._in, 1 << 16)
             assert piece, "Chromium has ended; see chromium.log"
             self._heard += piece

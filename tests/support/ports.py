@@ -5,9 +5,9 @@ from contextlib import suppress
 from random import SystemRandom
 from typing import Final
 
-PORTS: Final = range(12_000, 32_768)
+PORTS: Final = range(12_000, 22_768)
 """No connection that goes out has one of these (Linux takes them from 32,768 on), so a server that is down
-for a while gets its own again."""
+for a while gets its own again. Nor one of those ten thousand above, where nodes of a Redis cluster talk."""
 
 
 def free_port() -> int:

@@ -190,6 +190,7 @@ class KafkaPartitions:
         with self._lock:
             if self._sender is not None:
                 self._sender.retire()
+                self._sender = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None

@@ -228,6 +228,7 @@ class ControlTopic:
             self._committed.close()
             self._committed = None
         self._producer = None
+        self._identity.close()
 
 
 def newest_states(states: Iterable[WriterState]) -> tuple[dict[int, SlotState], dict[int, set[bytes]]]:

@@ -62,6 +62,10 @@ class WrittenTopics:
                 self._identity.look()
                 self._control.look()
 
+    def close(self) -> None:
+        """Let go of the brokers."""
+        self._identity.close()
+
     def _created_again(self, known: str, now: str) -> str:
         return (
             f"{self._where} was deleted and created again (its id was {known}, now {now}): what was "

@@ -144,6 +144,10 @@ class Transactions:
         self._control.store(self._own, stored, self._stored)
         return stored
 
+    def close(self) -> None:
+        """Let go of the brokers; what is open is left to whoever takes these ids next."""
+        self._producers = []  # each knows us, and so would live until somebody looks for such circles
+
     # --- failures -------------------------------------------------------------------------------------------
 
     def lose(self) -> FlameStreamError | BrokersAway | None:

@@ -325,7 +325,9 @@ class KafkaWriting:
         except (FlameStreamError, BrokersAway):
             pass  # the last transaction is left to the next attempt
         finally:
+            self._transactions.close()
             self._control.close()
+            self._topics.close()
             if self._reader is not None:
                 self._reader.close()
                 self._reader = None

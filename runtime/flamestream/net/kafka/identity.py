@@ -80,6 +80,10 @@ class TopicIdentity:
             self._clients.problem = str(error)
             return None
 
+    def close(self) -> None:
+        """Let go of the brokers; the next question asks them anew."""
+        self._admin = self._asked = None
+
     def _ask(self) -> "Future[TopicDescription]":
         self._admin = self._admin or self._clients.admin()
         return ask(self._admin, self._topic)

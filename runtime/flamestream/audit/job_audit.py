@@ -19,12 +19,13 @@ from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import behind, by_this_code
 from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
 from flamestream.audit.places import has_deliveries, judged, looks_at, with_places
-from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
+from flamestream.audit.recorded import FrontInput, RecordedInput
 from flamestream.audit.report import Report, report_of
 from flamestream.connectors import sinks
 from flamestream.connectors.kit.standing import Look, Span
 from flamestream.job.manifest import DeadLetter
 from flamestream.job.manifest_rules import why_not_audited
+from flamestream.job.recorded import recorded_sources
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model import payload as payloads

@@ -11,43 +11,16 @@ from typing import Literal
 
 from flamestream.audit.answers import asked_below
 from flamestream.audit.committed import LastCommit
-from flamestream.connectors import sources
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.worker.front import RunRecords
-from flamestream.job.journal_of import journal_of
-from flamestream.job.settings import fronts_of
-from flamestream.job.validation import CheckedJob
 from flamestream.model.event_time import record_count
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import END, START, FrontId, Time, last_below, step_after
+from flamestream.model.time import END, START, FrontId, Time, step_after
 from flamestream.reference import Run
-from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.input_audit import Finding, Skip, committed_position, contiguity, records, recounted
-
-
-def recorded_sources(
-    checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, cut: Time = START
-) -> list[RecordedSource]:
-    """Each front's source. `cut`: of the history that the job began with."""
-    journal = journal_of(checked.job, zookeeper)
-    kept = journal if journal is not None and journal.keep else None
-    fronts = fronts_of(checked)
-    timed = {source.name for source in checked.graph.sources if source.timing is not None}
-    return [
-        RecordedSource(
-            job or checked.job.name,
-            front,
-            checked.job.source(front.source),
-            kept,
-            sources.share_of(fronts, front.front),
-            START if cut == START else last_below(cut, front.front),
-            tells_time=front.source in timed,
-        )
-        for front in fronts
-    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def _pair(text: str) -> tuple[str, Path]:
 
 def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) -> int:
     # lazily: PySpark takes a while to import
-    from flamestream.cli.spark.frames import attempt_of, frame_job, spark_for
+    from flamestream.cli.spark.frames import attempt_of, spark_for
+    from flamestream.spark.batches.frame_job import frame_job
     from flamestream.spark.frames.bootstrap import bootstrap, end_of, refuse_state
     from flamestream.spark.frames.commit import Committed
     from flamestream.spark.frames.inputs import Input

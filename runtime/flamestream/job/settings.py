@@ -20,6 +20,8 @@ from flamestream.model.time import ROOM, FrontId
 
 HEARTBEAT: Final = 100_000
 """Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
+BATCH: Final = 24 * 3600 * 1_000_000
+"""Microseconds that a batch may take."""
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -76,9 +78,13 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
     Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of
     them from the first worker.
     """
-    return Settings(
+    settings = Settings(
         job=job, graph="", python="", workers=spec.workers.replicas,
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
     )  # fmt: skip
+    # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
+    return (
+        replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.guarantee == "micro-batch" else settings
+    )

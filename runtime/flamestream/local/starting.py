@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from flamestream.audit.begun import settle
-from flamestream.audit.recorded import recorded_sources
 from flamestream.connectors import sinks, sources
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
+from flamestream.job.recorded import recorded_sources
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.model.errors import FlameStreamError, StoreUnavailable

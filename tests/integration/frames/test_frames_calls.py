@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from flamestream.cli.spark.frames import frame_job
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.validation import checked
 from flamestream.model.errors import ClusterStateUnavailable, UserError
+from flamestream.spark.batches.frame_job import frame_job
 from flamestream.spark.frames.raised import raised_in_tasks
 from support.frames.kept_answers import (
     ASKING,

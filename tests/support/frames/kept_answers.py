@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from flamestream.cli.spark.frames import frame_job
 from flamestream.connectors import sinks
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model import payload as codec
+from flamestream.spark.batches.frame_job import frame_job
 from flamestream.spark.frames.job import FrameJob
 from support.frames.frame_jobs import Site
 from support.runs.cli_job import CliJob

@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from flamestream.job.validation import checked_job
 from flamestream.spark.streaming import driver_config, driver_work
 from flamestream.spark.streaming.task import Life
 from flamestream.spark.streaming.worker_main import pod_worker_main
@@ -25,7 +26,7 @@ def worker(folder: Path, application: str, index: int, ordinal: int) -> int:
     )
     zookeeper = driver_config.read_zookeeper(folder / "zookeeper")
     return pod_worker_main(
-        driver_work._told(config, job, token, zookeeper),
+        driver_work._told(config, checked_job(job), token, zookeeper),
         application,
         Life(index, ordinal, secrets.token_hex(4)),
     )

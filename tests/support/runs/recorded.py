@@ -1,6 +1,6 @@
 """All that a job has recorded, as runs for the reference."""
 
-from flamestream.audit.recorded import recorded_sources
+from flamestream.job.recorded import recorded_sources
 from flamestream.job.validation import CheckedJob
 from flamestream.model.time import Time
 from flamestream.reference import Run

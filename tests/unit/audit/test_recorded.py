@@ -2,9 +2,9 @@
 
 import pytest
 
-from flamestream.audit.recorded import recorded_sources
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import TimedFront
+from flamestream.job.recorded import recorded_sources
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset

@@ -12,6 +12,7 @@ import pytest
 
 from flamestream.job import unpacked
 from flamestream.job.application import load
+from flamestream.job.validation import checked_job
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.spark.streaming.driver_config import DriverConfig, read_job
 from flamestream.spark.streaming.driver_work import _told
@@ -69,7 +70,7 @@ def test_a_worker_elsewhere_is_told_by_content_what_it_needs(
     pod: Path, tmp_path: Path, job: JobFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = msgspec.json.decode(
-        _told(CONFIG, read_job(pod, tmp_path / "base"), "t", ZooKeeperAccess("z:1", "n.j:x")),
+        _told(CONFIG, checked_job(read_job(pod, tmp_path / "base")), "t", ZooKeeperAccess("z:1", "n.j:x")),
         type=WorkerProcessConfig,
     )
     monkeypatch.setattr(unpacked, "ROOM", tmp_path / "another pod" / "py-files")

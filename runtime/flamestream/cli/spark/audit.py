@@ -25,14 +25,15 @@ from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import by_this_code
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.audit.job_audit import beginning, check_guarantee
-from flamestream.audit.recorded import FrontInput, RecordedInput, recorded_sources
+from flamestream.audit.recorded import FrontInput, RecordedInput
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.audit.report import Report, report_of
-from flamestream.cli.spark.frames import frame_job, spark_for
+from flamestream.cli.spark.frames import spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
+from flamestream.job.recorded import recorded_sources
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
@@ -41,6 +42,7 @@ from flamestream.model.ids import SinkName
 from flamestream.model.meta import Meta, floor, meta_of
 from flamestream.model.time import END, START, FrontId, Time, front_of, step_after
 from flamestream.node.run_folder import RunFolder
+from flamestream.spark.batches.frame_job import frame_job
 from flamestream.spark.frames.batch import partitions_for
 from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of

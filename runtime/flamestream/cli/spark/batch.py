@@ -4,10 +4,11 @@ Does not: compute anything (spark/frames/batch.py).
 """
 
 from flamestream.cli.output import errors, say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
+from flamestream.spark.batches.frame_job import frame_job, lacks_answers
 from flamestream.spark.frames.batch import run_batch
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.session import session_of

@@ -1,5 +1,4 @@
-"""Jobs as DataFrames from the command line: a manifest as a `FrameJob`, a Spark for it, and an attempt of its
-own.
+"""Jobs as DataFrames from the command line: a Spark for one, and an attempt of its own.
 
 The attempt comes from the job record, in the same cluster state as the streaming runner's: so a batch fences
 a stream that still runs, and the other way round.
@@ -14,11 +13,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from flamestream.audit.recorded import recorded_sources
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
-from flamestream.job.manifest import EXACT, STRONG, DeadLetter
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
@@ -27,59 +24,13 @@ from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START, Time
+from flamestream.model.time import START
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.spark.frames.inputs import Input
-from flamestream.spark.frames.job import FrameJob
-from flamestream.spark.frames.job_graph import FromFile
 from flamestream.spark.frames.session import frames_settings
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
-
-
-def frame_job(checked: CheckedJob, cut: Time = START, *, takes_answers: bool = False) -> FrameJob:
-    """The job as DataFrames need it. `cut`: of the history that it began with. `takes_answers`: those of
-    calls are read where a stream has kept them. Raises UserError for a graph with calls whose answers are not
-    to be had."""
-    job, spec = checked.job, checked.job.spec
-    if calls := ", ".join(checked.graph.calls):
-        if not takes_answers:
-            raise UserError(
-                f"{job.name!r} has calls ({calls}), which only a stream makes, and a history has no answers: "
-                "begin with a stream, `flamestream run`"
-            )
-        if spec.journal is None or not spec.journal.keep:
-            raise UserError(
-                f"{job.name!r} has calls ({calls}), which only a stream makes; Spark's batches take the answers "
-                "that one has kept: set journal.keep: true, and run it as a stream first"
-            )
-    vertices = {vertex.name: vertex.id for vertex in checked.graph.sources}
-    recorded = recorded_sources(checked, cut=cut)
-    inputs = tuple(
-        Input(vertices[each.front.source], each, checked.sources[each.front.source].bounded)
-        for each in recorded
-    )
-    in_sequence = tuple(name for name, traits in checked.sources.items() if traits.in_sequence)
-    return FrameJob(
-        name=job.name,
-        graph=FromFile(
-            str(checked.application), spec.application.graph, checked.py_files, in_sequence,
-            productions=spec.guarantee == STRONG,
-        ),
-        slots=spec.workers.slots, inputs=inputs, sinks={name: job.sink(name) for name in spec.sinks},
-        exactly_once=spec.guarantee in EXACT, debug=spec.debug,
-        dead_letter=spec.on_error.dead_letter if isinstance(spec.on_error, DeadLetter) else None,
-    )  # fmt: skip
-
-
-def lacks_answers(count: int) -> str:
-    """The problem of a job that has come to its end with requests of calls that have no answer."""
-    return (
-        f"{count:,} requests of calls have no answer in the journal, so what would follow from them is "
-        "missing: run the job as a stream to its end first"
-    )
 
 
 @dataclass(slots=True)

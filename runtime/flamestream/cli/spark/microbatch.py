@@ -8,12 +8,13 @@ import signal
 from collections.abc import Callable
 
 from flamestream.cli.output import say_outcome
-from flamestream.cli.spark.frames import attempt_of, frame_job, lacks_answers, spark_for, write_status
+from flamestream.cli.spark.frames import attempt_of, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import PYTHON
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder
+from flamestream.spark.batches.frame_job import frame_job, lacks_answers
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.microbatch import MicroBatches
 from flamestream.spark.frames.session import session_of

@@ -35,8 +35,8 @@ class Window(Protocol):
     stamps: Stamps
     begin: Position
 
-    def available(self) -> int | None:
-        """Runs that are there now; None if any number."""
+    def available(self, position: Position) -> int | None:
+        """Runs that are there now; None if any number. `position`: where whoever asks stands."""
 
     def total(self) -> int | None:
         """Runs that there will ever be; None if there is no end."""
@@ -66,7 +66,7 @@ def _runs(records: int, stamps: Stamps) -> int:
 
 @dataclass(slots=True)
 class NumberWindow:
-    """A generator. With a rate, what is due since this planner began."""
+    """A generator. With a rate, what is due since this planner was first asked, from where that was."""
 
     stamps: Stamps
     count: int | None
@@ -76,11 +76,11 @@ class NumberWindow:
     began: float = 0.0
     begin: Position = (0,)
 
-    def available(self) -> int | None:
+    def available(self, position: Position) -> int | None:
         if self.rate is None:
             return self.total()
         if not self.began:
-            self.began = time.monotonic()
+            self.began, self.first = time.monotonic(), position[0]
         due = self.first + int((time.monotonic() - self.began) * self.rate)
         return (due if self.count is None else min(due, self.count)) // self.stamps.run_length
 
@@ -107,7 +107,7 @@ class RecordWindow:
     """(records, then where the next one is: file, record of the file, byte)."""
     records: int | None = None
 
-    def available(self) -> int | None:
+    def available(self, position: Position) -> int | None:
         return self.total()
 
     def total(self) -> int | None:
@@ -213,7 +213,7 @@ class Planner:
                 most = timestamp_of(before.time) + self._most * window.stamps.step
                 # only where a timed front goes on (!): a clock's times are far behind its own
                 yield time_of(At(most), FrontId(0))
-            available, total = window.available(), window.total()
+            available, total = window.available(before.positions[front]), window.total()
             if available is not None and (total is None or available < total):
                 yield window.stamps.time(available)  # not there yet
         for front, recorded in self._recorded.items():

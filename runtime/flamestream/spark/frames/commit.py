@@ -8,7 +8,7 @@ after the commit.
 """
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -75,12 +75,12 @@ class Committed:
     ) -> None:
         """A batch has delivered and written its states; `lines` is its report."""
         before, said = self.index, list(lines)
-        gone = {bytes(line.payload).decode() for line in said if line.to == REPLACED}
+        gone = replaced_in(said)
         kept = [ref for ref in self.place.segments if ref.name not in gone]
         index = SnapshotIndex(
             job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch),
             fence=self.record.fence, cut=cut,
-            segments=(*kept, *_refs(said, SEGMENT)), requests=_refs(said, REQUESTS), fronts=tuple(fronts),
+            segments=(*kept, *refs_in(said, SEGMENT)), requests=refs_in(said, REQUESTS), fronts=tuple(fronts),
             outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
         )  # fmt: skip
         store = store_at(self._url)
@@ -119,16 +119,27 @@ class Committed:
             raise UserError(holds_output(self.record.index))
 
 
-def _refs(lines: Iterable[Any], to: int) -> tuple[SegmentRef, ...]:
+def refs_in(lines: Iterable[Any], to: int) -> tuple[SegmentRef, ...]:
+    """The segments that a batch's report names: SEGMENT or REQUESTS."""
     return tuple(decoded_ref(bytes(line.payload)) for line in lines if line.to == to)
+
+
+def replaced_in(lines: Iterable[Any]) -> list[str]:
+    """Names of the segments that are merged into others."""
+    return [bytes(line.payload).decode() for line in lines if line.to == REPLACED]
+
+
+def outputs_in(lines: Iterable[Any], sinks: Mapping[int, str]) -> Iterator[SlotOutput]:
+    """How far each slot has come that was given something."""
+    for line in lines:
+        if line.to >= 0 and line.slot >= 0:
+            sink, slot = SinkName(sinks[line.to]), Slot(line.slot)
+            yield SlotOutput(sink, slot, SequenceNumber(line.sequence), bytes(line.last))
 
 
 def _outputs(
     before: SnapshotIndex | None, lines: list[Any], sinks: Mapping[int, str]
 ) -> tuple[SlotOutput, ...]:
-    found = {(output.sink, output.slot): output for output in (before.outputs if before is not None else ())}
-    for line in lines:
-        if line.to >= 0 and line.slot >= 0:
-            sink, slot = SinkName(sinks[line.to]), Slot(line.slot)
-            found[sink, slot] = SlotOutput(sink, slot, SequenceNumber(line.sequence), bytes(line.last))
+    known = before.outputs if before is not None else ()
+    found = {(output.sink, output.slot): output for output in (*known, *outputs_in(lines, sinks))}
     return tuple(found[place] for place in sorted(found))

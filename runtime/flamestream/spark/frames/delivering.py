@@ -24,7 +24,7 @@ from flamestream.spark.frames.consumer import TaskConsumer
 from flamestream.spark.frames.kept_state import StatePlace, StateWriter, encoded_ref
 from flamestream.spark.frames.pipeline import placed
 from flamestream.spark.frames.rows import ANSWERS, HALT, vertex_of_state
-from flamestream.spark.frames.slot_output import SinkOutput
+from flamestream.spark.frames.slot_output import BEYOND, SinkOutput
 from flamestream.spark.frames.tasks import slots_of_partition
 
 REPORT_SPARK: Final = (
@@ -73,6 +73,10 @@ class Deliver:
     compare: bool
     """False: what a consumer has already is delivered again (`at-least-once`, `none`)."""
     floor: bytes = b""
+    until: bytes = BEYOND
+    """Where this batch ends, as a meta."""
+    layout: int = 1
+    """The layout's version under which nobody has delivered yet in this attempt."""
     calls: Mapping[int, str] = field(default_factory=dict)
     """Calls, by the vertex of their requests' sink: those go to no sink, and are looked at beside their
     answers."""
@@ -118,7 +122,7 @@ def _task() -> _Task:
 class _Delivering:
     def __init__(self, plan: Deliver, task: _Task, closing: ExitStack) -> None:
         self._plan = plan
-        self._fence = Fence(Attempt(plan.attempt), LayoutVersion(1 + task.tries))
+        self._fence = Fence(Attempt(plan.attempt), LayoutVersion(plan.layout + task.tries))
         self._writer = f"batch-{task.partition}"
         self._slots = slots_of_partition(task.partition, plan.slots, plan.partitions)
         self._closing = closing
@@ -167,7 +171,12 @@ class _Delivering:
             made = TaskConsumer(place.spec, place.name, self._writer, self._plan.job, self._fence)
             consumer = self._closing.enter_context(made)
             self._outputs[to] = SinkOutput(
-                place.name, consumer, self._slots, compare=self._plan.compare, floor=self._plan.floor
+                place.name,
+                consumer,
+                self._slots,
+                compare=self._plan.compare,
+                floor=self._plan.floor,
+                until=self._plan.until,
             )
         return self._outputs[to]
 

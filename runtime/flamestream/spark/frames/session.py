@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.model.errors import UserError
-from flamestream.spark.streaming.session import SparkDriver, SparkSettings
+from flamestream.spark.streaming.session import LIVES, SparkDriver, SparkSettings
 
 TASK_LIVES: Final = 8
 _REQUIRED: Final = {
@@ -30,6 +30,7 @@ _DEFAULTS: Final = {
     "spark.executor.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4",
     "spark.task.maxFailures": str(TASK_LIVES),
+    "spark.executor.maxNumFailures": str(LIVES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",

@@ -34,6 +34,8 @@ class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     """host:port that workers dial."""
     tasks: int
     """Workers of this application, standbys included: one executor each."""
+    batches: bool = False
+    """Executors compute batches for a worker in the driver (`micro-batch`)."""
     image: str
     image_pull_policy: str
     pod_name_prefix: str

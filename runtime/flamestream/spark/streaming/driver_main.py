@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ import msgspec
 from flamestream.job.exit_codes import ended_by
 from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError, ManifestError
+from flamestream.spark.frames.session import frames_settings
 from flamestream.spark.streaming.driver_config import (
     APPLICATION,
     CONFIG,
@@ -53,6 +55,11 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
     )
     conf = kubernetes_conf(kubernetes, config.spark_conf())
     name = f"flamestream {config.job}"
+    if config.batches:
+        made = frames_settings(
+            cores=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name
+        )
+        return replace(made, console=True)
     return SparkSettings(
         workers=config.tasks, scratch=scratch, master=kubernetes.master, conf=conf, name=name, console=True
     )
@@ -67,7 +74,7 @@ def run(application: str, folder: Path = CONFIG, base: Path = APPLICATION, token
     ):
         from flamestream.spark.streaming.driver_work import run_job  # here: while the JVM boots
 
-        run_job(spark, config, application, read_job(folder, base), read_token(token))
+        run_job(spark, config, application, read_job(folder, base), read_token(token), _variable("POD_IP"))
 
 
 def _variable(name: str) -> str:

@@ -7,26 +7,34 @@ boot.
 Does not: start Spark, or say how the job ended.
 """
 
+import secrets
 import threading
 from functools import partial
 
 import msgspec
 
 from flamestream.job.manifest import Job
-from flamestream.job.validation import checked_job
+from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming.driver_config import DriverConfig, read_zookeeper
+from flamestream.spark.streaming.kubernetes import DRIVER_PORT
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
 from flamestream.spark.streaming.worker_main import pod_worker_main
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 
-def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str) -> None:
-    """Until every worker was told to stop. Loads the application: raises ManifestError, GraphError,
-    UserError; and what ended the job."""
-    main = partial(pod_worker_main, _told(config, job, token, read_zookeeper()), application)
+def run_job(
+    spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str, host: str
+) -> None:
+    """Until every worker was told to stop. `host`: this pod's address. Loads the application: raises
+    ManifestError, GraphError, UserError; and what ended the job."""
+    checked, zookeeper = checked_job(job), read_zookeeper()
+    if config.batches:
+        _run_batches(spark, config, checked, application, zookeeper, token, host)
+        return
+    main = partial(pod_worker_main, _told(config, checked, token, zookeeper), application)
     over = threading.Event()
     problems: list[FlameStreamError] = []
 
@@ -40,9 +48,22 @@ def run_job(spark: SparkDriver, config: DriverConfig, application: str, job: Job
         raise problems[0]
 
 
-def _told(config: DriverConfig, job: Job, token: str, zookeeper: ZooKeeperAccess) -> bytes:
+def _run_batches(
+    spark: SparkDriver, config: DriverConfig, checked: CheckedJob, application: str,
+    zookeeper: ZooKeeperAccess, token: str, host: str,
+) -> None:  # fmt: skip
+    from flamestream.spark.batches.process import Meeting, run_batches  # needs pandas
+
+    address = f"[{host}]:{DRIVER_PORT}" if ":" in host else f"{host}:{DRIVER_PORT}"
+    meeting = Meeting(
+        job=config.job, coordinator=config.coordinator, token=token, address=address, private=True
+    )
+    run_batches(spark, checked, f"{application}-batches-{secrets.token_hex(4)}", meeting, zookeeper)
+
+
+def _told(config: DriverConfig, checked: CheckedJob, token: str, zookeeper: ZooKeeperAccess) -> bytes:
     """The configuration of every worker, encoded."""
     told = worker_config(
-        checked_job(job), coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper
+        checked, coordinator=config.coordinator, token=token, job=config.job, zookeeper=zookeeper
     )
     return msgspec.json.encode(told)

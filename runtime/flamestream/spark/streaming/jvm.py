@@ -113,6 +113,10 @@ class DriverJvm:
     def pid(self) -> int:
         return self._process.pid
 
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
     def connect(self) -> Any:
         """py4j's gateway to it, as PySpark wants it. Raises Retryable with the JVM's own words if it does not
         come up."""

@@ -1,0 +1,278 @@
+"""Batch worker: a job whose results leave by the batch, as its coordinator knows it: one worker that has all
+slots and all fronts.
+
+An epoch is a batch. The outside computes and delivers it as one piece of work (spark/batches), from the
+committed snapshot up to a cut of its own choice; what it says then is this worker's acceptance. So start,
+takeover, drain, savepoints and ends are the coordinator's, as of every job.
+
+    Recover -> open every sink        Announce -> compute and deliver -> CutTaken, Accepted
+    Seal, Replay -> running           Committed -> the next batch begins there
+
+Keeps: a batch begins at the committed cut; one that is through and whose epoch is aborted answers the next
+one; nothing is computed behind a drain. Does not: compute, deliver, or say what there is to be read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import msgspec
+
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.actions import Exit, ToldCoordinator
+from flamestream.core.protocol.events import FromCoordinator
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
+from flamestream.model.ids import NO_FENCE, Epoch, Fence
+from flamestream.model.time import END, START, Time
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Where the next batch begins: a cut, and what the snapshot has there."""
+
+    cut: Time = START
+    segments: tuple[SegmentRef, ...] = ()
+    requests: tuple[SegmentRef, ...] = ()
+    fronts: tuple[FrontPosition, ...] = ()
+
+    @classmethod
+    def of(cls, index: SnapshotIndex | None) -> "Committed":
+        """What an index says; of none, the beginning."""
+        return cls() if index is None else cls(index.cut, index.segments, index.requests, index.fronts)
+
+    def with_batch(self, batch: "BatchDone") -> "Committed":
+        """The same behind a batch."""
+        kept = [segment for segment in self.segments if segment.name not in batch.replaced]
+        segments = (*kept, *batch.segments)
+        return Committed(batch.cut, segments, tuple(batch.requests), tuple(batch.fronts or self.fronts))
+
+
+# --- events: what the outside says; beside these, what the coordinator says ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SinksOpen:
+    """Every slot of every sink is open under `fence`."""
+
+    fence: Fence
+    t_last: bytes
+    outputs: list[SlotOutput]
+
+
+@dataclass(frozen=True, slots=True)
+class InputAhead:
+    """There is input up to `cut`; up to the committed one: nothing; END: there is and will be no more."""
+
+    fence: Fence
+    cut: Time
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """A batch is with its consumers, and its states are in the store."""
+
+    fence: Fence
+    cut: Time
+    segments: list[SegmentRef]
+    replaced: list[str]
+    requests: list[SegmentRef]
+    fronts: list[FrontPosition]
+    outputs: list[SlotOutput]
+    delivered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideFailed:
+    """What was asked of the outside last has failed; `category` is of `model.errors`."""
+
+    fence: Fence
+    category: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """It is time for a report. `memory`: bytes of the process."""
+
+    memory: int = 0
+
+
+Event = FromCoordinator | SinksOpen | InputAhead | BatchDone | OutsideFailed | Beat
+
+
+# --- actions: what the outside must do, one at a time -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSinks:
+    """Give up what an older fence is at, and open all sinks under this one. Answer: SinksOpen."""
+
+    fence: Fence
+    index: SnapshotIndex | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """Look for input behind the committed cut. Answer: InputAhead."""
+
+    fence: Fence
+    committed: Time
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeBatch:
+    """Compute and deliver what there is behind `committed`. Answer: BatchDone."""
+
+    fence: Fence
+    epoch: Epoch
+    committed: Committed
+
+
+Action = ToldCoordinator | Exit | OpenSinks | LookAhead | ComputeBatch
+
+
+class BatchWorker:
+    """Every event but a Beat is of the current fence, or changes nothing."""
+
+    def __init__(self, hello: msg.Hello) -> None:
+        """`hello`: what is always true of it."""
+        self.fence: Fence = NO_FENCE
+        self._hello = hello
+        self._actions: list[Action] = []
+        self._delivered = 0
+        self._begin(None)
+
+    def hello(self) -> msg.Hello:
+        """The first message on a connection."""
+        ready = self._running and not self._failure and not self._drained
+        return msgspec.structs.replace(self._hello, fence=self.fence, ready=ready)
+
+    def step(self, events: Sequence[Event]) -> list[Action]:
+        """Take what happened; what must be done, in order."""
+        for event in events:
+            match event:
+                case FromCoordinator(message):
+                    self._hear(message)
+                case Beat(memory):
+                    self._report(memory)
+                case _ if event.fence == self.fence:
+                    self._hear_outside(event)
+        self._go_on()
+        taken, self._actions = self._actions, []
+        return taken
+
+    def _begin(self, index: SnapshotIndex | None) -> None:
+        self._committed = Committed.of(index)
+        self._ahead = self._committed.cut
+        self._running = self._busy = self._drained = False
+        self._announced: Epoch | None = None
+        self._batch: BatchDone | None = None
+        """The batch behind the committed cut, once it is through."""
+        self._accepted: Epoch | None = None
+        """The epoch that it was told as last."""
+        self._failure = ""
+
+    # --- what is heard --------------------------------------------------------------------------------------
+
+    def _hear(self, message: msg.ToWorker) -> None:
+        match message:
+            case msg.Recover():
+                self.fence = message.assignment.fence
+                self._begin(message.index)
+                self._busy = True
+                self._actions.append(OpenSinks(self.fence, message.index))
+            case msg.Stop(reason):
+                self._actions.append(Exit("", reason))
+            case msg.Warm():
+                pass  # a batch reads what it needs of a snapshot where its tasks run
+            case _ if message.fence == self.fence:
+                self._hear_attempt(message)
+
+    def _hear_attempt(
+        self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain
+    ) -> None:
+        match message:
+            case msg.Seal():
+                self._tell(msg.Sealed(self.fence, self._committed.cut))
+            case msg.Replay():
+                self._running = True
+            case msg.Announce():
+                self._announced = message.epoch
+            case msg.Committed():
+                if self._batch is not None and message.epoch == self._accepted:
+                    self._committed = self._committed.with_batch(self._batch)
+                    self._batch, self._accepted = None, None
+            case msg.Abort():
+                if self._announced == message.epoch:
+                    self._announced = None
+            case msg.Drain():
+                self._drained = True
+            case _:
+                assert_never(message)
+
+    def _hear_outside(self, event: SinksOpen | InputAhead | BatchDone | OutsideFailed) -> None:
+        self._busy = False
+        match event:
+            case SinksOpen():
+                self._tell(msg.Opened(self.fence, event.t_last, event.outputs))
+            case InputAhead():
+                self._ahead = event.cut
+            case BatchDone():
+                self._batch = event
+                self._delivered += event.delivered
+            case OutsideFailed():
+                self._failure = event.message
+                self._tell(msg.Failed(self.fence, event.category, event.message))
+            case _:
+                assert_never(event)
+
+    # --- what follows ---------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Do for the announced epoch what can be done now."""
+        if self._announced is None or not self._running:
+            return
+        if self._failure:
+            self._tell(msg.Refused(self.fence, self._announced, self._failure))
+            self._announced = None
+        elif self._batch is not None:
+            self._accept(self._batch)
+        elif not self._busy and (self._drained or self._ahead <= self._committed.cut):
+            self._batch = BatchDone(
+                self.fence, self._committed.cut, [], [], [*self._committed.requests], [], []
+            )
+            self._accept(self._batch)
+        elif not self._busy:
+            self._busy = True
+            self._actions.append(ComputeBatch(self.fence, self._announced, self._committed))
+
+    def _accept(self, batch: BatchDone) -> None:
+        assert self._announced is not None, "an epoch that nobody has announced"
+        epoch, self._accepted, self._announced = self._announced, self._announced, None
+        self._tell(msg.CutTaken(self.fence, epoch, batch.cut))
+        self._tell(
+            msg.Accepted(
+                self.fence, epoch, batch.cut, batch.segments, batch.replaced, batch.fronts, batch.outputs,
+                requests=batch.requests,
+            )
+        )  # fmt: skip
+
+    def _report(self, memory: int) -> None:
+        """Say where it stands, and look for more where nothing is being done."""
+        if not self._running:
+            return
+        committed = self._committed.cut
+        minimal = committed if self._drained else max(self._ahead, committed)
+        self._tell(
+            msg.Progress(
+                self.fence, minimal, committed, END, sum(front.records for front in self._committed.fronts),
+                self._delivered, ended=minimal == END, memory=memory, drained=self._drained,
+            )
+        )  # fmt: skip
+        idle = not (self._busy or self._drained or self._failure)
+        if idle and self._batch is None and self._ahead <= committed != END:
+            self._busy = True
+            self._actions.append(LookAhead(self.fence, committed))
+
+    def _tell(self, message: msg.ToCoordinator) -> None:
+        self._actions.append(ToldCoordinator(message))

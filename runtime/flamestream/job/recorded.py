@@ -1,0 +1,34 @@
+"""The sources of a job as they can be read again: each front's, with the journal that was kept of it.
+
+Does not: read one (connectors/recorded.py).
+"""
+
+from flamestream.connectors import sources
+from flamestream.connectors.recorded import RecordedSource
+from flamestream.job.journal_of import journal_of
+from flamestream.job.settings import fronts_of
+from flamestream.job.validation import CheckedJob
+from flamestream.model.time import START, Time, last_below
+from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
+
+
+def recorded_sources(
+    checked: CheckedJob, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE, cut: Time = START
+) -> list[RecordedSource]:
+    """Each front's source. `cut`: of the history that the job began with."""
+    journal = journal_of(checked.job, zookeeper)
+    kept = journal if journal is not None and journal.keep else None
+    fronts = fronts_of(checked)
+    timed = {source.name for source in checked.graph.sources if source.timing is not None}
+    return [
+        RecordedSource(
+            job or checked.job.name,
+            front,
+            checked.job.source(front.source),
+            kept,
+            sources.share_of(fronts, front.front),
+            START if cut == START else last_below(cut, front.front),
+            tells_time=front.source in timed,
+        )
+        for front in fronts
+    ]

@@ -88,6 +88,56 @@ def test_at_most_once_loses_what_it_counts_and_doubles_nothing(
     kube.delete("FlameStreamSnapshot", saved)
 
 
+_SUMS = """
+import flamestream as fs
+
+def key(number): return number % 97
+def total(accumulator, number): return accumulator + number
+def both(accumulator, number): return number, accumulator
+
+graph = fs.Graph("sums")
+graph.source("numbers").reduce(key=key, initial=int, combine=total, emit=both).sink("index")
+"""
+
+
+def test_micro_batches_through_a_life(installation: Installation, kube: Kube, report: Report) -> None:
+    """The driver is the worker, and its executors compute."""
+    extra = {
+        "guarantee": "micro-batch",
+        "journal": None,
+        "sources": {"numbers": {"generator": {"rate": 300}}},
+    }
+    job = FolderJob(kube, installation, fresh(), docs="generated", extra=extra)
+    job.runs("sums", _SUMS, "index")
+    job.start()
+    for target in ("executor", "driver"):
+        report(f"micro-batch: {target} killed", **struck(job, target, "micro-batch"))
+    job.typed("suspend", job.name)
+    judged(job, "micro-batch")
+    job.typed("resume", job.name, "--wait")
+    saved = f"kept-{job.name}"
+    assert f"{saved}: Completed, epoch" in job.typed("savepoint", job.name, "--name", saved)
+    edited(job, checkpoint={**job.manifest()["spec"]["checkpoint"], "interval": "500ms"})
+    edited(job, workers={"replicas": 3, "standby": 0})
+    struck(job, "executor", "micro-batch")
+    found = judged(job, "micro-batch")
+    bounded = {**extra, "sources": {"numbers": {"generator": {"count": 50_000}}}}
+    other = FolderJob(
+        kube, installation, fresh(), docs="generated", extra={**bounded, "restoreFrom": {"snapshot": saved}}
+    )  # fmt: skip
+    other.runs("sums", _SUMS, "index")
+    kube.apply(other.application())
+    other.apply()
+    kube.wait_condition("FlameStreamJob", other.name, "Completed", 200)
+    judged(other, "micro-batch")
+    report(
+        "micro-batch: a life", **{name: found[name] for name in ("delivered", "lost", "doubled", "reordered")}
+    )
+    other.delete()
+    job.delete()
+    kube.delete("FlameStreamSnapshot", saved)
+
+
 def test_none_keeps_nothing_and_runs_on(installation: Installation, kube: Kube) -> None:
     job = FolderJob(kube, installation, fresh(), extra={"guarantee": "none", "journal": None})
     job.start()

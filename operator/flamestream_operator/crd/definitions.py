@@ -151,11 +151,6 @@ def _job_rules() -> list[Schema]:
             ".guarantee",
         ),
         _rule(
-            "self.guarantee != 'micro-batch'",
-            "micro-batch is a runner of one machine (`flamestream run`): here choose another guarantee",
-            ".guarantee",
-        ),
-        _rule(
             "!self.highAvailability || self.workers.replicas >= 2",
             "highAvailability runs two applications, so it needs at least two workers: workers.replicas: 2",
             ".highAvailability",

@@ -76,7 +76,7 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             has_handed_over(observed, status, driver) or passed(observed.now, driver.since, HAND_OVER_WITHIN)
         ):
             status = _without(status, driver)
-        elif driver.state == "Starting" and _able(observed, driver) >= driver.tasks:
+        elif driver.state == "Starting" and _able(observed, driver, plan) >= driver.tasks:
             status = _with(status, driver, state="Running", since=written(observed.now))
     return status
 
@@ -157,8 +157,12 @@ def _retired(status: JobResourceStatus, drivers: Iterable[DriverStatus], now: fl
     return status
 
 
-def _able(observed: Observed, driver: DriverStatus) -> int:
-    """Workers of a launch that could take slots over without reading a snapshot first."""
+def _able(observed: Observed, driver: DriverStatus, plan: Plan) -> int:
+    """Workers of a launch that could take slots over without reading a snapshot first; of batches, which
+    read it anyway, those that run."""
+    if plan.spec.batches:
+        connected = ip_of(observed.pod(driver.name) or {}) in {member.ip for member in observed.members}
+        return len(observed.running(driver.launch)) if connected else 0
     able = {
         member.ip
         for member in observed.members
@@ -173,7 +177,7 @@ def has_handed_over(observed: Observed, status: JobResourceStatus, driver: Drive
     if observed.coordinated is None or is_taking_over(observed, status):
         return False
     busy = {member.ip for member in observed.members if not member.standby}
-    return not any(ip_of(pod) in busy for pod in observed.workers_of(driver.launch))
+    return busy.isdisjoint(observed.members_of(driver.name, driver.launch))
 
 
 def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:

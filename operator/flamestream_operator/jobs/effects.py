@@ -179,9 +179,7 @@ def _launch(
 
 def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
     """Have a driver's workers hand their slots over."""
-    ips = tuple(
-        ip for pod in observed.workers_of(driver.launch) if (ip := ip_of(pod)) and ip not in observed.retired
-    )
+    ips = tuple(ip for ip in observed.members_of(driver.name, driver.launch) if ip not in observed.retired)
     if ips:
         yield do.Retire(ips)
 

@@ -50,6 +50,9 @@ def _workers(
     asked = desired.plan.spec.workers.replicas if desired.plan is not None else status.workers.desired
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
+    # To its coordinator all executors of batches are one worker.
+    if ready and desired.plan is not None and desired.plan.spec.batches:
+        ready, standby = sum(len(observed.running(driver.launch)) for driver in status.drivers), 0
     selector = f"{JOB}={observed.name},{ROLE}=worker"
     return api.WorkersStatus(
         desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector

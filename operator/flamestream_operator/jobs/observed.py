@@ -140,6 +140,16 @@ class Observed:
         """Executor pods of one launch."""
         return [pod for pod in self.of_role("worker") if pod["metadata"]["labels"].get(LAUNCH) == str(launch)]
 
+    def members_of(self, driver: str, launch: int) -> list[str]:
+        """IPs of the pods of one launch that may be connected: its executors, and the driver where it is the
+        worker."""
+        pods = [*self.workers_of(launch), *filter(None, [self.pod(driver)])]
+        return [ip for pod in pods if (ip := ip_of(pod))]
+
+    def running(self, launch: int) -> list[Object]:
+        """Those of them that run."""
+        return [pod for pod in self.workers_of(launch) if phase_of(pod) == "Running"]
+
 
 def ip_of(pod: Object) -> str:
     """ "" before it has one."""

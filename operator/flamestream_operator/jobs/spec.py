@@ -160,11 +160,6 @@ def needs_config_map(spec: Object) -> str:
 
 
 def _runs_here(spec: Spec, site: Site) -> None:
-    if spec.guarantee == "micro-batch":
-        raise ManifestError(
-            "spec.guarantee: micro-batch is a runner of one machine (`flamestream run`): "
-            "here choose another guarantee"
-        )
     if not spec.checkpoint.store.startswith("s3://"):
         raise ManifestError("spec.checkpoint.store: in a cluster the store is s3://bucket/prefix")
     if spec.zookeeper is not None and spec.zookeeper.servers != site.zookeeper.hosts:

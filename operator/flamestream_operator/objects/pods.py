@@ -148,8 +148,10 @@ def build_executor_template(launch: Launch) -> Object:
         "volumes": volumes,
         "automountServiceAccountToken": False,
     }
-    # or a drain takes the last that works
-    spec |= {"terminationGracePeriodSeconds": 10, "readinessGates": [{"conditionType": CONNECTED}]}
+    spec["terminationGracePeriodSeconds"] = 10
+    if not launch.spec.batches:
+        # or a drain takes the last that works
+        spec["readinessGates"] = [{"conditionType": CONNECTED}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
 
 
@@ -179,11 +181,13 @@ def build_driver_config(launch: Launch) -> Object:
     """driver-A.json, see docs/operations/kubernetes.md."""
     resources = launch.spec.workers.resources
     memory = worker_memory(launch.spec)
-    jvm = min(JVM_MEMORY, memory // 2)  # the rest is Python's
+    # The rest is Python's. Rows of a batch pass through the JVM; a stream's do not.
+    jvm = memory // 2 if launch.spec.batches else min(JVM_MEMORY, memory // 2)
     return {
         "job": f"{launch.namespace}.{launch.name}",
         "coordinator": launch.coordinator,
         "tasks": launch.tasks,
+        "batches": launch.spec.batches,
         "image": launch.image,
         "imagePullPolicy": launch.pull_policy,
         "podNamePrefix": names.executor_prefix(launch.name, launch.application, launch.number),

@@ -70,7 +70,7 @@ def command(
         )
     folder = RunFolder.of(job.job.name, run_folder)
     if runner is None:
-        runner = "micro-batch" if job.job.spec.guarantee == "micro-batch" else "streaming"
+        runner = "micro-batch" if job.job.spec.batches else "streaming"
     if runner != "streaming":
         _refuse(runner, {"--drain": drain, "--no-spark": no_spark})
     if runner == "batch":

@@ -204,7 +204,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     guarantee: str = "exactly-once"
     """exactly-once, exactly-once-2pc (output waits for its epoch), strong-productions (what functions give is
     journalled), at-most-once (output waits for its epoch, and a failure skips what had entered since),
-    at-least-once or none; on one machine also micro-batch."""
+    at-least-once, micro-batch or none."""
     journal: JournalSettings | None = None
     """The place where the order of journalled sources is kept; needed for sources that can be read in one
     order only."""
@@ -224,6 +224,11 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     """Run every function twice and compare: names one that changes its input or is not deterministic."""
     spark: SparkSettings = field(default_factory=SparkSettings)
     """Spark's own settings."""
+
+    @property
+    def batches(self) -> bool:
+        """Whether results leave by the batch, which Spark computes: no worker lives as long as the job."""
+        return self.guarantee == "micro-batch"
 
 
 def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float | str]]:

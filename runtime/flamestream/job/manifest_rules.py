@@ -23,7 +23,7 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
     any."""
     if spec.journal is not None:
         yield from _of_journal(spec.journal, spec.guarantee)
-    if spec.guarantee == "micro-batch":
+    if spec.batches:
         if spec.workers.standby:
             yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
         if spec.limits.bytes != usual.bytes:

@@ -85,6 +85,4 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
     )  # fmt: skip
     # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
-    return (
-        replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.guarantee == "micro-batch" else settings
-    )
+    return replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.batches else settings

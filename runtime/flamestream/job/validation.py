@@ -275,7 +275,7 @@ def _calls_hold(job: Job, graph: Graph) -> None:
                 f"call {name} needs a journal under {job.spec.guarantee}: its answers are written nowhere "
                 "else. Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )
-        if job.spec.guarantee == "micro-batch":
+        if job.spec.batches:
             raise job.error(
                 ("spec", "guarantee"),
                 f"a micro-batch job makes no calls, and its graph has {name}: choose another guarantee. "

@@ -23,7 +23,7 @@ from flamestream.core.protocol.actions import Exit, ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.model.ids import NO_FENCE, Epoch, Fence
-from flamestream.model.time import END, START, Time
+from flamestream.model.time import END, START, Time, Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class OutsideFailed:
 class Beat:
     """It is time for a report. `memory`: bytes of the process."""
 
+    now: Timestamp
     memory: int = 0
 
 
@@ -139,7 +140,8 @@ class BatchWorker:
         self.fence: Fence = NO_FENCE
         self._hello = hello
         self._actions: list[Action] = []
-        self._delivered = 0
+        self._delivered = self._told_delivered = 0
+        """Results that consumers have acknowledged, and how many of them were reported."""
         self._begin(None)
 
     def hello(self) -> msg.Hello:
@@ -153,8 +155,8 @@ class BatchWorker:
             match event:
                 case FromCoordinator(message):
                     self._hear(message)
-                case Beat(memory):
-                    self._report(memory)
+                case Beat(now, memory):
+                    self._report(now, memory)
                 case _ if event.fence == self.fence:
                     self._hear_outside(event)
         self._go_on()
@@ -257,7 +259,7 @@ class BatchWorker:
             )
         )  # fmt: skip
 
-    def _report(self, memory: int) -> None:
+    def _report(self, now: Timestamp, memory: int) -> None:
         """Say where it stands, and look for more where nothing is being done."""
         if not self._running:
             return
@@ -267,8 +269,10 @@ class BatchWorker:
             msg.Progress(
                 self.fence, minimal, committed, END, sum(front.records for front in self._committed.fronts),
                 self._delivered, ended=minimal == END, memory=memory, drained=self._drained,
+                given=[(now, now)] if self._delivered > self._told_delivered else [],
             )
         )  # fmt: skip
+        self._told_delivered = self._delivered
         idle = not (self._busy or self._drained or self._failure)
         if idle and self._batch is None and self._ahead <= committed != END:
             self._busy = True

@@ -99,7 +99,7 @@ class BatchProcess:
     def _beat(self) -> None:
         if not self._alive():
             raise Retryable("Spark's driver JVM was lost; what it printed is above")
-        self._inbox.append(Beat(resident_bytes()))
+        self._inbox.append(Beat(self._reactor.now(), resident_bytes()))
         self._reactor.later(HEARTBEAT, self._beat)
 
     def _turn(self) -> None:

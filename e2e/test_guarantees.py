@@ -107,7 +107,7 @@ def test_micro_batches_through_a_life(installation: Installation, kube: Kube, re
         "journal": None,
         "sources": {"numbers": {"generator": {"rate": 300}}},
     }
-    job = FolderJob(kube, installation, fresh(), docs="generated", extra=extra)
+    job = FolderJob(kube, installation, fresh(), docs="generated", standby=0, extra=extra)
     job.runs("sums", _SUMS, "index")
     job.start()
     for target in ("executor", "driver"):
@@ -123,7 +123,7 @@ def test_micro_batches_through_a_life(installation: Installation, kube: Kube, re
     found = judged(job, "micro-batch")
     bounded = {**extra, "sources": {"numbers": {"generator": {"count": 50_000}}}}
     other = FolderJob(
-        kube, installation, fresh(), docs="generated", extra={**bounded, "restoreFrom": {"snapshot": saved}}
+        kube, installation, fresh(), docs="generated", standby=0, extra={**bounded, "restoreFrom": {"snapshot": saved}}
     )  # fmt: skip
     other.runs("sums", _SUMS, "index")
     kube.apply(other.application())

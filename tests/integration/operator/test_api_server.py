@@ -127,7 +127,6 @@ REFUSALS: list[tuple[dict[str, Any], str, str]] = [
         "spec.application.pyFiles",
         "#sha256=HEX",
     ),
-    ({"guarantee": "micro-batch"}, "spec.guarantee", "a runner of one machine"),
     (
         {"journal": {"folder": "zookeeper://", "fsync": False}},
         "spec.journal",

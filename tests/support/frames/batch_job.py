@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from flamestream.job.exit_codes import ended_by
 from flamestream.job.settings import PYTHON, coordinator_settings
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import checked
@@ -109,8 +110,7 @@ def main(manifest: str, job: str, coordinator: str, name: str, scratch: str) -> 
         with SparkDriver(settings) as spark:
             run_batches(spark, checked(Path(manifest)), name, meeting)
     except FlameStreamError as error:
-        print(error, file=sys.stderr)
-        return 1
+        return ended_by(error)
     return 0
 
 

@@ -26,7 +26,7 @@ from flamestream_operator.site import Site
 
 SITE = Site(coordinator="o:1", zookeeper=ZooKeeperAccess("z:1", "o:s"), image="i")
 CHANGES: list[dict[str, Any]] = [
-    *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee not in ("micro-batch", STRONG)),
+    *({"guarantee": guarantee} for guarantee in GUARANTEES if guarantee != STRONG),
     {"guarantee": STRONG, "journal": {"folder": "zookeeper://"}},
     {"workers": {"replicas": 5, "slots": 32, "standby": 2}},
     {"checkpoint": {"interval": "20ms", "store": "s3://b/p", "secret": "store"}},

@@ -86,6 +86,7 @@ def test_the_guarantee_reaches_both(tmp_path: Path) -> None:
         "exactly-once": (True, False, True), "exactly-once-2pc": (True, True, True),
         "at-most-once": (True, True, True), STRONG: (True, False, True),
         "at-least-once": (False, False, True), "none": (False, False, False),
+        "micro-batch": (True, False, True),
     }  # fmt: skip
 
 

@@ -53,15 +53,6 @@ class TakesAnyCommit(BatchWorker):
         super()._hear_attempt(message)
 
 
-class KeepsItsBatch(BatchWorker):
-    """A recovery begins at what is committed."""
-
-    def _begin(self, index: Any) -> None:
-        batch = getattr(self, "_batch", None)
-        super()._begin(index)
-        self._batch = batch
-
-
 class ForgetsWhatIsCommitted(BatchWorker):
     """A recovery begins at what is committed, not at the beginning."""
 
@@ -69,9 +60,7 @@ class ForgetsWhatIsCommitted(BatchWorker):
         super()._begin(None)
 
 
-@pytest.mark.parametrize(
-    "kind", [AdvancesWhenItAccepts, TakesAnyCommit, KeepsItsBatch, ForgetsWhatIsCommitted]
-)
+@pytest.mark.parametrize("kind", [AdvancesWhenItAccepts, TakesAnyCommit, ForgetsWhatIsCommitted])
 def test_a_broken_worker_is_caught(kind: type[BatchWorker]) -> None:
     def is_right(seed: int) -> bool:
         bench = BatchBench(seed, kind)

@@ -99,7 +99,7 @@ class BatchJob:
 
 
 def main(manifest: str, job: str, coordinator: str, name: str, scratch: str) -> int:
-    """One life of a batch worker."""
+    """A life of a batch worker."""
     from flamestream.spark.batches.process import Meeting, run_batches
     from flamestream.spark.frames.session import frames_settings
     from flamestream.spark.streaming.session import SparkDriver

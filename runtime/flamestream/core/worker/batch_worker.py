@@ -37,7 +37,7 @@ class Committed:
 
     @classmethod
     def of(cls, index: SnapshotIndex | None) -> "Committed":
-        """What an index says; of none, the beginning."""
+        """The place that an index says; without one, the beginning."""
         return cls() if index is None else cls(index.cut, index.segments, index.requests, index.fronts)
 
     def with_batch(self, batch: "BatchDone") -> "Committed":
@@ -83,7 +83,7 @@ class BatchDone:
 
 @dataclass(frozen=True, slots=True)
 class OutsideFailed:
-    """What was asked of the outside last has failed; `category` is of `model.errors`."""
+    """The outside has failed at what it was asked; `category` is of `model.errors`."""
 
     fence: Fence
     category: str

@@ -65,7 +65,7 @@ class Meeting:
 
 
 class BatchProcess:
-    """One life of a batch worker."""
+    """A life of a batch worker."""
 
     def __init__(
         self, batches: Batches, hello: msg.Hello, meeting: Meeting, alive: Callable[[], bool]

@@ -17,14 +17,14 @@ from flamestream.core.worker.requests import INTENDED, NOT_INTENDED
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import hash_of
 from flamestream.model.errors import Fenced, UserError
-from flamestream.model.meta import meta_of
+from flamestream.model.meta import floor, meta_of
 from flamestream.model.time import Time
 from flamestream.spark.calls.pairing import ReadRequests
 from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.delivering import REQUESTS, Deliver, SinkPlace, _Delivering, _Task
 from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
 from flamestream.spark.frames.rows import HALT, INTENT, SCHEMA, answer_row
-from flamestream.spark.frames.slot_output import encoded_item
+from flamestream.spark.frames.slot_output import BEYOND, encoded_item
 from flamestream.store.segment import chains_in, part_of
 from flamestream.store.snapshots import segment_table
 
@@ -127,6 +127,23 @@ def test_a_replay_that_differs_is_refused(tmp_path: Path, change: str) -> None:
         delivering = begun(plan(tmp_path / "out", attempt=2), 0, closing)
         with pytest.raises(UserError, match="sink 'out', slot 2: "):
             finished(delivering, changed)
+
+
+@pytest.mark.parametrize("ends_at", [1, 29, 30, 58])
+def test_a_batch_may_end_before_the_one_that_died(tmp_path: Path, ends_at: int) -> None:
+    """What that one has delivered above is the next batch's to compare; below, nothing may lack."""
+    every, end = rows(), floor(Time((ends_at + 1) << 12))
+    two = [row for row in every if row[3] < end], [row for row in every if row[3] >= end]
+    for attempt, (some, since, until) in enumerate(
+        [(every, b"", BEYOND), (two[0], b"", end), (two[1], end, BEYOND)]
+    ):
+        with ExitStack() as closing:
+            deliver = replace(plan(tmp_path / "out", attempt + 1), floor=since, until=until)
+            finished(begun(deliver, 0, closing), some)
+    assert held(tmp_path / "out") == expected(every)
+    with ExitStack() as closing, pytest.raises(UserError, match="sink 'out', slot"):
+        deliver = replace(plan(tmp_path / "out", 9), floor=end, until=BEYOND)
+        finished(begun(deliver, 0, closing), two[1][:-1])
 
 
 def test_a_spliced_item_is_the_encoded_item() -> None:

@@ -15,7 +15,7 @@ def chosen(list_file: Path, folder: Path) -> dict[Path, str]:
     ]
     groups = {name: "".join(group) for name, *group in lines}
     jars = {
-        jar: re.sub(r"-\d[^-]*(\.Final)?(-core)?(-linux-\w+)?\.jar$", "", jar.name)
+        jar: re.sub(r"-\d[^-]*(-\d+)?(\.Final)?(-core)?(-linux-\w+)?\.jar$", "", jar.name)
         for jar in sorted(folder.glob("*.jar"))
     }
     if missing := sorted(set(groups) - set(jars.values())):

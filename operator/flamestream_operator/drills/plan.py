@@ -8,6 +8,7 @@ from typing import Final
 
 from flamestream.connectors import sinks
 from flamestream.job.drill_observed import DrillPlan
+from flamestream.job.manifest import BATCHES
 from flamestream.job.manifest_rules import why_not_audited
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec
 from flamestream_operator.objects.meta import Object
@@ -15,6 +16,8 @@ from flamestream_operator.site import Allowed
 
 HITS_WORKERS: Final = ("worker", "daemon", "executor", "driver", "application", "network", "node")
 """Targets whose loss makes a new attempt."""
+HITS_BATCHES: Final = ("driver", "application")
+"""The same where the driver is the worker: what an executor was at, Spark gives another."""
 LONGEST: Final = 600.0
 """Seconds of a pause or a cut."""
 
@@ -22,8 +25,9 @@ LONGEST: Final = 600.0
 def plan_of(spec: DrillSpec, guarantee: str = "exactly-once") -> DrillPlan:
     """The drill's spec, as its steps are planned by."""
     fault = spec.fault
+    hits = HITS_BATCHES if guarantee == BATCHES else HITS_WORKERS
     return DrillPlan(
-        job=spec.job, target=fault.target, times=spec.times, hits=fault.target in HITS_WORKERS,
+        job=spec.job, target=fault.target, times=spec.times, hits=fault.target in hits,
         lasting=fault.lasts,
         after=float(spec.after) if spec.after is not None else None,
         seed=spec.seed, timeout=float(spec.timeout), audit=spec.audit, saves=guarantee != "none",

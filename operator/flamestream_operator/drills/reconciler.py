@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from flamestream.job.drill import step
 from flamestream.job.drill_observed import DrillObserved
 from flamestream.job.drill_status import OVER, AuditResult
+from flamestream.job.manifest import BATCHES
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json
@@ -119,7 +120,7 @@ class DrillReconciler:
             job_phase=_phase(job, found.phase if found is not None else ""),
             job_uid=str(job["metadata"]["uid"]) if job is not None else "",
             job_message=found.message if found is not None else "",
-            workers=int(asked["workers"]["replicas"]) if job is not None else 0,
+            workers=_workers(asked) if job is not None else 0,
             attempt=found.attempt if found is not None else 0,
             told=self._hosting.status(f"{key[0]}.{spec.job}"),
             age=self._clock()
@@ -235,6 +236,11 @@ def _phase(job: Object | None, phase: str) -> str:
     if job is None:
         return ""
     return "Deleting" if job["metadata"].get("deletionTimestamp") else phase or "Pending"
+
+
+def _workers(spec: Object) -> int:
+    """The number of workers that the job's coordinator should know."""
+    return 1 if spec.get("guarantee") == BATCHES else int(spec["workers"]["replicas"])
 
 
 def _verdict(text: str) -> tuple[AuditResult | None, str]:

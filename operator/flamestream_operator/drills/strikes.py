@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from flamestream.job.drill_status import Sight
+from flamestream.job.manifest import BATCHES
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT
@@ -21,7 +22,7 @@ from flamestream_operator.jobs.observed import ip_of, is_going, phase_of
 from flamestream_operator.kube.api import Api, ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.objects.cutter import build_cutter, cutter_name
-from flamestream_operator.objects.meta import APPLICATION, ROLE, Object
+from flamestream_operator.objects.meta import APPLICATION, LAUNCH, ROLE, Object
 from flamestream_operator.site import Site
 
 _RIGHTS: Final = "; the chart's operator.drills gives the operator the right"
@@ -103,20 +104,19 @@ class Strikes:
             # One of two applications may have standbys only: its driver's death would cost nothing, and be
             # waited for in vain.
             struck = {_group("application", pod) for pod in workers}
-            drivers = [
-                pod for pod in self._pods(namespace, spec) if pod["metadata"]["labels"].get(ROLE) == "driver"
-            ]
+            drivers = [pod for pod in self._pods(namespace, spec) if _is(pod, "driver")]
             return _each([pod for pod in drivers if _group("application", pod) in struck])
         return _each(workers)
 
     def _workers(self, namespace: str, spec: DrillSpec) -> list[Object]:
-        """Pods of workers that hold slots."""
+        """Pods of workers that hold slots, or compute for a driver that does."""
         members = {
             member.ip for member in self._hosting.members(f"{namespace}.{spec.job}") if not member.standby
         }
         pods = self._pods(namespace, spec)
+        launches = {_launch(pod) for pod in pods if _is(pod, "driver") and ip_of(pod) in members}
         return [
-            pod for pod in pods if pod["metadata"]["labels"].get(ROLE) == "worker" and ip_of(pod) in members
+            pod for pod in pods if _is(pod, "worker") and (ip_of(pod) in members or _launch(pod) in launches)
         ]
 
     def _pods(self, namespace: str, spec: DrillSpec) -> list[Object]:
@@ -243,18 +243,34 @@ class Strikes:
             raise
         return any(line.split()[:1] == [CUT] for line in said.splitlines())
 
+    def _computes(self, namespace: str, spec: DrillSpec) -> bool:
+        """Whether all that compute for a driver run; whether workers are there is the coordinator's word."""
+        job = self._cluster.jobs.get((namespace, spec.job))
+        if job is None or job["spec"].get("guarantee") != BATCHES:
+            return True
+        pods = [pod for pod in self._pods(namespace, spec) if _is(pod, "worker")]
+        return sum(phase_of(pod) == "Running" for pod in pods) >= int(job["spec"]["workers"]["replicas"])
+
     async def is_replaced(self, namespace: str, spec: DrillSpec, status: DrillStatus) -> bool:
         """As many pods must be ready as there were, or another operator lead: else the drill would be over
         before it began."""
         if spec.fault.target == "operator":
             return status.victim != self._me[1]
         if spec.fault.target not in ELSEWHERE:
-            return True
+            return self._computes(namespace, spec)
         pods = await self._elsewhere(namespace, spec)
         there = [pod for pod in pods if _is_ready(pod) and not is_going(pod)]
         if spec.fault.action in ("kill", "delete"):
             there = [pod for pod in there if pod["metadata"]["uid"] not in status.lives]
         return len(there) >= status.peers
+
+
+def _is(pod: Object, role: str) -> bool:
+    return bool(pod["metadata"]["labels"].get(ROLE) == role)
+
+
+def _launch(pod: Object) -> str:
+    return str(pod["metadata"]["labels"].get(LAUNCH))
 
 
 def _group(target: str, pod: Object) -> str:

@@ -29,10 +29,11 @@ from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 API_VERSION: Final = "flamestream.dev/v1alpha1"
 STRONG: Final = "strong-productions"
 """The one whose functions need not be deterministic."""
+BATCHES: Final = "micro-batch"
 GUARANTEES: Final = (
-    "exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "at-least-once", "micro-batch", "none"
+    "exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "at-least-once", BATCHES, "none"
 )  # fmt: skip
-EXACT: Final = ("exactly-once", "exactly-once-2pc", STRONG, "at-most-once", "micro-batch")
+EXACT: Final = ("exactly-once", "exactly-once-2pc", STRONG, "at-most-once", BATCHES)
 """Those that need sinks which can fence."""
 HELD: Final = ("exactly-once-2pc", "at-most-once")
 """Those whose output waits for the commit of its epoch."""
@@ -228,7 +229,7 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     @property
     def batches(self) -> bool:
         """Whether results leave by the batch, which Spark computes: no worker lives as long as the job."""
-        return self.guarantee == "micro-batch"
+        return self.guarantee == BATCHES
 
 
 def changes_of_calls(spec: Spec) -> dict[str, dict[str, int | float | str]]:

@@ -140,8 +140,9 @@ class BatchWorker:
         self.fence: Fence = NO_FENCE
         self._hello = hello
         self._actions: list[Action] = []
-        self._delivered = self._told_delivered = 0
-        """Results that consumers have acknowledged, and how many of them were reported."""
+        self._delivered = self._bundles = self._reported = 0
+        """Results that consumers have acknowledged, bundles (one a slot and batch), and results that were
+        reported."""
         self._begin(None)
 
     def hello(self) -> msg.Hello:
@@ -222,6 +223,7 @@ class BatchWorker:
             case BatchDone():
                 self._batch = event
                 self._delivered += event.delivered
+                self._bundles += len(event.outputs)
             case OutsideFailed():
                 self._failure = event.message
                 self._tell(msg.Failed(self.fence, event.category, event.message))
@@ -269,10 +271,10 @@ class BatchWorker:
             msg.Progress(
                 self.fence, minimal, committed, END, sum(front.records for front in self._committed.fronts),
                 self._delivered, ended=minimal == END, memory=memory, drained=self._drained,
-                given=[(now, now)] if self._delivered > self._told_delivered else [],
+                bundles=self._bundles, given=[(now, now)] if self._delivered > self._reported else [],
             )
         )  # fmt: skip
-        self._told_delivered = self._delivered
+        self._reported = self._delivered
         idle = not (self._busy or self._drained or self._failure)
         if idle and self._batch is None and self._ahead <= committed != END:
             self._busy = True

@@ -136,7 +136,11 @@ class World:
         self.api.make({**thing, "status": {"phase": "Running", "attempt": 1}})
 
     def _pod(self, name: str, role: str, application: str, ip: str, node: str, namespace: str = "n") -> None:
-        meta = {"name": name, "namespace": namespace, "labels": pod_labels("j", application, 1, role)}
+        meta = {
+            "name": name,
+            "namespace": namespace,
+            "labels": pod_labels("j", application, "-ab".find(application), role),
+        }
         spec = {
             "nodeName": node,
             "containers": [{"name": "executor" if role == "worker" else role, "image": "app:1"}],

@@ -6,6 +6,8 @@ started with; only the coordinator that has written the record last commits an e
 committed all that entered.
 """
 
+import base64
+import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -99,16 +101,8 @@ class Fleet:
         return False
 
     def _executors(self, driver: Object) -> None:
-        import json
-
-        meta = driver["metadata"]
-        config = self.kubernetes.things.get(("ConfigMap", meta["namespace"], meta["name"]))
-        if config is None:
-            return
-        settings = json.loads(
-            next(text for name, text in config["data"].items() if name.startswith("driver-"))
-        )
-        for number in range(settings["tasks"]):
+        meta, settings = driver["metadata"], self._settings(driver)
+        for number in range(settings.get("tasks", 0)):
             name = f"{settings['podNamePrefix']}-exec-{number}"
             if ("Pod", meta["namespace"], name) not in self.kubernetes.things:
                 owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
@@ -127,6 +121,31 @@ class Fleet:
                     }
                 )
 
+    def _settings(self, driver: Object) -> Object:
+        """What a driver's ConfigMap says; {} if it has none."""
+        meta = driver["metadata"]
+        config = self.kubernetes.things.get(("ConfigMap", meta["namespace"], meta["name"]))
+        texts = config["data"] if config is not None else {}
+        found: Object = json.loads(
+            next((text for name, text in texts.items() if name.startswith("driver-")), "{}")
+        )
+        return found
+
+    def _driver_of(self, pod: Object) -> Object | None:
+        """Itself, or whose executor it is."""
+        if pod["metadata"]["labels"].get(ROLE) == "driver":
+            return pod
+        owner = pod["metadata"]["ownerReferences"][0]["name"]
+        return self.kubernetes.things.get(("Pod", pod["metadata"]["namespace"], owner))
+
+    def _dials(self, pod: Object) -> bool:
+        """Whether there is a worker in it: of batches, in the driver."""
+        if (role := pod["metadata"]["labels"].get(ROLE)) not in ("worker", "driver"):
+            return False
+        driver = self._driver_of(pod)
+        batches = driver is not None and self._settings(driver).get("batches", False)
+        return bool(role == ("driver" if batches else "worker"))
+
     def workers(self, job: str, token: str) -> list[Object]:
         """Running workers that have this token."""
         namespace, _, name = job.partition(".")
@@ -134,7 +153,7 @@ class Fleet:
         for pod in self.kubernetes.of("Pod"):
             meta = pod["metadata"]
             ours = (
-                meta["labels"].get(ROLE) == "worker"
+                self._dials(pod)
                 and meta["namespace"] == namespace
                 and meta["labels"]["flamestream.dev/job"] == name
             )
@@ -148,11 +167,7 @@ class Fleet:
         return found
 
     def _token_of(self, worker: Object) -> str:
-        import base64
-
-        namespace = worker["metadata"]["namespace"]
-        owner = worker["metadata"]["ownerReferences"][0]["name"]
-        driver = self.kubernetes.things.get(("Pod", namespace, owner))
+        namespace, driver = worker["metadata"]["namespace"], self._driver_of(worker)
         if driver is None:
             return ""
         secret = next(
@@ -167,7 +182,8 @@ class Fleet:
         """Told to stop, they end, and their driver with them."""
         drivers = set()
         for pod in self.workers(job, token):
-            drivers.add((pod["metadata"]["namespace"], pod["metadata"]["ownerReferences"][0]["name"]))
+            if (driver := self._driver_of(pod)) is not None:
+                drivers.add((pod["metadata"]["namespace"], driver["metadata"]["name"]))
         for namespace, name in drivers:
             ended = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}
             if ("Pod", namespace, name) in self.kubernetes.things:

@@ -15,12 +15,13 @@ class Coordinators:
     def __init__(self) -> None:
         self.attempt = self.count = 1
         self.flows = True
+        self.ips = ["10.0.0.1", "10.0.0.2"]
 
     def status(self, job: str) -> JobStatus:
         self.count += self.flows
         workers = [
             WorkerFigures(worker=f"w{number}", connected=True, memory=1, bundles=self.count)
-            for number in range(2)
+            for number in range(len(self.ips))
         ]
         return JobStatus(
             job=job,
@@ -34,4 +35,4 @@ class Coordinators:
         )
 
     def members(self, job: str) -> Sequence[ConnectedWorker]:
-        return [ConnectedWorker(f"w-{ip}", f"{ip}:1", 1e9, False, True) for ip in ("10.0.0.1", "10.0.0.2")]
+        return [ConnectedWorker(f"w-{ip}", f"{ip}:1", 1e9, False, True) for ip in self.ips]

@@ -141,9 +141,10 @@ def test_a_batch_may_end_before_the_one_that_died(tmp_path: Path, ends_at: int) 
             deliver = replace(plan(tmp_path / "out", attempt + 1), floor=since, until=until)
             finished(begun(deliver, 0, closing), some)
     assert held(tmp_path / "out") == expected(every)
-    with ExitStack() as closing, pytest.raises(UserError, match="sink 'out', slot"):
-        deliver = replace(plan(tmp_path / "out", 9), floor=end, until=BEYOND)
-        finished(begun(deliver, 0, closing), two[1][:-1])
+    with ExitStack() as closing:
+        delivering = begun(replace(plan(tmp_path / "out", 9), floor=end, until=BEYOND), 0, closing)
+        with pytest.raises(UserError, match="sink 'out', slot"):
+            finished(delivering, two[1][:-1])
 
 
 def test_a_spliced_item_is_the_encoded_item() -> None:

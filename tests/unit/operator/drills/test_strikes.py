@@ -126,3 +126,25 @@ def test_another_pod_of_the_selector_does_not_stand_for_the_one_that_was_struck(
 
 def test_a_drill_of_the_operator_is_not_over_while_it_leads() -> None:
     assert damaged("operator").reason == "NotWhole"
+
+
+@pytest.mark.parametrize(("target", "struck"), [("executor", "exec-b"), ("driver", "driver-b")])
+def test_of_batches_who_computes_and_the_driver_that_is_the_worker_are_struck(
+    target: str, struck: str
+) -> None:
+    """Another attempt follows the driver's death alone, and executors count where their driver has the slots."""
+    world = World(target, fault={"action": "kill"})
+    world.api.merge(("FlameStreamJob", "n", "j"), {"spec": {"guarantee": "micro-batch"}})
+    world.hosting.ips = ["10.0.1.2"]
+    attempts = world.hosting.attempt
+    if target == "executor":
+        look = world.look
+
+        def without_attempt(operator: Any) -> None:
+            look(operator)
+            world.hosting.attempt = attempts
+
+        world.look = without_attempt  # type: ignore[method-assign]  # Spark computes again what it was at
+    status = world.over()
+    assert (status.phase, status.reason, status.done) == ("Passed", "Clean", 1), status.message
+    assert [fault.victim for fault in status.faults] == [struck]

@@ -17,7 +17,9 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from io import FileIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -108,7 +110,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
-        return self._with_logs_of(record)
+        return self._with_logs_of(record, _ended_of(self.root, fence))
 
     def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
         """A descriptor of a new, empty log, and its name."""
@@ -146,8 +148,8 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
     def logs_of(self, fence: Fence) -> list[str]:
         """Names of the logs that were begun under `fence` so far."""
-        found = filter(None, map(_LOG_NAME.fullmatch, sorted(os.listdir(self.root))))
-        return [match[0] for match in found if _fence(match[1], match[2]) == fence]
+        found = filter(None, map(_LOG_NAME.fullmatch, os.listdir(self.root)))
+        return ordered_logs(match[0] for match in found if _fence(match[1], match[2]) == fence)
 
     # --- fenced.decisions.Decisions -------------------------------------------------------------------------
 
@@ -194,18 +196,29 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             _sync_file(self.root / name)
         return FenceRecord(fence, counted.lengths, counted.last)
 
-    def _with_logs_of(self, record: FenceRecord) -> Counted:
-        """Everything that `record` counts, and behind it what is whole in the logs of its own fence."""
-        counted = Counted(dict(record.lengths), dict(record.last))
-        for name in self.logs_of(record.fence):
-            with FileIO(self.root / name) as file:
-                counted.lengths[name] = 0
-                for found in scan(file, str(self.root / name)):
-                    counted.lengths[name] = found.end
-                    counted.last.update(
-                        (slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles
-                    )
+    def _with_logs_of(self, record: FenceRecord, ended: Counted | None = None) -> Counted:
+        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `ended`:
+        those of them that are not written any more, as far as that was seen; it learns of others."""
+        names, ended = self.logs_of(record.fence), ended or Counted({}, {})
+        for name, later in pairwise(names):
+            # A writer begins another log when it has closed the one before.
+            if name not in ended.lengths and _writer(name) == _writer(later):
+                self._add(ended, name)
+        counted = Counted({**record.lengths, **ended.lengths}, {**record.last, **ended.last})
+        for name in names:
+            if name not in ended.lengths:
+                self._add(counted, name)
         return counted
+
+    def _add(self, counted: Counted, name: str) -> None:
+        """Count what is whole in a log, behind all that is counted."""
+        end, last = 0, dict[Slot, Pointer]()
+        with FileIO(self.root / name) as file:
+            for found in scan(file, str(self.root / name)):
+                end = found.end
+                last.update((slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles)
+        counted.lengths[name] = end
+        counted.last.update(last)
 
     def _forget_before(self, fence: Fence) -> None:
         for older, kind in self._known():
@@ -238,6 +251,17 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             os.close(fd)
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)  # also if it was there: its creator may have died before this
+
+
+@lru_cache(maxsize=8)
+def _ended_of(root: Path, fence: Fence) -> Counted:
+    """The logs of a fence that this process has seen and that are not written any more: whoever opens one
+    folder again and again, as tasks of batches do, reads each of them once."""
+    return Counted({}, {})
+
+
+def _writer(name: str) -> str:
+    return name.rpartition("-")[0]
 
 
 def _fence(attempt: str, layout: str) -> Fence:

@@ -156,6 +156,17 @@ def check_the_same_worker_can_open_anew(outside: Outside) -> None:
     assert [sequence for _, sequence, _ in outside.taken()] == [1, 2]
 
 
+def check_a_writer_may_open_again_and_again(outside: Outside) -> None:
+    """Each batch of a micro-batch job opens anew, under one fence."""
+    openings = range(1, 13)
+    for number in openings:
+        with one_worker(outside) as writer:
+            last = writer.open(fence(1), 0)
+            assert [bundle.sequence for bundle in last.values()] == [number - 1] * (number > 1)
+            writer.deliver(fence(1), bundle(0, number))
+    assert [sequence for _, sequence, _ in outside.taken()] == [*openings]
+
+
 def check_an_older_attempt_is_refused(outside: Outside) -> None:
     _check_refused(outside, older=fence(1), newer=fence(2))
 

@@ -28,7 +28,7 @@ from flamestream.model.ids import Fence, SinkName
 from flamestream.model.meta import LEAST, floor
 from flamestream.model.time import END, Time
 from flamestream.spark.calls.pairing import with_requests
-from flamestream.spark.frames.batch import partitions_for, report_of
+from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.commit import outputs_in, refs_in, replaced_in
 from flamestream.spark.frames.consumer import TaskConsumer
 from flamestream.spark.frames.delivering import REQUESTS, SEGMENT, Deliver, SinkPlace, delivered
@@ -43,12 +43,15 @@ from flamestream.spark.frames.slot_output import BEYOND
 class Batches:
     """All calls block. They raise FlameStreamError."""
 
-    def __init__(self, spark: Any, job: FrameJob, store: str, most_runs: int) -> None:
-        """`store`: URL of the job's; `most_runs`: runs of each source in a batch, at most."""
+    def __init__(self, spark: Any, job: FrameJob, store: str, most_runs: int, partitions: int) -> None:
+        """`store`: URL of the job's; `most_runs`: runs of each source in a batch, at most; `partitions`: so
+        many tasks a stage, if there are as many slots."""
         job = replace(job, inputs=as_recorded(job.inputs))
         self._spark, self._job, self._store = spark, job, store
         self._planner = planner_of(job.inputs, most_runs)
         self._meaning = job.meaning(keep_state=True)
+        # As long as this process lives (!): under one fence a slot has one writer.
+        self._partitions = min(job.slots, partitions)
         self._end = self._planner.end()
         self._at = self._planner.begin()
         self._next = self._at
@@ -90,13 +93,12 @@ class Batches:
         vertices = {each.source.front.front: each.vertex for each in job.inputs}
         pieces = self._planner.pieces(self._at, cut.time).items()
         place = StatePlace(self._store, committed.segments)
-        partitions = partitions_for(self._spark, job.slots, 1)
         results = results_of(
             self._spark, self._meaning, [(vertices[front], piece) for front, (piece, _) in pieces],
-            partitions=partitions, earlier=place,
+            partitions=self._partitions, earlier=place,
         )  # fmt: skip
         deliver = Deliver(
-            job.name, job.sink_places(), job.slots, partitions, fence.attempt, compare=job.exactly_once,
+            job.name, job.sink_places(), job.slots, self._partitions, fence.attempt, compare=job.exactly_once,
             floor=floor(committed.cut), until=BEYOND if self._is_end(cut) else floor(cut.time),
             layout=fence.layout, earlier=place, calls=job.calls(), epoch=asked.epoch,
         )  # fmt: skip

@@ -141,7 +141,8 @@ def run_batches(
     UserError for a job that cannot be run like this, Retryable if Spark is lost."""
     stages_of(checked.graph)
     frames = frame_job(checked, takes_answers=True, job=meeting.job, zookeeper=zookeeper)
-    batches = Batches(session_of(spark), frames, checked.job.store, checked.job.spec.limits.runs)
+    spec = checked.job.spec
+    batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.replicas)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
         clocks=len(checked.graph.clocks) + len(checked.graph.calls),

@@ -23,6 +23,9 @@ _REQUIRED: Final = {
     "spark.python.worker.reuse": "true",
     # a second copy of a delivering task would fence the first
     "spark.speculation": "false",
+    # (!) tries of tasks are counted anew in a stage's second attempt: one would have the fence of a task that
+    # may still deliver somewhere. So the batch fails, and is begun anew under the next attempt.
+    "spark.stage.maxConsecutiveAttempts": "1",
     "spark.sql.session.timeZone": "UTC",
 }
 _DEFAULTS: Final = {

@@ -33,7 +33,13 @@ from flamestream.spark.streaming.driver_config import (
     read_job,
     read_token,
 )
-from flamestream.spark.streaming.kubernetes import KubernetesSettings, api_server, kubernetes_conf
+from flamestream.spark.streaming.kubernetes import (
+    FOR_BATCHES,
+    NO_OTHERS,
+    KubernetesSettings,
+    api_server,
+    kubernetes_conf,
+)
 from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 
 TERMINATION_LOG: Final = Path("/dev/termination-log")
@@ -53,7 +59,7 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
         template=str(template),
         api=api_server(),
     )
-    conf = kubernetes_conf(kubernetes, config.spark_conf())
+    conf = kubernetes_conf(kubernetes, config.spark_conf(), FOR_BATCHES if config.batches else NO_OTHERS)
     name = f"flamestream {config.job}"
     if config.batches:
         made = frames_settings(

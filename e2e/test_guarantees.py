@@ -121,7 +121,7 @@ def test_micro_batches_through_a_life(installation: Installation, kube: Kube, re
     edited(job, workers={"replicas": 3, "standby": 0})
     struck(job, "executor", "micro-batch")
     found = judged(job, "micro-batch")
-    bounded = {**extra, "sources": {"numbers": {"generator": {"count": 50_000}}}}
+    bounded = {**extra, "sources": {"numbers": {"generator": {"rate": 300, "count": 20_000}}}}
     other = FolderJob(
         kube, installation, fresh(), docs="generated", standby=0, extra={**bounded, "restoreFrom": {"snapshot": saved}}
     )  # fmt: skip

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
+from flamestream.model.calls.loops import check_loops
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
@@ -252,17 +253,22 @@ class Graph:
         _check_ends(self)
         for head in (v for v in self.vertices if v.kind is Kind.LOOP):
             _check_loop(self, head)
+        check_loops(self)
         return self
 
-    def reachable(self, start: int) -> set[int]:
-        """Ids of all vertices that results of `start` can reach."""
+    def reachable(self, start: int, *, through_calls: bool = False) -> set[int]:
+        """Ids of all vertices that results of `start` can reach; `through_calls`: what they ask for, too."""
+        asked = {vertex.name: [vertex.id] for vertex in self.sources if vertex.call and through_calls}
+        ahead = [
+            vertex.outputs or (asked.get(vertex.name, []) if vertex.call else []) for vertex in self.vertices
+        ]
         seen: set[int] = set()
-        todo = list(self.vertices[start].outputs)
+        todo = list(ahead[start])
         while todo:
             vertex = todo.pop()
             if vertex not in seen:
                 seen.add(vertex)
-                todo.extend(self.vertices[vertex].outputs)
+                todo.extend(ahead[vertex])
         return seen
 
 
@@ -308,14 +314,13 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
             f"loop {head.name!r} in graph {graph.name!r} is never closed: "
             "call .close(stream) with what goes round"
         )
-    ahead = graph.reachable(head.id)
-    _check_no_call(graph, head)
+    ahead = graph.reachable(head.id, through_calls=True)
     if head.id not in ahead:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the "
             "stream that closes it"
         )
-    cycle = {v for v in ahead if head.id in graph.reachable(v)}
+    cycle = {v for v in ahead if head.id in graph.reachable(v, through_calls=True)}
     if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} has no way out: "
@@ -325,23 +330,3 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter or flat_map inside"
         )
-
-
-def _check_no_call(graph: Graph, head: Vertex) -> None:
-    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and
-    nobody would count the rounds."""
-    answers = {source.name: source for source in graph.sources if source.call is not None}
-    asked, todo = set[str](), [head.id]
-    while todo:
-        ahead = graph.reachable(todo.pop())
-        todo += [
-            answers[name].id for name, sink in graph.calls.items() if sink.id in ahead and name not in asked
-        ]
-        asked |= {name for name, sink in graph.calls.items() if sink.id in ahead}
-    for name in sorted(asked):
-        if head.id in graph.reachable(answers[name].id):
-            raise GraphError(
-                f"{answers[name].place}: loop {head.name!r} in graph {graph.name!r} leads through call {name}: what a "
-                "call gives enters anew, so no loop may. Ask several times within one call, or write what has to go "
-                "round to a sink that a source of another job reads"
-            )

@@ -30,6 +30,7 @@ from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from flamestream.model.calls.clients import Call
+from flamestream.model.calls.loops import Round
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
@@ -254,8 +255,8 @@ class Results:
     def __init__(self, function: Function) -> None:
         self.written = name_of(function)
 
-    def __call__(self, answer: Answer | Intent) -> tuple[Any, ...]:
-        if isinstance(answer, Intent):
+    def __call__(self, answer: Answer | Intent | Round) -> tuple[Any, ...]:
+        if not isinstance(answer, Answer):
             return ()
         if answer.error is not None:
             raise Failed(answer.error)

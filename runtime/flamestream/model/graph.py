@@ -156,7 +156,8 @@ class Graph:
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item may go round
         `max_iterations` times. One that goes on far beyond becomes an error item: its trace is too long
-        (`max_trace`), but nobody counts rounds."""
+        (`max_trace`), but nobody counts rounds. Where the loop leads through a call they are counted, and the
+        outside is asked no more than that (model/calls/loops.py)."""
         if max_iterations < 1:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))

@@ -46,7 +46,7 @@ class Rounds:
         self._fronts = {
             front: int(asks_outside(source)) for front, source in sources.items() if source in self._heads
         }
-        """What an answer adds, by the fronts at which answers in loops enter."""
+        """Rounds that an answer adds, by the fronts at which those in loops enter."""
         self._most = most_rounds(self._heads)
 
     def of(self, meta: Meta) -> int:

@@ -218,7 +218,7 @@ def _check(graph: Graph, chain: Sequence[Vertex]) -> None:
     if head.id in ahead:
         raise GraphError(
             f"{where} stands in a loop: under strong-productions its results are journalled, and no loop may lead "
-            "through the journal. Say it with expressions (fs.field), or choose another guarantee"
+            "through the journal but by a call. Say it with expressions (fs.field), or choose another guarantee"
         )
     for program in _programs(graph, ahead):
         raise GraphError(

@@ -9,6 +9,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph
 from flamestream.model.stream import MAX_WINDOW
 from flamestream.model.vertex import Kind, name_of
+from flamestream.model.windows.shapes import tumbling
 
 
 def same(value: Any) -> Any:
@@ -127,6 +128,14 @@ def through_event_time(graph: Graph) -> None:
     round_.sink("out")
 
 
+def through_a_window(graph: Graph) -> None:
+    loop = graph.loop("again", 2)
+    timed = graph.source("s", at=same, unit="s").merge(loop)
+    round_ = timed.window(tumbling("1m"), key=same).count().call(same)
+    loop.close(round_.filter(odd))
+    round_.sink("out")
+
+
 def no_way_out_of_a_call(graph: Graph) -> None:
     loop = graph.loop("again", 2)
     loop.close(graph.source("s").merge(loop).call(same))
@@ -150,7 +159,11 @@ def no_way_out_of_a_call(graph: Graph) -> None:
         ),
         (
             through_event_time,
-            r"loop 'again' in graph 'g' leads through call same\(\), whose results have event time",
+            r"loop 'again' in graph 'g' leads through a call, same\(\), whose results have event time",
+        ),
+        (
+            through_a_window,
+            "loop 'again' in graph 'g' leads through a call, and through .*, which goes by event time",
         ),
         (no_way_out_of_a_call, "loop 'again' in graph 'g' has no way out"),
         (only_groups, "loop 'again' in graph 'g' never ends: it needs a filter or flat_map inside"),

@@ -98,15 +98,10 @@ def most_rounds(heads: Mapping[str, list[Vertex]]) -> int:
 
 
 def check_loops(graph: "Graph") -> None:
-    """Raises GraphError for a loop through calls that cannot be bounded, or whose event time would not end."""
+    """Raises GraphError for a loop through calls that cannot be bounded, or that goes by event time."""
     heads = heads_of(graph)
-    for source in graph.sources:
-        if source.name in heads and source.timing is not None:
-            raise GraphError(
-                f"{source.place}: loop {heads[source.name][0].name!r} in graph {graph.name!r} leads through call "
-                f"{source.name}, whose results have event time: it would never end. Leave out at=, or close the loop "
-                "before it"
-            )
+    if heads:
+        _check_no_time(graph, heads)
     if heads and most_rounds(heads) > MOST:
         head = next(iter(heads.values()))[0]
         raise GraphError(
@@ -114,6 +109,28 @@ def check_loops(graph: "Graph") -> None:
             f"{head.max_iterations} times: of all such loops together that are {most_rounds(heads)} answers behind "
             f"one, and at most {MOST:,} can be"
         )
+
+
+def _check_no_time(graph: "Graph", heads: Mapping[str, list[Vertex]]) -> None:
+    from flamestream.model.windows.process import Steps  # it stands on graphs
+
+    for head in {head.id: head for of_call in heads.values() for head in of_call}.values():
+        where = f"loop {head.name!r} in graph {graph.name!r} leads through a call"
+        for number in graph.reachable(head.id, through_calls=True):
+            vertex = graph.vertices[number]
+            if head.id not in graph.reachable(number, through_calls=True):
+                continue
+            if vertex.call is not None and vertex.timing is not None:
+                raise GraphError(
+                    f"{vertex.place}: {where}, {vertex.name}, whose results have event time: it would never end. "
+                    "Leave out at=, or close the loop before it"
+                )
+            # (!) What a mark leads to has the mark's meta, and no rounds behind it.
+            if isinstance(vertex.combine, Steps):
+                raise GraphError(
+                    f"{vertex.place}: {where}, and through {vertex.combine.written}, which goes by event time: nobody "
+                    "would count the rounds of what a mark leads to. Put it before the loop, or behind"
+                )
 
 
 def too_often(loop: Vertex) -> ErrorValue:

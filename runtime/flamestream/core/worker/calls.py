@@ -19,7 +19,6 @@ from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import CallReturned, Entry
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.requests import Request, Requests
-from flamestream.core.worker.room import runs_of, size_of
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import Answer, Intent, hash_of, ids_of
 from flamestream.model.calls.loops import Round, Rounds
@@ -29,8 +28,8 @@ from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, FrontId, Time
 
-Enter = Callable[[FrontId, Iterable[tuple[Sequence[object], int]]], None]
-"""Runs of answers or intents, each with its bytes, are to enter at a call's front."""
+Enter = Callable[[FrontId, Sequence[object], bool], None]
+"""Answers or intents are to enter at a call's front; as one run, whatever their bytes?"""
 
 
 class Calls:
@@ -147,7 +146,7 @@ class Calls:
                 # (!) Whole, however many bytes it has: its place counts the answers behind it.
                 whole = self._rounds.counts(front)
                 for run in self._rounds.runs(front, entering):
-                    self._enter(front, [(run, size_of(run))] if whole else runs_of(run))
+                    self._enter(front, run, whole)
 
     def entered(self, source: SourceName, time: Time, payloads: Sequence[object]) -> None:
         """A run has entered, now or in a replay."""

@@ -15,11 +15,13 @@ Keeps: what happens to an item is the reference's to say. Does not: keep answers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from flamestream.model.calls.call import Answer, Call, calls_of, id_of
+from flamestream.model.calls.call import Answer, Call, calls_of, hash_of, id_of
+from flamestream.model.calls.loops import Rounds
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import ARRIVAL, ENDED, Arrived
 from flamestream.model.failure import told
 from flamestream.model.graph import Graph
+from flamestream.model.payloads.codec import encode
 from flamestream.model.time import (
     MAX_TIMESTAMP,
     START,
@@ -89,12 +91,19 @@ def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
     fronts = {vertex.name: FrontId(front) for front, vertex in enumerate(graph.sources)}
     there = {record.request for _, records in runs for record in records if type(record) is Answer}
     last, made = max((time for time, _ in runs), default=START), list[Run]()
+    rounds = Rounds(graph, {front: name for name, front in fronts.items()})
     for name, function in calls_of(graph).items():
         for request, payload in results[name]:
             if request not in there:
                 last = next_time(last, fronts[name])
                 call = Call(id_of(graph.name, name, request))
-                made.append((last, [answer_here(function, request, payload, call)]))
+                error = rounds.too_often(name, request)
+                answer = (
+                    answer_here(function, request, payload, call)
+                    if error is None
+                    else Answer(request, hash_of(encode(payload)), error=error)
+                )
+                made += [(last, run) for run in rounds.runs(fronts[name], [answer])]
     if made:
         return made
     ended = {front_of(time) for time, records in runs if list(records) == [ENDED]}

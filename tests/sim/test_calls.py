@@ -1,6 +1,7 @@
 """Jobs that ask the outside, through crashes: each request is answered once, and results are byte by byte
 those of the reference for the answers that were journalled."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -10,7 +11,14 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
+from flamestream.simulation.call_jobs import (
+    again_job,
+    again_loop_job,
+    call_job,
+    loop_job,
+    once_job,
+    timed_call_job,
+)
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
@@ -38,6 +46,16 @@ def test_windows_of_answers_close_where_the_reference_closes_them(first: int) ->
     assert found["journal.replayed"] and found["epoch.committed"]
 
 
+@pytest.mark.parametrize("first", chunks(0, 90, 30, at_push=60))
+def test_a_loop_through_calls_asks_as_often_as_it_may_and_then_ends(first: int) -> None:
+    """The job ends by itself, behind the last answer of the last round."""
+    found = Counter[str]()
+    for seed in range(first, first + 30):
+        found += simulate(seed, job=loop_job(Random(seed))).coverage
+    kinds = ("loop.ended by its limit", "service.asked again", "journal.replayed", "epoch.committed")
+    assert not [kind for kind in kinds if not found[kind]]
+
+
 # Found by hand: a front of answers had promised up to an entry that never got into its journal.
 @pytest.mark.parametrize(
     ("job", "seed"), [(once_job, 159), (once_job, 192), (timed_call_job, 227), (again_job, 297)]
@@ -51,10 +69,11 @@ def test_no_answer_enters_below_what_was_promised_while_a_journal_was_slow(
 # Under `none` no journal has intents or answers: each attempt asks anew, and has its own answers.
 @pytest.mark.parametrize("guarantee", [name for name in GUARANTEES if name != "at-most-once"])
 def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
-    asking = again_job if guarantee == "none" else call_job
+    asking, going_round = (again_job, again_loop_job) if guarantee == "none" else (call_job, loop_job)
     for seed in range(200, 215):
         simulate(seed, adjust=promising(guarantee), job=asking(Random(seed)))
         simulate(seed, adjust=promising(guarantee), job=timed_call_job(Random(seed)))
+        simulate(seed, adjust=promising(guarantee), job=going_round(Random(seed)))
 
 
 @pytest.mark.skipif(
@@ -62,9 +81,9 @@ def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
 )
 def test_the_kernel_takes_the_same_steps() -> None:
     assert kernel is not None
-    for seed in range(300, 315):
+    for seed, job in itertools.product(range(300, 312), (call_job, loop_job)):
         one, other = (
-            simulate(seed, job=call_job(Random(seed)), parts=parts).trace_hash
+            simulate(seed, job=job(Random(seed)), parts=parts).trace_hash
             for parts in (REFERENCE, native(kernel))
         )
         assert (seed, other) == (seed, one)

@@ -9,10 +9,12 @@ import pytest
 
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.kernel import kernel
+from flamestream.simulation.call_jobs import loop_job
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.production_jobs import production_job
-from flamestream.simulation.settings import Plan, drawn_plan
+from flamestream.simulation.settings import Plan, drawn_plan, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
 
@@ -27,6 +29,16 @@ def test_every_input_has_one_outcome_whatever_crashes(first: int) -> None:
         delivered.append(result.delivered)
     assert sum(map(bool, delivered)) > 20
     kinds = ("service.asked again", "worker.MakeCall", "journal.replayed", "epoch.committed")
+    assert not [kind for kind in kinds if not found[kind]]
+
+
+def test_a_loop_through_calls_goes_round_as_often_where_its_functions_are_productions() -> None:
+    found = Counter[str]()
+    for seed in range(400, 420):
+        drawn = loop_job(Random(seed))
+        job = replace(drawn, graph=with_productions(drawn.graph))
+        found += simulate(seed, adjust=promising("strong-productions"), job=job).coverage
+    kinds = ("loop.ended by its limit", "service.asked again", "journal.replayed", "epoch.committed")
     assert not [kind for kind in kinds if not found[kind]]
 
 

@@ -11,6 +11,7 @@ flowchart LR
   v1 -->|by key| v2
 """
 
+import math
 import re
 from dataclasses import asdict
 from typing import Any, Final
@@ -111,10 +112,16 @@ def _made(call: CallFunction[..., Any]) -> str:
     if isinstance(call.function, Production):
         return f"is a production, in the worker and in the order of what comes: {call.function.written}"
     settings = call.settings
-    tries = f"{settings.tries} tries" if settings.tries > 1 else "one try"
+    most = settings.most_tries
+    tries = "one try" if most == 1 else "tries" if math.isinf(most) else f"{most} tries"
     order = "answers of a key in order" if settings.order == "key" else "answers as they come"
     doubt = "made once at most" if settings.doubt == "never" else "made again where a failure met it"
-    how = [f"{tries} of {shown(settings.timeout)}", f"{settings.concurrency} at once in a worker", order]
+    until = f" within {shown(settings.give_up_after)}" if settings.give_up_after else ""
+    how = [
+        f"{tries} of {shown(settings.timeout)}{until}",
+        f"{settings.concurrency} at once in a worker",
+        order,
+    ]
     if settings.batch > 1:
         how.append(f"up to {settings.batch} requests together behind {shown(settings.linger)}")
     if settings.rate:

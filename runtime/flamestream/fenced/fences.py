@@ -147,9 +147,11 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         return None if found is None else found[1]
 
     def logs_of(self, fence: Fence) -> list[str]:
-        """Names of the logs that were begun under `fence` so far."""
-        found = filter(None, map(_LOG_NAME.fullmatch, os.listdir(self.root)))
-        return ordered_logs(match[0] for match in found if _fence(match[1], match[2]) == fence)
+        """Names of the logs that were begun under `fence` so far, each writer's in the order in which it began
+        them."""
+        # (!) By number: as a text 10 is before 2, and a slot's last bundle would be an older one.
+        found = ordered_logs(filter(_LOG_NAME.fullmatch, os.listdir(self.root)))
+        return [name for name in found if fence_of(name) == fence]
 
     # --- fenced.decisions.Decisions -------------------------------------------------------------------------
 

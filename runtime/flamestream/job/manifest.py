@@ -160,6 +160,9 @@ class CallSettings(_Part, frozen=True):
     """The time of one try."""
     retries: Annotated[int, Meta(ge=0, le=1_000)] | None = None
     """Tries behind the first one; none of a call that is made once at most."""
+    give_up_after: Seconds | None = None
+    """How long a request is tried, from its first try on and without the time of outages; where retries are not
+    said, as often as it takes."""
     concurrency: Annotated[int, Meta(ge=1, le=100_000)] | None = None
     """Calls of its function at once, in a worker."""
     pending: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
@@ -179,6 +182,7 @@ class CallSettings(_Part, frozen=True):
         written = {
             "timeout": None if self.timeout is None else round(self.timeout * 1_000_000),
             "tries": None if self.retries is None else self.retries + 1,
+            "give_up_after": None if self.give_up_after is None else round(self.give_up_after * 1_000_000),
             "concurrency": self.concurrency,
             "pending": self.pending,
             "rate": self.rate,

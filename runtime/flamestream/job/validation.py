@@ -263,6 +263,12 @@ def _calls_hold(job: Job, graph: Graph) -> None:
     calls = calls_of(graph)
     _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
+        written = job.spec.calls.get(name.removesuffix("()"))
+        if written is not None and written.give_up_after and call.settings.most_tries == 1:
+            raise job.error(
+                ("spec", "calls", name.removesuffix("()"), "giveUpAfter"),
+                f"call {name} is tried once, and given up behind that: remove the line",
+            )
         if job.spec.guarantee == "at-most-once":
             raise job.error(
                 ("spec", "guarantee"),

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
+from flamestream.model.calls.loops import check_loops
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
@@ -155,7 +156,8 @@ class Graph:
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item may go round
         `max_iterations` times. One that goes on far beyond becomes an error item: its trace is too long
-        (`max_trace`), but nobody counts rounds."""
+        (`max_trace`), but nobody counts rounds. Where the loop leads through a call they are counted, and the
+        outside is asked no more than that (model/calls/loops.py)."""
         if max_iterations < 1:
             raise GraphError(f"loop {name!r} in graph {self.name!r}: max_iterations must be at least 1")
         return Loop(self, self.add(Kind.LOOP, name, max_iterations=max_iterations))
@@ -252,17 +254,22 @@ class Graph:
         _check_ends(self)
         for head in (v for v in self.vertices if v.kind is Kind.LOOP):
             _check_loop(self, head)
+        check_loops(self)
         return self
 
-    def reachable(self, start: int) -> set[int]:
-        """Ids of all vertices that results of `start` can reach."""
+    def reachable(self, start: int, *, through_calls: bool = False) -> set[int]:
+        """Ids of all vertices that results of `start` can reach; `through_calls`: what they ask for, too."""
+        asked = {vertex.name: [vertex.id] for vertex in self.sources if vertex.call and through_calls}
+        ahead = [
+            vertex.outputs or (asked.get(vertex.name, []) if vertex.call else []) for vertex in self.vertices
+        ]
         seen: set[int] = set()
-        todo = list(self.vertices[start].outputs)
+        todo = list(ahead[start])
         while todo:
             vertex = todo.pop()
             if vertex not in seen:
                 seen.add(vertex)
-                todo.extend(self.vertices[vertex].outputs)
+                todo.extend(ahead[vertex])
         return seen
 
 
@@ -308,14 +315,13 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
             f"loop {head.name!r} in graph {graph.name!r} is never closed: "
             "call .close(stream) with what goes round"
         )
-    ahead = graph.reachable(head.id)
-    _check_no_call(graph, head)
+    ahead = graph.reachable(head.id, through_calls=True)
     if head.id not in ahead:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} does not lead back to itself: merge it into the "
             "stream that closes it"
         )
-    cycle = {v for v in ahead if head.id in graph.reachable(v)}
+    cycle = {v for v in ahead if head.id in graph.reachable(v, through_calls=True)}
     if not any(len(graph.vertices[v].outputs) > 1 for v in cycle):
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} has no way out: "
@@ -325,23 +331,3 @@ def _check_loop(graph: Graph, head: Vertex) -> None:
         raise GraphError(
             f"loop {head.name!r} in graph {graph.name!r} never ends: it needs a filter or flat_map inside"
         )
-
-
-def _check_no_call(graph: Graph, head: Vertex) -> None:
-    """Raises GraphError for a call on a way from a loop's head back to it. What it gives enters anew, and
-    nobody would count the rounds."""
-    answers = {source.name: source for source in graph.sources if source.call is not None}
-    asked, todo = set[str](), [head.id]
-    while todo:
-        ahead = graph.reachable(todo.pop())
-        todo += [
-            answers[name].id for name, sink in graph.calls.items() if sink.id in ahead and name not in asked
-        ]
-        asked |= {name for name, sink in graph.calls.items() if sink.id in ahead}
-    for name in sorted(asked):
-        if head.id in graph.reachable(answers[name].id):
-            raise GraphError(
-                f"{answers[name].place}: loop {head.name!r} in graph {graph.name!r} leads through call {name}: what a "
-                "call gives enters anew, so no loop may. Ask several times within one call, or write what has to go "
-                "round to a sink that a source of another job reads"
-            )

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import takewhile
 from random import Random
 from typing import Any
+from zlib import crc32
 
 from flamestream.model.calls.call import CallFunction, CallSettings
 from flamestream.model.duration import Micros
@@ -31,7 +32,7 @@ from flamestream.simulation.graphs import (
 
 def asking_job(rng: Random) -> SimJob:
     """Any of these: what `flamestream simulate --calls` draws."""
-    return replace(rng.choice([call_job, call_job, timed_call_job])(rng), asks=True)
+    return replace(rng.choice([call_job, call_job, timed_call_job, loop_job])(rng), asks=True)
 
 
 def call_job(rng: Random) -> SimJob:
@@ -47,6 +48,38 @@ def once_job(rng: Random) -> SimJob:
 def again_job(rng: Random) -> SimJob:
     """Calls that are made once at least."""
     return _job(rng, "again")
+
+
+def loop_job(rng: Random) -> SimJob:
+    """A loop through a call or two: about two of three answers are asked about again, up to a few times."""
+    return _loop(rng, rng.choice(["again", "again", "never"]))
+
+
+def again_loop_job(rng: Random) -> SimJob:
+    """Such a loop, with calls that are made once at least."""
+    return _loop(rng, "again")
+
+
+def _loop(rng: Random, doubt: Any) -> SimJob:
+    graph = Graph("call-loops")
+    stream: Stream[Any] = graph.source("s0")
+    again = graph.loop("again", max_iterations=rng.randint(1, 3))
+    stream = stream.merge(again)
+    for name in ("first", "second")[: rng.choice([1, 1, 2])]:
+        if rng.random() < 0.5:
+            stream = rng.choice([scatter, rekey, concatenation])(rng, stream)
+        stream = stream.call(_asking(rng, doubt), key=key_of, name=name)
+    if rng.random() < 0.5:
+        stream = concatenation(rng, stream)
+    stream.sink("each", key=key_of)
+    back = stream.filter(_goes_round)
+    again.close(scatter(rng, back) if rng.random() < 0.5 else back)
+    concatenation(rng, stream.filter(lambda payload: not _goes_round(payload))).sink("out", key=same)
+    return SimJob(graph, DEAD_LETTERS, _record, 1)
+
+
+def _goes_round(payload: Payload) -> bool:
+    return crc32(payload[1].encode()) % 3 > 0
 
 
 def timed_call_job(rng: Random) -> SimJob:

@@ -19,10 +19,11 @@ from flamestream.core.protocol.events import Entry
 from flamestream.core.worker.front import RunRecords
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import Answer, hash_of
+from flamestream.model.calls.loops import asks_outside, heads_of, most_rounds
 from flamestream.model.event_time import ENDED, Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Offset, Partition, SinkName, Slot
-from flamestream.model.meta import Meta, floor, time_of_meta
+from flamestream.model.meta import Meta, first_component, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, step_after
 from flamestream.reference import Walk
@@ -77,6 +78,10 @@ class Oracle:
         """The payload of each request, by its call and its meta."""
         self.answered: dict[str, set[bytes]] = {name: set() for name in graph.calls}
         """Requests whose answer has entered."""
+        self._heads = heads_of(graph)
+        self._behind_answers: dict[tuple[Time, int], int] = {}
+        """Answers that an answer of a call in a loop has behind it, with itself: by the time of its run and its
+        place there."""
         self._walk = Walk(graph, fronts=sources)
         # A second one for the state at cuts: the first is ahead of them, and a walk does not go back.
         self._behind = Walk(graph, fronts=sources)
@@ -179,7 +184,7 @@ class Oracle:
     def _answers(self, name: str, front: FrontId, entry: Entry) -> None:
         """Answers of the outside are input from now on: one a request."""
         records = self._sites[front].partitions[entry.partition]
-        for payload in codec.decode_many(entry.payloads):
+        for place, payload in enumerate(codec.decode_many(entry.payloads)):
             records.append(SimRecord(payload, 0, Timestamp(0)))
             if isinstance(payload, Answer):
                 # it claims that its request is final
@@ -193,6 +198,22 @@ class Oracle:
                     fits, "11 calls", f"{name} is answered twice, or what it asked is no request: {payload}"
                 )
                 answered.add(payload.request)
+                if name in self._heads:
+                    self._goes_round(name, payload, (entry.time, place))
+
+    def _goes_round(self, call: str, answer: Answer, place: tuple[Time, int]) -> None:
+        """An answer in a loop says that it has gone round too often if it has, and else what the outside said."""
+        request = Meta(answer.request)
+        rounds = self._behind_answers.get((time_of_meta(request), first_component(request)), 0)
+        self._behind_answers[place] = rounds + asks_outside(call)
+        refused = answer.error is not None and answer.error.error == "LoopLimit"
+        self._world.require(
+            refused == (asks_outside(call) and rounds > most_rounds(self._heads)),
+            "11 calls",
+            f"{rounds} answers are behind a request, and this one {'is no' if refused else 'is an'} answer: {answer}",
+        )
+        if refused:
+            self._world.trace.cover("loop.ended by its limit")
 
     def unanswered(self) -> list[str]:
         """Requests without an answer."""

@@ -47,6 +47,11 @@ async def wrong(item):
     raise KeyError(item)
 
 @asked
+@fs.call(timeout="10s", give_up_after="500ms")
+async def given_up(item, call):
+    raise ValueError(call.attempt)
+
+@asked
 @fs.call(timeout="50ms", retries=1)
 async def hangs(item):
     await asyncio.sleep(1000)
@@ -180,6 +185,11 @@ def test_what_fails_is_tried_again(asking: Asking) -> None:
 
 def test_what_no_other_try_could_mend_is_not(asking: Asking) -> None:
     assert asking.error("wrong") == "KeyError: 1"
+
+
+def test_what_is_given_up_says_what_its_last_try_did(asking: Asking) -> None:
+    error, _, tries = asking.error("given_up").partition(": ")
+    assert (error, int(tries) > 2) == ("ValueError", True)
 
 
 @pytest.mark.parametrize("call", ["hangs", "ignores", "never_returns"])

@@ -1,6 +1,6 @@
 """Variants of calls: what is asked, when, and what of it is known behind a failure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -16,9 +16,10 @@ from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.core.worker.sealing import Sealing
 from flamestream.model.calls.call import Answer, Intent, hash_of
+from flamestream.model.calls.loops import Rounds
 from flamestream.model.ids import Fence, Partition, SourceName
 from flamestream.model.time import END, ROOM, START, FrontId, Time, Timestamp
-from flamestream.simulation.call_jobs import again_job, call_job, once_job, timed_call_job
+from flamestream.simulation.call_jobs import again_job, call_job, loop_job, once_job, timed_call_job
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.outside.journals import Journals
 from flamestream.simulation.outside.producers import SourceSite
@@ -247,7 +248,20 @@ ZOMBIES = directed(
 )
 TIMED, ONE_TIMED = _beside_timed(one=False), _beside_timed(one=True)
 SLOW_TIMED = _beside_timed(one=True, strikes=SLOW_JOURNALS)
+
+
+def _one_run(self: Rounds, front: FrontId, entering: Iterable[Any]) -> Iterator[list[Any]]:
+    """Answers of a loop enter together, as others do."""
+    yield list(entering)
+
+
 VARIANTS = [
+    BrokenVariant("rounds that nobody counts", patch(Rounds, runs=_one_run), job=loop_job),
+    BrokenVariant(
+        "a loop that asks as often as it likes",
+        patch(Rounds, too_often=lambda self, call, request: None),
+        job=loop_job,
+    ),
     BrokenVariant("a call for what is not final", patch(Calls, release=_not_final), CRASHES, call_job),
     BrokenVariant(
         "answers that are in no journal", patch(Fronts, _journal=_not_journalled), CRASHES, again_job

@@ -87,7 +87,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "kubernetes.md: make image IMAGE=registry.example/flamestream:0.1.0 # docker": (LINES, "needs a registry and a cluster"),
     "end-to-end.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
-    "calls.md: calls: priced: {timeout: 2s, retries: 8, concurrency: 16, pe": (PART, ""),
+    "calls.md: calls: priced: {timeout: 2s, retries: 8, giveUpAfter: 10m, c": (PART, ""),
     "calls.md: guarantee: strong-productions journal: {folder: journal}": (PART, ""),
     'calls.md: egress: [api.example.com:443, "*.internal.example.com", 10.0': (PART, ""),
     'calls.md: clients: orders: {postgres: {dsn: "postgresql://me@db:5432/s': (PART, ""),

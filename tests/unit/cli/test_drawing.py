@@ -161,3 +161,19 @@ def test_a_plan_names_a_join_of_tables_and_every_function_of_a_program() -> None
         "on_time runs in Python: <lambda> (test_drawing.py: the kernel has no program of one's own",
         "due runs in Python: builtins.hash: the kernel has no program of one's own",
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "11 tries of 30s,"),
+        ({"retries": 0}, "one try of 30s,"),
+        ({"doubt": "never"}, "one try of 30s,"),
+        ({"give_up_after": "10m"}, "tries of 30s within 10m,"),
+        ({"give_up_after": "10m", "retries": 4}, "5 tries of 30s within 10m,"),
+    ],
+)
+def test_how_often_a_call_is_tried_is_said(settings: dict[str, Any], said: str) -> None:
+    graph = Graph("calls")
+    graph.source("numbers").call(fs.call(**settings)(len)).sink("out")
+    assert f": {said}" in text(graph.validated())

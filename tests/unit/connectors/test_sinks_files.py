@@ -131,6 +131,18 @@ def test_an_opening_reads_only_the_logs_of_the_attempt_before(tmp_path: Path) ->
         sequences(tmp_path)
 
 
+def test_the_last_bundle_is_of_the_newest_log_also_behind_the_tenth(tmp_path: Path) -> None:
+    """As micro-batches open it: each a log of its own, under one fence."""
+    for opening in range(12):
+        worker = Writing(FencedFolder(tmp_path), False, "job", SinkName(SINK), WorkerId("w1"))
+        last = worker.open(OpenSink(fence(1), SINK, SLOTS))
+        assert {slot: bundle.sequence for slot, bundle in last.items()} == (
+            {Slot(0): opening} if opening else {}
+        )
+        deliver(worker, fence(1), bundle(0, opening + 1))
+        worker.close()
+
+
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:
     for attempt in range(1, 6):
         writing(tmp_path, "w", fence(attempt)).close()

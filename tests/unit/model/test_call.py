@@ -171,6 +171,9 @@ def test_the_type_of_answers_is_known() -> None:
         ({"order": "time"}, "'none' or 'key'"),
         ({"doubt": "maybe"}, "'again' or 'never'"),
         ({"doubt": "never", "retries": 1}, "a second try could be a second effect"),
+        ({"doubt": "never", "give_up_after": "1m"}, "what is tried once is given up behind that"),
+        ({"retries": 0, "give_up_after": "1m"}, "retries=0: what is tried once is given up behind that"),
+        ({"give_up_after": "0s"}, "give_up_after"),
         ({"doubt": "never", "cache": "1s"}, "a cache is for calls without an effect"),
         ({"rate": 0}, "rate=0: it is a number of tries a second, above 0"),
         ({"rate": "9/s"}, "rate='9/s': it is a number"),
@@ -193,6 +196,7 @@ def test_settings_without_meaning_are_refused(settings: dict[str, Any], said: st
         ({"doubt": "never"}, {"doubt": "again"}, 11),
         ({"doubt": "never"}, {"doubt": "again", "tries": 3}, 3),
         ({"retries": 4}, {"doubt": "again"}, 5),
+        ({"give_up_after": "10m"}, {"doubt": "never"}, 1),
     ],
 )
 def test_another_doubt_brings_its_own_tries(
@@ -201,7 +205,7 @@ def test_another_doubt_brings_its_own_tries(
     graph = graph_of(fs.call(**said)(failing))
     change_calls(graph, {"failing()": changed})
     (call,) = calls_of(graph).values()
-    assert (call.settings.doubt, call.settings.tries) == (changed["doubt"], tries)
+    assert (call.settings.doubt, call.settings.most_tries) == (changed["doubt"], tries)
 
 
 def test_order_by_key_needs_a_key() -> None:

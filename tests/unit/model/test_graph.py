@@ -9,6 +9,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph
 from flamestream.model.stream import MAX_WINDOW
 from flamestream.model.vertex import Kind, name_of
+from flamestream.model.windows.shapes import tumbling
 
 
 def same(value: Any) -> Any:
@@ -113,19 +114,32 @@ def only_groups(graph: Graph) -> None:
     round_.sink("out")
 
 
-def through_a_call(graph: Graph) -> None:
-    loop = graph.loop("again", 2)
+def through_a_call_too_often(graph: Graph) -> None:
+    loop = graph.loop("again", 500)
     round_ = graph.source("s").merge(loop).call(same, name="first").call(same, name="second")
     loop.close(round_.filter(odd))
     round_.sink("out")
 
 
-def past_a_call(graph: Graph) -> None:
-    """There is another way round."""
+def through_event_time(graph: Graph) -> None:
     loop = graph.loop("again", 2)
-    round_ = graph.source("s").merge(loop)
-    loop.close(round_.filter(odd).merge(round_.call(same)))
+    round_ = graph.source("s").merge(loop).call(same, at=same, unit="s")
+    loop.close(round_.filter(odd))
     round_.sink("out")
+
+
+def through_a_window(graph: Graph) -> None:
+    loop = graph.loop("again", 2)
+    timed = graph.source("s", at=same, unit="s").merge(loop)
+    round_ = timed.window(tumbling("1m"), key=same).count().call(same)
+    loop.close(round_.filter(odd))
+    round_.sink("out")
+
+
+def no_way_out_of_a_call(graph: Graph) -> None:
+    loop = graph.loop("again", 2)
+    loop.close(graph.source("s").merge(loop).call(same))
+    graph.source("t").sink("out")
 
 
 @pytest.mark.parametrize(
@@ -139,8 +153,19 @@ def past_a_call(graph: Graph) -> None:
         (closed_elsewhere, "loop 'again' in graph 'g' does not lead back to itself"),
         (no_way_out, "loop 'again' in graph 'g' has no way out"),
         (never_ends, "loop 'again' in graph 'g' never ends"),
-        (through_a_call, r"loop 'again' in graph 'g' leads through call second\(\): what a call gives"),
-        (past_a_call, r"loop 'again' in graph 'g' leads through call same\(\)"),
+        (
+            through_a_call_too_often,
+            r"loop 'again' in graph 'g' leads through a call.* 1001 answers behind one, and at",
+        ),
+        (
+            through_event_time,
+            r"loop 'again' in graph 'g' leads through a call, same\(\), whose results have event time",
+        ),
+        (
+            through_a_window,
+            "loop 'again' in graph 'g' leads through a call, and through .*, which goes by event time",
+        ),
+        (no_way_out_of_a_call, "loop 'again' in graph 'g' has no way out"),
         (only_groups, "loop 'again' in graph 'g' never ends: it needs a filter or flat_map inside"),
     ],
 )

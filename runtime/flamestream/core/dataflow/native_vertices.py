@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from flamestream.core.dataflow import native_expressions, reduce, user_code
-from flamestream.core.dataflow.operations import KEYED, too_often
+from flamestream.core.dataflow.operations import KEYED
 from flamestream.core.dataflow.placing import itself
 from flamestream.model import ready
+from flamestream.model.calls.loops import too_often
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue

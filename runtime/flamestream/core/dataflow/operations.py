@@ -22,6 +22,7 @@ from typing import Any, Final
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.placing import Place, place_of
 from flamestream.core.protocol.settings import ERRORS
+from flamestream.model.calls.loops import too_often
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import COMPONENTS, Meta, child, components
@@ -217,13 +218,6 @@ class Operations(ABC):
                 go(Meta(meta + COMPONENTS[edge]) if several else meta, output, payload, tombstone)
 
         return enter
-
-
-def too_often(loop: Vertex) -> ErrorValue:
-    """The error item of what goes round without end."""
-    return ErrorValue(
-        "loop", "LoopLimit", f"loop {loop.name!r} goes round more than {loop.max_iterations} times"
-    )
 
 
 def _not_compiled(meta: Meta, payload: Any, tombstone: bool) -> None:

@@ -21,14 +21,15 @@ from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.requests import Request, Requests
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import Answer, Intent, hash_of, ids_of
+from flamestream.model.calls.loops import Round, Rounds
 from flamestream.model.event_time import Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, FrontId, Time
 
-Enter = Callable[[FrontId, Sequence[object]], None]
-"""Answers or intents are to enter at a call's front."""
+Enter = Callable[[FrontId, Sequence[object], bool], None]
+"""Answers or intents are to enter at a call's front; as one run, whatever their bytes?"""
 
 
 class Calls:
@@ -41,6 +42,7 @@ class Calls:
         self.actions: list[Action] = []
         self._fence, self._me, self._enter = fence, me, enter
         self._ids = {SourceName(name): ids_of(settings.job, name) for name in graph.calls}
+        self._rounds = Rounds(graph, {front.front: front.source for front in settings.fronts})
         self._running = False
         self._entering: dict[FrontId, list[Answer | Intent]] = {}
         """Answers and intents since the last pass, by the front at which they are to enter."""
@@ -68,7 +70,8 @@ class Calls:
         if (requests := self._of_front.get(front)) is not None:
             for entry in entries:
                 for entered in codec.decode_many(entry.payloads) if entry.count else ():
-                    requests.sealed(entry.time, entered)
+                    if not isinstance(entered, Round):
+                        requests.sealed(entry.time, entered)
 
     def resume(self, requests: Sequence[Chain]) -> None:
         """Every journal is sealed; `requests` are all that the snapshot holds."""
@@ -101,7 +104,9 @@ class Calls:
             return
         for requests in self._calls.values():
             for request in requests.next_ones():
-                if not requests.journals_intents:
+                if (error := self._rounds.too_often(requests.call, request.meta)) is not None:
+                    self._answer(requests, request, request.answer(error=error))
+                elif not requests.journals_intents:
                     self._make(requests, request)
                 elif request.intended is None:
                     self._entering[request.front].append(Intent(request.meta, hash_of(request.payload)))
@@ -138,13 +143,16 @@ class Calls:
         for front, entering in self._entering.items():
             if entering:
                 self._entering[front] = []
-                self._enter(front, entering)
+                # (!) Whole, however many bytes it has: its place counts the answers behind it.
+                whole = self._rounds.counts(front)
+                for run in self._rounds.runs(front, entering):
+                    self._enter(front, run, whole)
 
     def entered(self, source: SourceName, time: Time, payloads: Sequence[object]) -> None:
         """A run has entered, now or in a replay."""
         if (requests := self._calls.get(source)) is not None:
             for payload in payloads:
-                if isinstance(payload, Marker):
+                if isinstance(payload, Marker | Round):
                     continue
                 assert isinstance(payload, Answer | Intent), f"front of {source} got {payload!r}"
                 requests.entered(time, payload)

@@ -35,7 +35,7 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.beginning import NOWHERE, fronts_at, pledging_of, saved_at
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
-from flamestream.core.worker.room import MARK_BYTES, PASS_BYTES, READ_AHEAD, RECORDS_A_RUN, runs_of
+from flamestream.core.worker.room import MARK_BYTES, PASS_BYTES, READ_AHEAD, RECORDS_A_RUN, runs_of, size_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers
 from flamestream.core.worker.skipping import delivered_above
@@ -148,8 +148,9 @@ class Fronts:
         else:
             self._held[event.front].append(event)
 
-    def answered(self, number: FrontId, payloads: Sequence[object]) -> None:
-        """Answers of a call, or intents: they enter in this pass or the next, whatever credit there is."""
+    def answered(self, number: FrontId, payloads: Sequence[object], whole: bool = False) -> None:
+        """Answers of a call, or intents: they enter in this pass or the next, whatever credit there is;
+        `whole`: as one run, whatever their bytes."""
         front, held = self._fronts[number], self._held[number]
         assert isinstance(front, JournalledFront), "a call's front is journalled"
         next_one = (
@@ -157,7 +158,7 @@ class Fronts:
             if held
             else front.offsets.get(Partition(""), Offset(0))
         )
-        for run, size in runs_of(payloads):
+        for run, size in [(payloads, size_of(payloads))] if whole else runs_of(payloads):
             held.append(RecordsArrived(self._fence, number, Partition(""), next_one, run, size))
             next_one = Offset(next_one + len(run))
 

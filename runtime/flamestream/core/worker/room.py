@@ -4,7 +4,7 @@ Keeps: of whatever comes at once, no run but that of a single payload is more th
 not: count what has entered (fronts.py), or what is under way (credit.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from flamestream.model import payload as codec
@@ -18,6 +18,11 @@ MARK_BYTES: Final = 2_048
 """Bytes of input that a mark counts for: it goes to every shard of keys, and may close a window of each."""
 RECORDS_A_RUN: Final = 4096
 """The most records of one journalled run."""
+
+
+def size_of(run: Iterable[object]) -> int:
+    """Its bytes."""
+    return sum(map(codec.checked_size, run))
 
 
 def runs_of(payloads: Sequence[object]) -> Iterator[tuple[list[object], int]]:

@@ -23,12 +23,14 @@ Source: design-next, section 4: Dataflow's effective determinism, as a sink and 
 
 import hashlib
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeVar, overload
 
 from flamestream.model.calls.clients import Call
+from flamestream.model.calls.loops import Round
 from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import Failed, failure
@@ -56,8 +58,10 @@ class CallSettings:
 
     timeout: Micros = SECONDS_30
     """The time of one try."""
-    tries: int = 11
-    """Tries of a request, with pauses between them that grow."""
+    tries: int = 0
+    """Tries of a request, with pauses between them that grow; 0 if nobody says (`most_tries`)."""
+    give_up_after: Micros = NOT_AT_ALL
+    """How long a request is tried, from its first try on; 0 if tries alone bound that."""
     concurrency: int = 64
     """Calls of the function under way, of each worker."""
     pending: int = 10_000
@@ -81,6 +85,13 @@ class CallSettings:
     breaker: tuple[type[BaseException], ...] | None = ()
     """Exceptions of a try that say that the service is down, beside a broken network and a time-out; None:
     not even those."""
+
+    @property
+    def most_tries(self) -> float:
+        """Tries of a request at most."""
+        if self.tries:
+            return self.tries
+        return 1 if self.doubt == "never" else math.inf if self.give_up_after else 11
 
     @property
     def most_asked(self) -> int:
@@ -125,14 +136,14 @@ def call(
     *, timeout: Duration = ..., retries: int | None = ..., concurrency: int = ..., pending: int = ...,
     order: Literal["none", "key"] = ..., doubt: Literal["again", "never"] = ..., fronts: int = ...,
     retry_on: Errors = ..., rate: float | None = ..., cache: Duration | None = ..., batch: int = ...,
-    linger: Duration = ..., breaker: Errors | None = ...,
+    linger: Duration = ..., breaker: Errors | None = ..., give_up_after: Duration | None = ...,
 ) -> Callable[[Callable[P, R]], CallFunction[P, R]]: ...  # fmt: skip
 def call(  # noqa: PLR0913 (settings, each by its name)
     function: Callable[..., Any] | None = None, /, *, timeout: Duration = "30s", retries: int | None = None,
     concurrency: int = 64, pending: int = 10_000, order: Literal["none", "key"] = "none",
     doubt: Literal["again", "never"] = "again", fronts: int = 1, retry_on: Errors = Exception,
     rate: float | None = None, cache: Duration | None = None, batch: int = 1, linger: Duration = "5ms",
-    breaker: Errors | None = (),
+    breaker: Errors | None = (), give_up_after: Duration | None = None,
 ) -> Any:  # fmt: skip
     """Settings of a function that asks the outside, for `stream.call`.
 
@@ -142,12 +153,13 @@ def call(  # noqa: PLR0913 (settings, each by its name)
     in a worker. `pending`: how many requests may wait for their answer before sources do. `order="key"`:
     answers of a key enter in the order of its requests. `doubt`: whether a call that a failure may have
     interrupted is made again (at least once), or becomes an error item `InDoubt` (at most once, so never
-    tried again). `fronts`: how many workers can share its calls. `rate`: calls of it a second in a worker.
-    `cache`: how long the results of a request are given to equal ones. `batch`: how many requests the
-    function takes at once, as a list (and a list of `fs.Call`), for which it gives a list of as many results;
-    `linger`: how long the first of them waits for others. While the service is down, requests wait, and tries
-    are not counted; `breaker` names exceptions that say so beside a broken network and a time-out, or is None
-    if nothing does. Raises GraphError.
+    tried again). `give_up_after`: how long a request is tried, from its first try on and without the time of
+    outages; where `retries` is not said, as often as it takes. `fronts`: how many workers can share its
+    calls. `rate`: calls of it a second in a worker. `cache`: how long the results of a request are given to
+    equal ones. `batch`: how many requests the function takes at once, as a list (and a list of `fs.Call`),
+    for which it gives a list of as many results; `linger`: how long the first of them waits for others. While
+    the service is down, requests wait, and tries are not counted; `breaker` names exceptions that say so
+    beside a broken network and a time-out, or is None if nothing does. Raises GraphError.
     """
     if retries is not None:
         _check_number("retries", retries, 0)
@@ -157,20 +169,26 @@ def call(  # noqa: PLR0913 (settings, each by its name)
         )
     if doubt == "never" and cache is not None:
         raise GraphError('@fs.call: cache= and doubt="never": a cache is for calls without an effect')
-    retries = (0 if doubt == "never" else 10) if retries is None else retries
+    if give_up_after is not None and (doubt == "never" or retries == 0):
+        once = 'doubt="never"' if doubt == "never" else "retries=0"
+        raise GraphError(f"@fs.call: give_up_after= and {once}: what is tried once is given up behind that")
     if rate is not None and not (type(rate) in (int, float) and 0 < rate < 1e6):
         raise GraphError(f"@fs.call: rate={rate!r}: it is a number of tries a second, above 0")
     settings = CallSettings(
-        micros(timeout, "@fs.call: timeout", least=1_000), retries + 1, concurrency, pending, order, doubt,
-        fronts, _errors("retry_on", retry_on), rate or 0.0,
-        NOT_AT_ALL if cache is None else micros(cache, "@fs.call: cache", least=1_000),
-        batch, micros(linger, "@fs.call: linger", least=1_000),
+        micros(timeout, "@fs.call: timeout", least=1_000), 0 if retries is None else retries + 1,
+        _given("give_up_after", give_up_after), concurrency, pending, order, doubt, fronts,
+        _errors("retry_on", retry_on), rate or 0.0, _given("cache", cache), batch,
+        micros(linger, "@fs.call: linger", least=1_000),
         None if breaker is None else _errors("breaker", breaker),
     )  # fmt: skip
     _check(settings)
     return (
         CallFunction(function, settings) if function is not None else partial(CallFunction, settings=settings)
     )
+
+
+def _given(name: str, duration: Duration | None) -> Micros:
+    return NOT_AT_ALL if duration is None else micros(duration, f"@fs.call: {name}", least=1_000)
 
 
 def _errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
@@ -237,8 +255,8 @@ class Results:
     def __init__(self, function: Function) -> None:
         self.written = name_of(function)
 
-    def __call__(self, answer: Answer | Intent) -> tuple[Any, ...]:
-        if isinstance(answer, Intent):
+    def __call__(self, answer: Answer | Intent | Round) -> tuple[Any, ...]:
+        if not isinstance(answer, Answer):
             return ()
         if answer.error is not None:
             raise Failed(answer.error)
@@ -332,9 +350,9 @@ def change_calls(graph: "Graph", changes: Mapping[str, Mapping[str, Setting]]) -
 
 def _changed(settings: CallSettings, changes: Mapping[str, Setting]) -> CallSettings:
     of_call: dict[str, Any] = dict(changes)
-    if (doubt := of_call.get("doubt", settings.doubt)) != settings.doubt:
+    if of_call.get("doubt", settings.doubt) != settings.doubt:
         # (!) What was said of tries was said for the other one: a second try could be a second effect.
-        of_call.setdefault("tries", 1 if doubt == "never" else CallSettings().tries)
+        of_call = {"tries": 0, "give_up_after": NOT_AT_ALL, **of_call}
     return replace(settings, **of_call)
 
 

@@ -31,6 +31,7 @@ from functools import partial
 from typing import Any, Final
 
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, calls_of
+from flamestream.model.calls.loops import PRODUCTION
 from flamestream.model.errors import GraphError, too_big_results, too_many_results
 from flamestream.model.failure import FATAL, Failed, failure, noted
 from flamestream.model.graph import Graph
@@ -182,7 +183,7 @@ def _put_call(graph: Graph, chain: Sequence[Vertex]) -> tuple[int, int]:
     call = CallFunction(production, replace(_SETTINGS, fronts=1 if head.balance is None else SHARES))
     # By its place, not by its functions (!): their names may change while the state stays. No name of a
     # user's call has a colon.
-    name = f"production:{head.id}()"
+    name = f"{PRODUCTION}{head.id}()"
     requests = _put(
         graph, Vertex(0, Kind.SINK, name, key=head.balance or in_one_order, call=call, place=head.place)
     )
@@ -217,7 +218,7 @@ def _check(graph: Graph, chain: Sequence[Vertex]) -> None:
     if head.id in ahead:
         raise GraphError(
             f"{where} stands in a loop: under strong-productions its results are journalled, and no loop may lead "
-            "through the journal. Say it with expressions (fs.field), or choose another guarantee"
+            "through the journal but by a call. Say it with expressions (fs.field), or choose another guarantee"
         )
     for program in _programs(graph, ahead):
         raise GraphError(

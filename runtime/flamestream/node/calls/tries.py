@@ -5,13 +5,15 @@ failed, together with others where it takes a list.
                  ^ closed: at once; open: one request at a time, with pauses
 
 Each try has its timeout. One that passes it is cancelled and left: whatever the function does about that, the
-next try begins. While the breaker is open, tries are not counted (!): an outage of any length loses nothing.
+next try begins. While the breaker is open, neither tries nor time are counted (!): an outage of any length
+loses nothing.
 
 Keeps: a call that is made once at most is tried once. Does not: know a worker (process.py).
 """
 
 import asyncio
 import logging
+import math
 import os
 import random
 from collections.abc import Callable
@@ -29,6 +31,7 @@ from flamestream.node.calls.batches import Batches, OfBatch, Then
 from flamestream.node.calls.breaker import Breaker, chain
 from flamestream.node.calls.deadlines import Deadlines
 from flamestream.node.calls.pace import Pace
+from flamestream.node.calls.up_time import UpTime
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,8 @@ class _Requested:
     attempt: int = 0
     counted: int = 0
     """Tries that count."""
+    since: float | None = None
+    """When its first try began, of a call that gives up."""
     alone: bool = False
     """It is in no batch any more."""
     probed: bool = False
@@ -80,6 +85,9 @@ class Tries:
         self._pace = Pace(self._settings.rate) if self._settings.rate else None
         self._batches = Batches(self._settings, self._make) if self._settings.batch > 1 else None
         self._breaker = Breaker(self._settings.breaker)
+        self._up = UpTime()
+        self._began: dict[str, float] = {}
+        """When the tries under way began, by request, where the call gives up."""
         self._probing = asyncio.Lock()
         """Held by the request that is tried while the breaker is open; those that wait are let in in turn."""
         self._running: Deadlines[_Running] = Deadlines(self._settings.timeout / 1e6, self._passed)
@@ -129,7 +137,7 @@ class Tries:
             if not isinstance(outcome, Exception):
                 return outcome
             refused = next((each for each in chain(outcome) if isinstance(each, FOR_GOOD)), None)
-            if settings.tries == 1:
+            if settings.most_tries == 1:
                 return refused or outcome
             if refused is not None or not isinstance(outcome, settings.retry_on):
                 if not of_all:
@@ -139,9 +147,18 @@ class Tries:
             if self._breaker.is_open() and self._breaker.opens_on(outcome):
                 continue  # its service is down, which is none of its tries
             requested.counted += not requested.probed
-            if requested.counted >= settings.tries:
+            if requested.counted >= settings.most_tries or (left := self._left_of(requested)) <= 0:
                 return outcome
-            await _pause(requested.counted)
+            await _pause(requested.counted, left)
+
+    def _left_of(self, requested: _Requested) -> float:
+        """Seconds before it is given up."""
+        if requested.since is None:
+            return math.inf
+        return self._settings.give_up_after / 1e6 - (self._now() - requested.since)
+
+    def _now(self) -> float:
+        return self._up.at(asyncio.get_running_loop().time())
 
     async def _one(self, requested: _Requested) -> Any:
         """The outcome of one more try."""
@@ -164,7 +181,7 @@ class Tries:
     def _try(self, requested: _Requested, then: Then) -> None:
         """Tell `then` what one more try gave or raised."""
         requested.attempt += 1
-        heard = partial(self._heard, requested.id, then)
+        heard = partial(self._heard, requested, then)
         if self._batches is None:
             call = Call(requested.id, requested.attempt, self._clients, set())
             self._make(requested.item, call, heard)
@@ -172,11 +189,15 @@ class Tries:
             call = Call(requested.id, requested.attempt, self._clients, None)
             self._batches.ask(requested.item, call, heard, alone=requested.alone)
 
-    def _heard(self, request: str, then: Then, outcome: Any) -> None:
+    def _heard(self, requested: _Requested, then: Then, outcome: Any) -> None:
         """A try has ended: what does it say of the service?"""
+        began = self._began.pop(requested.id, None)
+        requested.since = began if requested.since is None else requested.since
         before = self._breaker.trouble
-        self._breaker.tried(request, outcome.error if isinstance(outcome, OfBatch) else outcome)
+        self._breaker.tried(requested.id, outcome.error if isinstance(outcome, OfBatch) else outcome)
         if self._breaker.trouble != before:
+            now = asyncio.get_running_loop().time()
+            (self._up.set_down if self._breaker.is_open() else self._up.set_up)(now)
             self._said(self._breaker.trouble)
         then(outcome)
 
@@ -192,6 +213,9 @@ class Tries:
     def _begin(self, item: Any, call: Any, then: Then) -> None:
         running = _Running(then)
         self._running.begin(running)
+        if self._settings.give_up_after:  # not when it was asked: with a rate its turn may come much later
+            for each in call if isinstance(call, list) else [call]:
+                self._began[each.id] = self._now()
         running.task = asyncio.get_running_loop().create_task(self._run(running, item, call))
 
     async def _run(self, running: _Running, item: Any, call: Any) -> None:
@@ -239,5 +263,5 @@ def _set(future: "asyncio.Future[Any]", outcome: Any) -> None:
         future.set_result(outcome)
 
 
-async def _pause(failures: int) -> None:
-    await asyncio.sleep(PAUSES.after(failures) * random.uniform(0.5, 1.0))
+async def _pause(failures: int, most: float = math.inf) -> None:
+    await asyncio.sleep(min(most, PAUSES.after(failures) * random.uniform(0.5, 1.0)))

@@ -84,6 +84,57 @@ def test_it_is_an_error_where_the_call_says_so(settings: dict[str, Any]) -> None
     assert {type(outcome) for outcome in outcomes} == {ConnectionRefusedError}
 
 
+def test_what_is_given_up_ends_with_its_last_error_however_often_that_took() -> None:
+    service = Service(bad=frozenset({2}))
+    outcomes = service.outcomes([1, 2], give_up_after="10m")
+    assert (outcomes[0], type(outcomes[1])) == (2, ValueError)
+    tried = [now for now, item in service.asked if item == 2]
+    assert len(tried) > 60, "pauses are 10 s at most"
+    assert tried[-1] == pytest.approx(600, abs=0.1), (
+        "the last try is made when the time is over, not behind it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "tries"),
+    [({"retries": 3, "give_up_after": "10m"}, 4), ({"retries": 1000, "give_up_after": "300ms"}, 4)],
+)
+def test_retries_and_time_bound_it_together(settings: dict[str, Any], tries: int) -> None:
+    service = Service(bad=frozenset({1}))
+    service.outcomes([1], **settings)
+    assert len(service.asked) <= tries
+
+
+def test_an_outage_is_no_time_of_a_request() -> None:
+    """Behind it a request has all the time that was left."""
+    service = Service(down=lambda now: now < 10 * HOUR, bad=frozenset({2}))
+    outcomes = service.outcomes([*range(20)], give_up_after="1m")
+    assert [outcome for item, outcome in enumerate(outcomes) if item != 2] == [
+        2 * i for i in range(20) if i != 2
+    ]
+    last = max(now for now, item in service.asked if item == 2)
+    assert isinstance(outcomes[2], ValueError) and last > 10 * HOUR + 55
+
+
+def test_without_a_breaker_the_time_of_an_outage_counts() -> None:
+    outcomes = Service(down=lambda now: now < HOUR).outcomes([*range(20)], give_up_after="1m", breaker=None)
+    assert {type(outcome) for outcome in outcomes} == {ConnectionRefusedError}
+
+
+def test_a_request_that_waits_for_its_turn_is_not_tried_meanwhile() -> None:
+    """The last of these has its first try behind 19 s."""
+    service = Service(bad=frozenset({19}))
+    service.outcomes([*range(20)], rate=1, give_up_after="5s")
+    assert len([now for now, item in service.asked if item == 19]) > 3
+
+
+def test_each_of_a_batch_is_given_up_by_itself() -> None:
+    service = Service(bad=frozenset({2}))
+    outcomes = service.outcomes([*range(4)], batch=4, give_up_after="1m")
+    assert [outcome for item, outcome in enumerate(outcomes) if item != 2] == [0, 2, 6]
+    assert isinstance(outcomes[2], ValueError)
+
+
 def test_a_rate_is_kept() -> None:
     service = Service()
     service.outcomes([*range(50)], rate=10)

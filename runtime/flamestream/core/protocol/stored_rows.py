@@ -28,9 +28,13 @@ class Numbers:
     def known(self, index: SnapshotIndex | None) -> dict[int, Operation]:
         """The operations that a snapshot has rows of, by vertex; each as the index has it."""
         if index is None or index.inventory is None:
-            return {_place(each): each for each in self._operations}  # by place as well
+            return self.of_all()
         known = listed(index)
         return {_place(each): known[each.number] for each in self._operations if each.number in known}
+
+    def of_all(self) -> dict[int, Operation]:
+        """All operations by vertex, where rows may have their places for numbers."""
+        return {_place(each): each for each in self._operations}
 
     def of_sink(self, number: int) -> int | None:
         """The vertex of a number in held output or requests; None: it is no more."""

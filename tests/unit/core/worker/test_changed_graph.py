@@ -10,7 +10,8 @@ from msgspec.structs import replace
 import flamestream as fs
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
-from flamestream.core.protocol import stored_rows
+from flamestream.core.protocol.stored_rows import Numbers
+from flamestream.core.worker import epoch_work
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, Slot
@@ -100,8 +101,8 @@ def of_reference(cluster: CoreCluster, before: Graph, same: Mapping[str, str]) -
     for time, records in cluster.runs():
         if time < cut:
             old.run(before.sources[front_of(time)], time, records)
-    places = {operation.name: operation.place for operation in graph.operations}
-    was = {operation.place: operation.name for operation in before.operations}
+    places = {operation.name: operation.place or 0 for operation in graph.operations}
+    was = {operation.place or 0: operation.name for operation in before.operations}
     state = {
         (places[same[was[vertex]]], key): value
         for (vertex, key), value in old.state.items()
@@ -137,7 +138,7 @@ def goes_on(
         wanted: dict[Slot, list[Item]] = {}
         for meta, payload in items:
             value = codec.decode(payload)
-            key = value if keys[name] is None else keys[name](value)
+            key = value if (key_of := keys[name]) is None else key_of(value)
             wanted.setdefault(slot_of(codec.encode(key), cluster.settings.slots), []).append((meta, payload))
         taken, behind = cluster.sinks[SinkName(name)].taken, had[SinkName(name)]
         new = {slot: its[behind.get(slot, 0) :] for slot, its in taken.items()}
@@ -180,7 +181,8 @@ def test_operations_keep_their_state_whatever_stands_around_them(name: str, seed
 def test_a_renamed_operation_has_the_state_of_its_old_name() -> None:
     before = both()
     after = built(
-        lambda s: {"ends": ends(s)}, lambda s: {"three": s.group(3, key=first, name="last-three", was="group by first")},
+        lambda s: {"ends": ends(s)},
+        lambda s: {"three": s.group(3, key=first, name="last-three", was="group by first")},
         lambda s: {"texts": texts(s, name="words", was="joined by first")},
     )  # fmt: skip
     same = {"joined by first": "words", "group by first": "last-three", "longer by last": "longer by last"}
@@ -235,8 +237,9 @@ def test_state_written_before_operations_had_names_is_found_by_place(monkeypatch
     """And by name from the next commit on, whatever the graph is then."""
     before = both()
     with monkeypatch.context() as older:
-        older.setattr(stored_rows, "numbered", lambda number, rows: rows)  # rows have their vertices
+        older.setattr(epoch_work, "numbered", lambda number, rows: rows)  # they have their vertices
         cluster = begun(before)
+    assert all(row.operation < len(before.vertices) for rows in cluster.segments.values() for row in rows)
     assert cluster.index is not None
     cluster.index = replace(cluster.index, inventory=None)
     cluster.change(both())
@@ -244,6 +247,15 @@ def test_state_written_before_operations_had_names_is_found_by_place(monkeypatch
     committed(cluster)
     cluster.change(CHANGED["moved"]())
     goes_on(cluster, before, unchanged(before))
+
+
+def test_state_matched_by_place_is_another_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broken variant: what the tests above are able to see."""
+    monkeypatch.setattr(epoch_work, "numbered", lambda number, rows: rows)
+    monkeypatch.setattr(Numbers, "known", lambda numbers, index: Numbers.of_all(numbers))
+    before = both()
+    with pytest.raises(AssertionError):
+        goes_on(begun(before).change(CHANGED["moved"]()), before, unchanged(before))
 
 
 def test_a_plain_loop_over_all_input_is_what_a_kept_operation_gives() -> None:

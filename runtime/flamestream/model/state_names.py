@@ -135,8 +135,9 @@ def _unique(kept: Iterable[Vertex]) -> list[str]:
 
 
 def _derived(vertex: Vertex) -> str:
-    if (name := getattr(vertex.combine, "state_name", None)) is not None:
-        return str(name)  # this library's own
+    for function in (vertex.combine, vertex.emit):
+        if (name := getattr(function, "state_name", None)) is not None:
+            return str(name)  # this library's own
     assert vertex.key is not None, "the graph's builder gives every keyed vertex its key"
     fold = "group" if vertex.combine is None else short(vertex.combine)
     return f"{fold} by {short(vertex.key)}"

@@ -6,7 +6,7 @@ Does not: forget. What they keep grows with the keys (and, of `distinct_count`, 
 from dataclasses import dataclass
 from typing import Any
 
-from flamestream.model.state_names import Named
+from flamestream.model.state_names import Named, plain, short
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function
 from flamestream.model.windows.aggregates import Aggregate, Value, distinct, top
@@ -18,6 +18,11 @@ class KeyAndResult:
 
     key: Function
     aggregate: Aggregate
+
+    @property
+    def state_name(self) -> str:
+        """Its name as that of an operation (state_names.py)."""
+        return f"{plain(self.aggregate.written)} by {short(self.key)}"
 
     def __call__(self, accumulator: Any, item: Any) -> tuple[Any, Any]:
         return self.key(item), self.aggregate.result(accumulator)

@@ -303,3 +303,33 @@ def test_windows_keep_what_is_open() -> None:
         (0, 2), (60, 3), (120, 2)
     ]  # fmt: skip
     assert cluster.delivered()[SinkName("most")]
+
+
+def test_a_source_is_given_an_event_time_when_windows_come() -> None:
+    def of(*, timed: bool) -> Graph:
+        graph = Graph("g")
+        if timed:
+            seconds: Stream[int] = graph.source("s0", int, at=lambda second: second, unit="s")
+            seconds.window(fs.tumbling("1m"), key=lambda _: None).count().sink("minutes")
+        else:
+            seconds = graph.source("s0", int)
+        seconds.reduce(key=lambda _: None, initial=int, combine=lambda a, b: a + b).sink("sum")
+        return graph
+
+    cluster = CoreCluster(of(timed=False), 2, 3).recover()
+    cluster.feed(0, 10, 20)
+    cluster.run()
+    committed(cluster)
+    cluster.change(of(timed=True))
+    cluster.feed(0, 30, 70, 130)
+    cluster.run()
+    committed(cluster)
+    cluster.recover()
+    cluster.end()
+    cluster.run()
+    found = [codec.decode(p) for items in cluster.delivered()[SinkName("minutes")].values() for _, p in items]
+    assert [(each.start, each.value) for each in sorted(found, key=lambda each: each.start)] == [
+        (0, 1), (60, 1), (120, 1)
+    ]  # fmt: skip
+    sums = [codec.decode(p) for items in cluster.delivered()[SinkName("sum")].values() for _, p in items]
+    assert max(sums) == 10 + 20 + 30 + 70 + 130

@@ -74,7 +74,7 @@ def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings
 
 
 def inventory(checked: CheckedJob) -> Inventory:
-    """What a snapshot of the job is of."""
+    """Contents of a snapshot of the job."""
     return inventory_of(checked.graph, dead_letter(checked.job.spec))
 
 

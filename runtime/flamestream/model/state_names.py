@@ -93,7 +93,7 @@ def short(function: Function) -> str:
 
 
 def plain(written: str) -> str:
-    """What is written of functions, without the modules that they stand in."""
+    """A text about functions, without the modules that they stand in."""
     return _PATH.sub(r"\1", _FIELD.sub(r"\1", written)).replace("<lambda>", "lambda")
 
 

@@ -44,7 +44,7 @@ class Settings:
     """The application may be another than that of the attempt before: somebody has said that it is meant to
     be."""
     inventory: Inventory | None = None
-    """What a snapshot of the graph is of. None: nobody said, and an index must be of the same graph."""
+    """Contents of a snapshot of the graph. None: nobody said, and an index must be of the same graph."""
     drop: tuple[str, ...] = ()
     """Names of operations that are gone and whose state may go."""
     workers: int

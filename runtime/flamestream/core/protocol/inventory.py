@@ -7,7 +7,7 @@ becomes. Rows that were written before operations had names have the place of th
 without an inventory fits that graph alone, and the next one says whose places those were.
 
 Keeps: no operation is given another one's state: where names do not tell which is whose, the difference is
-said with what to do. Does not: read rows (core/worker/stored_names.py), or decide (the coordinator).
+said with what to do. Does not: read rows (stored_rows.py), or decide (the coordinator).
 """
 
 import re

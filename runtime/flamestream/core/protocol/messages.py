@@ -158,7 +158,7 @@ class Hello(_Message, frozen=True):
     """Fronts of my graph's clocks and calls, which are in no index: a coordinator that loads no application
     hears of them here."""
     inventory: Inventory | None = None
-    """What a snapshot of my graph is of. None: an older release's worker."""
+    """Contents of a snapshot of my graph. None: an older release's worker."""
 
 
 class Opened(_Message, frozen=True):

@@ -41,11 +41,11 @@ class Numbers:
         return number if number < LEAST_NUMBER else self._sinks.get(number)
 
     def rows_of_sinks(self, rows: Iterable[Row]) -> list[Row]:
-        """What a snapshot is to hold for sinks: rows by vertex, with their numbers."""
+        """Rows that a snapshot is to hold for sinks, which are by vertex, with their numbers."""
         return [Row(self.of_sinks[row.operation], *row[1:]) for row in rows]
 
     def for_sinks(self, chains: Iterable[Chain]) -> list[Chain]:
-        """What a snapshot holds for sinks, each by its vertex."""
+        """Chains that a snapshot holds for sinks, each by its vertex."""
         found = ((self.of_sink(chain.operation), chain) for chain in chains)
         return [Chain(vertex, *chain[1:]) for vertex, chain in found if vertex is not None]
 

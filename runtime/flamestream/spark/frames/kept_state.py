@@ -66,7 +66,7 @@ class EarlierState:
         self._tables = [_table(place.store, ref) for ref in place.of_slots(slots)]
         self._known = place.known
         self._found: dict[tuple[int, bytes], Chain] = {}
-        """By vertex and key."""
+        """Chains, by vertex and key."""
 
     def prepare(self, keys: Iterable[bytes]) -> None:
         """Look these keys up at once."""

@@ -61,9 +61,11 @@ def listed(index: SnapshotIndex) -> dict[int, Operation]:
 def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Collection[str] = ()) -> str:
     """The reason why a graph cannot go on from a snapshot, and what to do; "" if it can. `graph`: its
     identity; `drop`: names of operations whose state may go."""
-    if index.graph == graph and (index.inventory is None or ours is None):
+    if index.inventory is None and index.graph == graph:
         return ""
-    if index.inventory is None or ours is None:
+    if ours is None:
+        return "its rows have the names of operations, which this release's workers do not know: start a newer one"
+    if index.inventory is None:
         return (
             "it was written by another graph, before state had names: start the graph that wrote it once more, until "
             f"it has committed an epoch, and change it then. It has {index.graph!r}, this job has {graph!r}"

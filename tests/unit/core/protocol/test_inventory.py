@@ -114,6 +114,12 @@ def test_a_snapshot_without_names_fits_its_own_graph_alone() -> None:
     assert "before state had names: start the graph that wrote it once more" in reason(before, graph(group=2))
 
 
+def test_workers_of_an_older_release_do_not_take_names_for_places() -> None:
+    before = snapshot(graph())
+    assert "start a newer one" in misfit(before, before.graph, None)
+    assert misfit(snapshot(graph(), named=False), before.graph, None) == ""
+
+
 def test_marks_go_with_the_last_window() -> None:
     def timed(*, window: bool) -> Graph:
         built = Graph("g")

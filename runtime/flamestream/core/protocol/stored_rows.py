@@ -22,6 +22,7 @@ class Numbers:
         sinks = {vertex.id: vertex.name for vertex in graph.sinks}
         self.of_states: Final = {_place(each): each.number for each in graph.operations}
         self.of_sinks: Final = {vertex: number_of_sink(name) for vertex, name in {**sinks, **others}.items()}
+        self.kept: Final = frozenset(self.of_states.values())
         self._operations = graph.operations
         self._sinks = {number: vertex for vertex, number in self.of_sinks.items()}
 

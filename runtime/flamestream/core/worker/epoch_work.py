@@ -147,7 +147,8 @@ class EpochWork:
         if pending.rows.encoding:
             pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
         # The cut may come before the announcement, which has another link: then nothing is merged this time.
-        if (upload := pending.upload(self._compact.get(pending.epoch, ()))) is not None:
+        compact = self._compact.get(pending.epoch, ())
+        if (upload := pending.upload(compact, self._numbers.kept)) is not None:
             self.actions.append(upload)
         elif (accepted := pending.accepted(settled)) is not None:
             self._pending = None

@@ -28,7 +28,7 @@ from flamestream.model.state_names import Operation
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
-from flamestream.store.segment import merged, table_of
+from flamestream.store.segment import merged, of_operations, table_of
 from flamestream.store.snapshots import put_segment, segment_name, segment_table
 
 CACHED_BYTES: Final = 512 << 20
@@ -118,7 +118,8 @@ class StateWriter:
         merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
         if merge:
             store = store_at(self._place.store)
-            table = merged([*(segment_table(store, ref) for ref in merge), table])
+            kept = self._place.numbers.kept
+            table = merged([*(of_operations(segment_table(store, ref), kept) for ref in merge), table])
         return [self._put_segment(table)], [ref.name for ref in merge]
 
     def of_requests(self, rows: Sequence[Row]) -> list[SegmentRef]:

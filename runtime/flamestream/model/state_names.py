@@ -54,6 +54,8 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     place: int | None = None
     """Its vertex. In an index: the number of rows that were written before operations had names; None: there
     are none."""
+    was: str = ""
+    """The name that the number is made of, if that is another."""
     since: int = 0
     """Rows of older epochs are of an operation of this name that is no more."""
 
@@ -101,7 +103,9 @@ def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
     """The operations with state among `vertices`, in their order."""
     kept = [vertex for vertex in vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
     names = dict(zip((vertex.id for vertex in kept), _unique(kept), strict=True))
-    return tuple(Operation(number_of(v.was or names[v.id]), names[v.id], _form(v), place=v.id) for v in kept)
+    return tuple(
+        Operation(number_of(v.was or names[v.id]), names[v.id], _form(v), place=v.id, was=v.was) for v in kept
+    )
 
 
 def check_names(vertices: Sequence[Vertex], graph: str) -> None:

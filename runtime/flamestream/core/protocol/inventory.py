@@ -47,7 +47,7 @@ def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None, epoch
     return replace(
         ours,
         operations=tuple(
-            each if (old := known.get(each.number)) is None else replace(old, name=each.name)
+            each if (old := known.get(each.number)) is None else replace(old, name=each.name, was=each.was)
             for each in fresh
         ),
     )
@@ -64,17 +64,21 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
     if index.inventory is None and index.graph == graph:
         return ""
     if ours is None:
-        return "its rows have the names of operations, which this release's workers do not know: start a newer one"
+        return (
+            "its rows have the names of operations, which this release's workers do not know: "
+            "start a newer one"
+        )
     if index.inventory is None:
         return (
-            "it was written by another graph, before state had names: start the graph that wrote it once more, until "
-            f"it has committed an epoch, and change it then. It has {index.graph!r}, this job has {graph!r}"
+            "it was written by another graph, before state had names: start the graph that wrote it once "
+            "more, until it has committed an epoch, and change it then. "
+            f"It has {index.graph!r}, this job has {graph!r}"
         )
     theirs = index.inventory
     if theirs.sources != ours.sources:
         return (
-            f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}: a graph goes on "
-            "with the same sources and calls, in the same order"
+            f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}: "
+            "a graph goes on with the same sources and calls, in the same order"
         )
     gone = sorted(set(theirs.sinks) - set(ours.sinks))
     if gone and index.held:
@@ -87,26 +91,28 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
     fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
     for number, old in before.items():
         if (new := now.get(number)) is None:
-            if old.form != MARKS and old.name not in drop:
+            if old.form != MARKS and not {old.name, old.was}.intersection(drop):
                 yield _removed(old, fresh)
         elif new.form != old.form:
             yield (
-                f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give it "
-                f"another name=, and drop the old state with upgrade: {{drop: [{_quoted(old.name)}]}} in the spec"
+                f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give "
+                "it another name=, and drop the old state with "
+                f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
         elif _SEVERAL.search(new.name) and index.graph != graph:
             yield (
-                f"operation {new.name!r} is one of several that are called alike, and the graph is another, so "
-                f'which is which is not known: give each a name, as in name="...", was={new.name!r}'
+                f"operation {new.name!r} is one of several that are called alike, and the graph is another, "
+                f'so which is which is not known: give each a name, as in name="...", was={new.name!r}'
             )
 
 
 def _removed(old: Operation, fresh: Sequence[str]) -> str:
     renamed = f" (there is no state for {_listed(fresh)})" if fresh else ""
+    known, before = old.was or old.name, f", which was {old.was!r}" if old.was else ""
     return (
-        f"it has state of operation {old.name!r}, and this graph has no such operation: if it is called otherwise "
-        f"now{renamed}, say was={old.name!r} there; if it is to be forgotten, say "
-        f"upgrade: {{drop: [{_quoted(old.name)}]}} in the spec"
+        f"it has state of operation {old.name!r}{before}, and this graph has no such operation: if it is "
+        f"called otherwise now{renamed}, say was={known!r} there; if it is to be forgotten, say "
+        f"upgrade: {{drop: [{_quoted(known)}]}} in the spec"
     )
 
 

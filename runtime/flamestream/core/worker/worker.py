@@ -87,7 +87,7 @@ class Worker:
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(
             self.me, address, self.fence, ready, self._settings.python, self._graph.identity,
-            self._settings.code, clocks=len(self._graph.clocks) + sum(front.of_call for front in self._settings.fronts),
+            self._settings.code, clocks=len(self._graph.clocks) + sum(f.of_call for f in self._settings.fronts),
             inventory=inventory_of(self._graph, self._settings.dead_letter),
         )  # fmt: skip
 

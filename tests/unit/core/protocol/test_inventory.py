@@ -66,6 +66,18 @@ def test_state_of_an_operation_that_is_gone_is_not_forgotten_unless_that_is_said
     assert "there is no state for 'lengths'" in reason(before, graph(name="lengths"))
 
 
+def test_a_rename_is_said_for_as_long_as_the_state_lives() -> None:
+    """Its number is made of the first name."""
+    renamed = next_inventory(snapshot(graph()), inventory_of(graph(name="lengths", was="sizes")), Epoch(4))
+    before = replace(snapshot(graph()), inventory=renamed)
+    said = reason(before, graph(name="lengths"))
+    assert "operation 'lengths', which was 'sizes'," in said and "say was='sizes' there" in said
+    assert "upgrade: {drop: [sizes]}" in said
+    assert (
+        reason(before, graph(name="lengths"), "sizes") == reason(before, graph(name="n", was="sizes")) == ""
+    )
+
+
 def test_a_name_that_yaml_would_not_take_is_quoted() -> None:
     built = Graph("g")
     built.source("lines").reduce(key=lambda s: s, initial=int, combine=sized).sink("sizes")

@@ -116,7 +116,9 @@ def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(
 def test_no_state_is_forgotten_that_the_graph_has(job: JobFolder) -> None:
     code = "import flamestream as fs\ngraph = fs.Graph('upper')\n"
     code += "graph.source('lines').group(2, key=len, name='pairs').sink('shouts')\n"
-    with pytest.raises(ManifestError, match=r"graph 'upper' has an operation 'pairs', so its state is not forgotten"):
+    with pytest.raises(
+        ManifestError, match=r"graph 'upper' has an operation 'pairs', so its state is not forgotten"
+    ):
         checked(job.write(code, upgrade="{drop: [gone, pairs]}"))
 
 

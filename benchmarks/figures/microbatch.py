@@ -22,6 +22,8 @@ from typing import Any
 from harness import BENCHMARKS, JOBS
 
 from figures.batch import job_of, plus_one, with_count
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
@@ -85,10 +87,13 @@ def with_runner(spark: Any, folder: Path, batches: int, runs: int) -> dict[str, 
         job="counting",
     )
     began: list[float] = []
-    committed = Committed(
-        record, lambda _: began.append(time.perf_counter()), str(folder / "store"), job="counting",
-        graph=graph.identity, python="3", slots=job.slots,
+    settings = Settings(
+        job="counting", graph=graph.identity, python="3", workers=1, fronts=1, slots=job.slots,
+        inventory=inventory_of(graph),
     )  # fmt: skip
+    committed = Committed(
+        record, lambda _: began.append(time.perf_counter()), str(folder / "store"), graph, settings
+    )
     query = MicroBatches(
         spark, job, committed, folder / "checkpoint", interval=0.001, most_runs=runs, looked=lambda: None
     )

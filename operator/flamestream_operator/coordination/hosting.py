@@ -41,7 +41,16 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
             known.python or hello.python,
             known.fronts + hello.clocks,
         )
-        return replace(known, graph=graph, python=python, fronts=fronts, code=hello.code, code_changed=True)
+        inventory = known.inventory or hello.inventory
+        return replace(
+            known,
+            graph=graph,
+            python=python,
+            fronts=fronts,
+            code=hello.code,
+            code_changed=True,
+            inventory=inventory,
+        )
 
 
 @dataclass(frozen=True, slots=True)

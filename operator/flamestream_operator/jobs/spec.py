@@ -127,6 +127,9 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
         application, app_digest, image if from_image else "", parsed.sources, parsed.sinks, parsed.guarantee,
         parsed.on_error, parsed.journal, parsed.workers.slots,
     ]  # fmt: skip
+    # A trial that was refused is made again when this is said; left out where nothing is, as ever.
+    if parsed.upgrade is not None and parsed.upgrade.drop:
+        code.append(parsed.upgrade.drop)
     pods = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
         parsed.high_availability, parsed.limits, _of_calls(parsed, site), parsed.debug, parsed.spark.conf,

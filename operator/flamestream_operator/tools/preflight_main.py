@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from flamestream.core.protocol.inventory import misfit
 from flamestream.core.protocol.snapshot import SnapshotIndex
-from flamestream.job.settings import PYTHON
+from flamestream.job.settings import PYTHON, dropped, inventory
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
@@ -59,17 +60,22 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
 
 
 def fits(checked: CheckedJob, index: SnapshotIndex | None) -> None:
-    """Raises UserError if the snapshot is not of this graph."""
+    """Raises UserError if the graph cannot go on from the snapshot."""
     if index is None:
         return
-    ours = {"graph": checked.graph.identity, "python": PYTHON, "slots": checked.job.spec.workers.slots}
-    theirs = {"graph": index.graph, "python": index.python, "slots": index.slots}
+    ours = {"python": PYTHON, "slots": checked.job.spec.workers.slots}
+    theirs = {"python": index.python, "slots": index.slots}
     for what, wanted in ours.items():
         if theirs[what] != wanted:
             raise UserError(
                 f"the snapshot of epoch {index.epoch} has {what} {theirs[what]!r}, the new application "
                 f"{wanted!r}: its state cannot be loaded. upgrade.strategy: Fresh drops it, or make a new job"
             )
+    drop = dropped(checked.job.spec)
+    if reason := misfit(index, checked.graph.identity, inventory(checked), drop):
+        raise UserError(
+            f"the new application cannot go on from the snapshot of epoch {index.epoch}: {reason}"
+        )
 
 
 def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> SnapshotIndex | None:

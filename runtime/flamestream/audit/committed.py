@@ -29,6 +29,7 @@ from flamestream.core.dataflow.held_outputs import bundle_in
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
@@ -66,8 +67,9 @@ class Savepoint:
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
         return {
-            (chain.operation, chain.key): stored_value(graph.vertices[chain.operation].kind, chain.states)
-            for chain in chains
+            (vertex, chain.key): stored_value(graph.vertices[vertex].kind, chain.states)
+            for vertex, its in states_of(chains, Numbers(graph).known(self.index)).items()
+            for chain in its
         }
 
 

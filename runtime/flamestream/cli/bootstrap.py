@@ -11,7 +11,7 @@ from flamestream.audit.begun import MARK, Begun, history_of, settle
 from flamestream.cli.output import Json, answer
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.validate import ManifestFile
-from flamestream.job.settings import PYTHON
+from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError
 from flamestream.node.run_folder import RunFolder
@@ -78,10 +78,7 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
         attempt_of(job, folder, changed=True) as records,
         raised_in_tasks(),
     ):
-        committed = Committed(
-            records.record, records.write, job.job.store, job=job.job.name, graph=job.graph.identity,
-            python=PYTHON, slots=job.job.spec.workers.slots, code=records.record.code,
-        )  # fmt: skip
+        committed = Committed(records.record, records.write, job.job.store, job.graph, local_coordinator(job))
         refuse_state(job.job.name, committed)
         # Before the commit (!): no job that began so is without it, and one too many is removed (`settle`).
         folder.write(MARK, Begun(texts, end_of(history)))

@@ -91,8 +91,8 @@ def _is_routed(vertex: Vertex) -> bool:
 
 def text(graph: Graph) -> str:
     """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their
-    key. Then one for each that has state, with what it keeps, and one for each function of the user's, with
-    where it runs."""
+    key. Then one for each that has state, with the name that it is found by and what it keeps, and one for
+    each function of the user's, with where it runs."""
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:
@@ -101,10 +101,21 @@ def text(graph: Graph) -> str:
         )
         ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
-    lines += [f"{vertex.id} keeps {kept}" for vertex in graph.vertices if (kept := keeps(vertex))]
+    names = _state_names(graph)
+    called = {vertex: f"{name!r} " for vertex, name in names.items()}
+    lines += [
+        f"{vertex.id} {called.get(vertex.id, '')}keeps {kept}"
+        for vertex in graph.vertices
+        if (kept := keeps(vertex))
+    ]
     lines += [said.line for said in functions(graph)]
     lines += [f"{sink.id} {_made(sink.call)}" for sink in graph.calls.values() if sink.call]
     return "\n".join(lines)
+
+
+def _state_names(graph: Graph) -> dict[int | None, str]:
+    """The names that states are found by, of the vertices that have one."""
+    return {operation.place: operation.name for operation in graph.operations}
 
 
 def _made(call: CallFunction[..., Any]) -> str:
@@ -133,6 +144,7 @@ def _made(call: CallFunction[..., Any]) -> str:
 
 def described(graph: Graph) -> dict[str, object]:
     """Plain data of the drawing, for `--json`."""
+    names = _state_names(graph)
     vertices = [
         {
             "id": v.id,
@@ -141,6 +153,7 @@ def described(graph: Graph) -> dict[str, object]:
             "label": label(v),
             "outputs": v.outputs,
             "keeps": keeps(v),
+            "state": names.get(v.id),
         }
         for v in graph.vertices
     ]

@@ -15,6 +15,10 @@ Quantity = Annotated[int | str, Meta(extra_json_schema={"x-kubernetes-int-or-str
 """1, 500m, 2Gi."""
 
 
+OperationName = Annotated[str, Meta(min_length=1, max_length=1024)]
+"""As `flamestream plan` shows it."""
+
+
 class Resources(Part, frozen=True):
     """Resources of a container: what it asks for, and what it may use."""
 
@@ -67,11 +71,13 @@ class PodSettings(Part, frozen=True):
 
 class Upgrade(Part, frozen=True):
     """The fate of the state at a change of code or image. Without it, state is restored; a change of graph
-    name or file is refused."""
+    name or file is refused. On one machine `drop` counts alone."""
 
-    strategy: Literal["Restore", "Fresh"]
+    strategy: Literal["Restore", "Fresh"] = "Restore"
     """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the
     last stable spec if that fails. Fresh: drop the state and begin anew."""
+    drop: Annotated[list[OperationName], Meta(max_length=256)] = field(default_factory=list)
+    """Names of operations that the graph has no more, and whose state is to be forgotten."""
 
 
 class Backoff(Part, frozen=True):

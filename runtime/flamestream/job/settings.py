@@ -12,7 +12,9 @@ from typing import Final
 
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.snapshot import Inventory
 from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName
@@ -56,7 +58,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
         skips=spec.guarantee == "at-most-once", durable=spec.guarantee != "none",
         remembered=all(sink.fences for sink in checked.sinks.values()),
-        dead_letter=SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None,
+        dead_letter=dead_letter(spec),
         calls=changes_of_calls(spec), egress=None if spec.egress is None else tuple(spec.egress),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
         debug=spec.debug,
@@ -68,8 +70,24 @@ def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings
     last run."""
     settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
     return replace(
-        settings, graph=checked.graph.identity, python=PYTHON, code=checked.code, code_changed=changed
-    )
+        settings, graph=checked.graph.identity, inventory=inventory(checked), python=PYTHON, code=checked.code,
+        code_changed=changed,
+    )  # fmt: skip
+
+
+def inventory(checked: CheckedJob) -> Inventory:
+    """Contents of a snapshot of the job."""
+    return inventory_of(checked.graph, dead_letter(checked.job.spec))
+
+
+def dead_letter(spec: Spec) -> SinkName | None:
+    """The sink of error items; None: there is none."""
+    return SinkName(spec.on_error.dead_letter) if isinstance(spec.on_error, DeadLetter) else None
+
+
+def dropped(spec: Spec) -> tuple[str, ...]:
+    """Names of operations whose state may go."""
+    return () if spec.upgrade is None else tuple(spec.upgrade.drop)
 
 
 def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) -> Settings:
@@ -82,7 +100,7 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
         job=job, graph="", python="", workers=spec.workers.replicas,
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
-        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
+        exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD, drop=dropped(spec),
     )  # fmt: skip
     # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
     return replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.batches else settings

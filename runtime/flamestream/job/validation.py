@@ -93,6 +93,7 @@ def checked_job(job: Job) -> CheckedJob:
     take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
     _arrivals_are_journalled(job, graph, of_sources)
+    _dropped_are_gone(job, graph)
     # for what it refuses
     journal_of(job)
     gives = {
@@ -173,6 +174,18 @@ def _idle_without_effect(graph: Graph, of_sources: dict[str, SourceTraits]) -> I
             yield (
                 f"spec.sources.{vertex.name}: idle= in {vertex.place} has no effect here: this source is read in "
                 "an order of its own, so all others wait for its next record, and its end closes every window"
+            )
+
+
+def _dropped_are_gone(job: Job, graph: Graph) -> None:
+    """Nothing is forgotten that the graph has."""
+    has = {operation.name for operation in graph.operations}
+    for place, name in enumerate(job.spec.upgrade.drop if job.spec.upgrade is not None else ()):
+        if name in has:
+            raise job.error(
+                ("spec", "upgrade", "drop", place),
+                f"graph {graph.name!r} has an operation {name!r}, so its state is not forgotten: remove the line, or "
+                "give the operation another name=",
             )
 
 

@@ -24,6 +24,7 @@ from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
 from flamestream.model.payloads.encoding import SCALARS
+from flamestream.model.state_names import Operation, check_names, operations_of
 from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
@@ -212,6 +213,11 @@ class Graph:
         return [v for v in self.vertices if v.kind is Kind.SINK]
 
     @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations with state, each with the name that its state is found by."""
+        return operations_of(self.vertices)
+
+    @property
     def near(self) -> frozenset[int]:
         """Ids of the vertices that items come to from sources alone: no grouping, reduce or `balance` on any
         way, so on the worker that read the record and in the pass in which it entered."""
@@ -233,8 +239,8 @@ class Graph:
 
     @property
     def identity(self) -> str:
-        """The identity that a snapshot must match: kinds, names of sources and sinks, windows, edges.
-        Function bodies may change."""
+        """The identity that all workers of a run must have: kinds, names of sources and sinks, windows,
+        edges. Function bodies may change. (A snapshot's state is found by name, see `operations`.)"""
         named = {Kind.SOURCE, Kind.SINK}
         shape = (
             f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}"
@@ -252,6 +258,7 @@ class Graph:
     def validated(self) -> Self:
         """Itself. Raises GraphError that names the vertex if it cannot be run."""
         _check_ends(self)
+        check_names(self.vertices, self.name)
         for head in (v for v in self.vertices if v.kind is Kind.LOOP):
             _check_loop(self, head)
         check_loops(self)

@@ -24,6 +24,7 @@ from flamestream.model import fields
 from flamestream.model.at import AtFunction
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
+from flamestream.model.state_names import Named, said
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
@@ -114,20 +115,22 @@ class Stream(Generic[T]):
             raise GraphError(f"broadcast({ways}) in graph {self.graph.name!r}: it needs at least one way")
         return (self,) * ways  # no vertex of its own: each use adds an edge
 
-    def group(self, window: int, key: Key[T]) -> "Stream[tuple[T, ...]]":
+    def group(
+        self, window: int, key: Key[T], **named: "Unpack[Named]"
+    ) -> "Stream[tuple[T, ...]]":  # fmt: skip
         """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's
-        beginning."""
+        beginning. `name`: of its state, and `was`: an earlier one, as of `reduce`."""
         if not 1 <= window <= MAX_WINDOW:
             raise GraphError(
                 f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items"
             )
         key = self._key(key)
-        return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window)
+        return self._then(Kind.GROUPING, name_of(key), tuple, key=key, window=window, **said(named, "group"))
 
     @overload
     def reduce(
         self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True,
-        ttl: Duration | None = None,
+        ttl: Duration | None = None, **named: "Unpack[Named]",
     ) -> "Stream[A]": ...  # fmt: skip
     @overload
     def reduce(
@@ -139,6 +142,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
+        **named: "Unpack[Named]",
     ) -> "Stream[U]": ...
     @overload
     def reduce(
@@ -150,6 +154,7 @@ class Stream(Generic[T]):
         emit: None = None,
         fused: bool = True,
         ttl: Duration | None = None,
+        **named: "Unpack[Named]",
     ) -> "Stream[A]": ...
     @overload
     def reduce(
@@ -161,6 +166,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
+        **named: "Unpack[Named]",
     ) -> "Stream[U]": ...
     def reduce(
         self,
@@ -171,6 +177,7 @@ class Stream(Generic[T]):
         emit: Function | None = None,
         fused: bool = True,
         ttl: Duration | None = None,
+        **named: "Unpack[Named]",
     ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
 
@@ -179,6 +186,7 @@ class Stream(Generic[T]):
         `fs.total`) know how they begin. `fused=False` builds the same from grouping(2) and a cycle, as in the
         paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this long of event
         time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
+        `name`: of its state, which changed code finds by it; `was`: the name that it had before.
         """
         key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
@@ -192,138 +200,155 @@ class Stream(Generic[T]):
             # Here, as everything of windows/ in this class: those modules stand on this one.
             from flamestream.model.windows.expiry import expiring
 
-            return expiring(self, key, initial, combine, emit, ttl)
+            return expiring(self, key, initial, combine, emit, ttl, named)
         if not fused:
-            from flamestream.model.unfused import unfused_reduce
+            from flamestream.model.windows.unfused import unfused_reduce
 
-            return unfused_reduce(self, key, initial, combine, emit)
+            return unfused_reduce(self, key, initial, combine, emit, named)
         made = fields.result_of(combine if emit is None else emit)
         return self._then(
-            Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit
-        )
+            Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit,
+            **said(named, "reduce"),
+        )  # fmt: skip
 
     def balance(self, function: Callable[[Any], int]) -> "Stream[T]":
         """Place the next operation's work by `function`, which gives an int32 from its key (or from the
         payload if it has no key)."""
         return Stream(self.graph, self.vertex, function, self.items, self.event_time)
 
-    def window(self, shape: "Shape", *, key: "str | Callable[[T], K]") -> "Windows[T, K]":
+    def window(
+        self, shape: "Shape", *, key: "str | Callable[[T], K]", **named: "Unpack[Named]"
+    ) -> "Windows[T, K]":  # fmt: skip
         """Windows over the event time of each key's items: say next what becomes of them, as in
         `.window(...).count()`.
 
-        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. Raises
-        GraphError if no source has `at`.
+        `shape`: `fs.tumbling("1m")`, `fs.sliding("10m", every="1m")` or `fs.session("30m")`. `name`,
+        `was`: as of `reduce`. Raises GraphError if no source has `at`.
         """
         from flamestream.model.windows.shapes import check_shape
         from flamestream.model.windows.windows import Windows
 
         check_shape(shape, f"{call_site()}: window in graph {self.graph.name!r}")
-        return Windows(self, shape, self._key(key))
+        said(named, "window")
+        return Windows(self, shape, self._key(key), named)
 
     @overload
     def join(
         self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None,
-        how: Literal["inner"] = "inner", unbounded: bool = False,
+        how: Literal["inner"] = "inner", unbounded: bool = False, **named: "Unpack[Named]",
     ) -> "Results[tuple[T, U]]": ...  # fmt: skip
     @overload
     def join(
         self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None,
-        how: Literal["left"], unbounded: bool = False,
+        how: Literal["left"], unbounded: bool = False, **named: "Unpack[Named]",
     ) -> "Results[tuple[T, U | None]]": ...  # fmt: skip
     @overload
     def join(
         self, other: "Stream[U]", *, on: On[T, U], within: tuple[Duration, Duration] | None = None, how: str,
-        unbounded: bool = False,
+        unbounded: bool = False, **named: "Unpack[Named]",
     ) -> "Results[tuple[T | None, U | None]]": ...  # fmt: skip
     def join(
         self, other: "Stream[Any]", *, on: On[T, Any], within: tuple[Duration, Duration] | None = None,
-        how: str = "inner", unbounded: bool = False,
+        how: str = "inner", unbounded: bool = False, **named: "Unpack[Named]",
     ) -> "Results[Any]":  # fmt: skip
         """Pairs (item, item of `other`) with equal keys and times near each other.
 
         `on`: a field or function for both streams, or a pair of them. `within`: the other's time less this
         one's is between these, as in `("-5s", "5s")`. `how="left"` or `"full"`: what has met none leaves with
         None, when it can meet none any more. `unbounded=True` instead of `within` keeps every item for ever.
-        Raises GraphError.
+        `name`, `was`: as of `reduce`. Raises GraphError.
         """
         from flamestream.model.windows.join import joined
 
-        return joined(self, other, on, within, how, unbounded)
+        return joined(self, other, on, within, how, unbounded, named)
 
     @overload
     def join_latest(
-        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner"
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner", **named: "Unpack[Named]"
     ) -> "Results[tuple[T, U]]": ...
     @overload
-    def join_latest(self, other: "Stream[U]", *, on: On[T, U], how: str) -> "Results[tuple[T, U | None]]": ...
-    def join_latest(self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner") -> "Results[Any]":
+    def join_latest(
+        self, other: "Stream[U]", *, on: On[T, U], how: str, **named: "Unpack[Named]"
+    ) -> "Results[tuple[T, U | None]]": ...
+    def join_latest(
+        self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner", **named: "Unpack[Named]"
+    ) -> "Results[Any]":
         """Pairs (item, the newest item of `other` with its key that is not younger), final when the mark has
         passed the item's time.
 
-        `how="left"`: an item for which there is none leaves with None. Raises GraphError.
+        `how="left"`: an item for which there is none leaves with None. `name`, `was`: as of `reduce`. Raises
+        GraphError.
         """
         from flamestream.model.windows.latest import joined_latest
 
-        return joined_latest(self, other, on, how)
+        return joined_latest(self, other, on, how, named)
 
     @overload
     def join_table(
-        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner"
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["inner"] = "inner", **named: "Unpack[Named]"
     ) -> "Stream[Changed[tuple[T, U]]]": ...
     @overload
     def join_table(
-        self, other: "Stream[U]", *, on: On[T, U], how: Literal["left"]
+        self, other: "Stream[U]", *, on: On[T, U], how: Literal["left"], **named: "Unpack[Named]"
     ) -> "Stream[Changed[tuple[T, U | None]]]": ...
     @overload
     def join_table(
-        self, other: "Stream[U]", *, on: On[T, U], how: str
+        self, other: "Stream[U]", *, on: On[T, U], how: str, **named: "Unpack[Named]"
     ) -> "Stream[Changed[tuple[T | None, U | None]]]": ...
-    def join_table(self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner") -> "Stream[Any]":
+    def join_table(
+        self, other: "Stream[Any]", *, on: On[T, Any], how: str = "inner", **named: "Unpack[Named]"
+    ) -> "Stream[Any]":
         """How the join of two tables changes: `fs.Changed(before, after)` of pairs, for each item that
         changes it.
 
         A table has the last item of each key, in global order; no event time is needed. `how="left"` or
-        `"full"`: rows without a partner are in the join too, with None. Raises GraphError.
+        `"full"`: rows without a partner are in the join too, with None. `name`, `was`: as of `reduce`.
+        Raises GraphError.
         """
         from flamestream.model.windows.tables import joined_tables
 
-        return joined_tables(self, other, on, how)
+        return joined_tables(self, other, on, how, named)
 
-    def dedup(self, key: Key[T], *, within: Duration) -> "Results[T]":
-        """The items, but for those whose key came already at a time at most `within` earlier or later. Raises
-        GraphError."""
+    def dedup(self, key: Key[T], *, within: Duration, **named: "Unpack[Named]") -> "Results[T]":
+        """The items, but for those whose key came already at a time at most `within` earlier or later.
+        `name`, `was`: as of `reduce`. Raises GraphError."""
         from flamestream.model.windows.dedup import deduplicated
 
-        return deduplicated(self, self._key(key), within)
+        return deduplicated(self, self._key(key), within, named)
 
-    def distinct_count(self, value: Key[T], *, key: Key[T]) -> "Stream[tuple[Any, int]]":
-        """(key, how many different values it has had so far) for each item."""
+    def distinct_count(
+        self, value: Key[T], *, key: Key[T], **named: "Unpack[Named]"
+    ) -> "Stream[tuple[Any, int]]":  # fmt: skip
+        """(key, how many different values it has had so far) for each item. `name`, `was`: as of `reduce`."""
         from flamestream.model.windows.running import running_distinct
 
-        return running_distinct(self, self._key(value), self._key(key))
+        return running_distinct(self, self._key(value), self._key(key), named)
 
-    def top(self, count: int, *, by: Key[T], key: Key[T]) -> "Stream[tuple[Any, tuple[T, ...]]]":
+    def top(
+        self, count: int, *, by: Key[T], key: Key[T], **named: "Unpack[Named]"
+    ) -> "Stream[tuple[Any, tuple[T, ...]]]":  # fmt: skip
         """(key, a tuple of its `count` items with the greatest `by` so far) for each item: the greatest
-        first, the earlier of equal ones before the later. Raises GraphError."""
+        first, the earlier of equal ones before the later. `name`, `was`: as of `reduce`. Raises GraphError."""
         from flamestream.model.windows.running import running_top
 
-        return running_top(self, count, self._key(by), self._key(key))
+        return running_top(self, count, self._key(by), self._key(key), named)
 
     def process(
         self, *, key: Key[T], on_item: "Callable[[Any, T, Here], tuple[Any, Sequence[U]]]",
         on_time: Callable[[Any, Any], tuple[Any, Sequence[U]]] | None = None,
-        due: Callable[[Any], Any] | None = None,
+        due: Callable[[Any], Any] | None = None, **named: "Unpack[Named]",
     ) -> "Results[U]":  # fmt: skip
         """Pure functions of one's own with a state for each key, and times to be called at.
 
         `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose
         state is None is forgotten; `now.time` is the item's, `now.mark` how far event time has come, or None.
         `due(state)` gives the next time at which `on_time(state, time)` is to be called, or None; one that
-        has been is called at once. Times are as items say them. Raises GraphError.
+        has been is called at once. Times are as items say them. `name`, `was`: as of `reduce`. Raises
+        GraphError.
         """
         from flamestream.model.windows.own import processed_by
 
-        return processed_by(self, self._key(key), on_item, on_time, due)
+        return processed_by(self, self._key(key), on_item, on_time, due, named)
 
     @overload
     def call(

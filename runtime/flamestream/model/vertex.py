@@ -74,6 +74,11 @@ class Vertex:
     call: "CallFunction[..., Any] | None" = None
     """SINK: its items are requests of this call. SOURCE: its records are the answers. None: it is in the
     manifest."""
+    given: str = ""
+    """GROUPING, REDUCE: the name that the user gave it; "": one is made of its functions'
+    (state_names.py)."""
+    was: str = ""
+    """The same: the name that its state was begun under, if that is another."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

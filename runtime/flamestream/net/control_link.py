@@ -39,8 +39,8 @@ from flamestream.ports import Post, Reactor
 PROTOCOL: Final = "flamestream-control/2"
 LIMITS: Final = Limits(max_frame=64 << 20, max_unsent=256 << 20)
 MAX_WAITING: Final = 1024
-MAX_HELLO: Final = 128 << 10
-"""Bytes of a Hello: room for a text."""
+MAX_HELLO: Final = 512 << 10
+"""Bytes of a Hello: room for the names of the operations that a graph may have, and for a text."""
 HELLO_SECONDS: Final = 5.0
 """Seconds from the handshake to the Hello."""
 MOST_LINKS: Final = 1024

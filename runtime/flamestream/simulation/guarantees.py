@@ -26,6 +26,7 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Fence, Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
+from flamestream.model.state_names import number_of_sink
 from flamestream.model.time import END, START, FrontId, Time
 from flamestream.simulation.invariants import Invariants
 from flamestream.simulation.oracle import Oracle
@@ -80,9 +81,9 @@ class TwoPhases(Invariants):
         )
 
     def _held(self, index: SnapshotIndex) -> dict[tuple[SinkName, Slot], list[tuple[bytes, bytes]]] | None:
-        names = {vertex.id: SinkName(vertex.name) for vertex in self._oracle.graph.sinks}
+        names = {number_of_sink(vertex.name): SinkName(vertex.name) for vertex in self._oracle.graph.sinks}
         if self._oracle.dead_letter is not None:
-            names[len(self._oracle.graph.vertices)] = self._oracle.dead_letter
+            names[number_of_sink(self._oracle.dead_letter)] = self._oracle.dead_letter
         rows = []
         for ref in index.held:
             data = self._store.objects.get(ref.name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.calls.call import calls_of
 from flamestream.model.ids import Partition, SourceName
@@ -148,7 +149,8 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
 
 def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:
     return edited_coordinator(rng, Settings(
-        job="sim", graph=job.graph.identity, python="sim", workers=workers, fronts=len(worker.fronts),
+        job="sim", graph=job.graph.identity, inventory=inventory_of(job.graph, job.dead_letter), python="sim",
+        workers=workers, fronts=len(worker.fronts),
         slots=worker.slots, epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS,
         warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS, drain_us=200 * MS, failures=1000,
         calm_us=100 * MS,

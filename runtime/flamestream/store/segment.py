@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Slot
+from flamestream.model.state_names import LEAST_NUMBER
 
 if TYPE_CHECKING:  # a worker's start does not wait for Arrow
     from pyarrow import Array, BooleanArray, DataType, Int64Array, Schema, Table
@@ -170,6 +171,17 @@ def _chains(
         yield Chain(
             operation[start], slot[start], key[start], epoch[end - 1], full[start], tuple(its[start:end])
         )
+
+
+def of_operations(table: "Table", kept: Collection[int] | None) -> "Table":
+    """The rows that a merge takes of a segment: those of `kept` operations, and those whose operations are
+    places. None: all."""
+    if kept is None:
+        return table
+    compute, kind = _compute(), table.schema.field("operation").type
+    named = compute.is_in(table["operation"], value_set=_column(sorted(kept), kind))
+    places = compute.less(table["operation"], _column([LEAST_NUMBER], kind)[0])
+    return _filtered(compute, table, compute.or_(named, places))
 
 
 def merged(tables: Sequence["Table"]) -> "Table":

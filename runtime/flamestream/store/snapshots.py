@@ -33,6 +33,7 @@ from flamestream.store.segment import (
     Part,
     chains_in,
     merged,
+    of_operations,
     part_of,
     pause,
     read_segment,
@@ -143,8 +144,9 @@ class StoreSnapshots:
         # without a merge, one at a time is in memory
         tables: Iterable[Table] = (table_of(rows, between) for rows in _cut(action.rows))
         if merge:
-            tables = [merged([*map(self._table, merge), *tables])]
-        segments = [self._put(action, table) for table in tables]
+            old = (of_operations(self._table(ref), action.kept) for ref in merge)
+            tables = [merged([*old, *tables])]
+        segments = [self._put(action, table) for table in tables if table.num_rows]
         # If the epoch is aborted they are asked for once more, and read from the store then.
         for ref in merge:
             self._cache.remove(ref.name)

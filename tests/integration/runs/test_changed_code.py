@@ -78,6 +78,58 @@ def test_code_put_back_goes_on_as_if_nothing_had_been(scratch: Scratch) -> None:
     assert json.loads(scratch.type("audit", "job.yaml", "--json").text)["verdict"]["delivered"] == COUNT
 
 
+def edited(scratch: Scratch, *changes: tuple[str, str]) -> None:
+    code = APPLICATION
+    for old, new in changes:
+        assert old in code
+        code = code.replace(old, new)
+    scratch.write("app.py", code)
+
+
+def test_another_graph_goes_on_with_the_state_of_each_operation_that_it_has_by_name(scratch: Scratch) -> None:
+    begun(scratch)
+    gone = ("numbers.reduce(key=lambda n: n % 7", "numbers.reduce(name='rests', key=lambda n: n % 7")
+    edited(scratch, gone)
+    refused = scratch.type("run", "job.yaml", "--no-spark", "--changed")
+    assert refused.code == ExitCode.JOB_FAILED
+    assert (
+        "has state of operation 'lambda by lambda'" in refused.text
+        and "was='lambda by lambda'" in refused.text
+    )
+
+    renamed = (gone[0], gone[1].replace("name='rests'", "name='rests', was='lambda by lambda'"))
+    more = (
+        "numbers.reduce",
+        "evens = numbers.filter(lambda n: n % 2 == 0).group(2, key=lambda n: n % 3)\nnumbers.reduce",
+    )
+    seen = ('.sink("totals"', '.merge(evens.filter(lambda pair: False)).sink("totals"')
+    edited(scratch, renamed, more, seen)
+    planned = scratch.type("plan", "job.yaml").text
+    assert "'rests' keeps" in planned and "'group by lambda' keeps" in planned
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+
+    shown = json.loads(scratch.type("snapshots", "show", "job.yaml", "--json").text)
+    assert [each["name"] for each in shown["inventory"]["operations"]] == ["group by lambda", "rests"]
+    totals, results = dict.fromkeys(range(7), 0), []
+    for n in range(COUNT):
+        totals[n % 7] += n
+        results.append(totals[n % 7])
+    delivered = [json.loads(line) for line in scratch.type("cat", "totals", "job.yaml").text.splitlines()]
+    assert sorted(delivered) == sorted(results), "the fold of all input, as if nothing had been"
+
+
+@pytest.mark.slow  # what is refused without it, the test above says
+def test_state_is_dropped_when_the_manifest_says_so(scratch: Scratch) -> None:
+    begun(scratch)
+    edited(scratch, ("numbers.reduce(key", "numbers.reduce(name='anew', key"))
+    scratch.write(
+        "job.yaml", (scratch.path / "job.yaml").read_text() + "  upgrade: {drop: [lambda by lambda]}\n"
+    )
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+    delivered = [json.loads(line) for line in scratch.type("cat", "totals", "job.yaml").text.splitlines()]
+    assert len(delivered) == COUNT and max(delivered) < max(sum(range(rest, COUNT, 7)) for rest in range(7))
+
+
 SECONDS = """\
 import flamestream as fs
 

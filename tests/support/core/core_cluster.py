@@ -10,7 +10,7 @@ Far smaller than the simulator: no faults of its own, no virtual time; a test sa
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.inventory import inventory_of, misfit
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SnapshotIndex
 from flamestream.core.worker.worker import Worker
@@ -114,6 +115,20 @@ class CoreCluster(Outside):
         self._links = {way: frames for way, frames in self._links.items() if set(way) <= set(self.workers)}
         self._waiting = [(name, action) for name, action in self._waiting if name in self.workers]
 
+    def change(self, graph: Graph, drop: Collection[str] = ()) -> "CoreCluster":
+        """Start the job anew with another graph of the same sources, if that can go on from its snapshot."""
+        assert self.index is not None, "nothing is committed"
+        workers, dead = len(self.workers), self.settings.dead_letter
+        self.crash(*self.workers)
+        self.graph = graph.validated()
+        reason = misfit(self.index, graph.identity, inventory_of(graph, dead), drop)
+        assert not reason, reason
+        for vertex in graph.sinks:
+            self.sinks.setdefault(SinkName(vertex.name), Sink())
+        for _ in range(workers):
+            self.add()
+        return self.recover()
+
     def lay_out(self) -> Layout:
         """Slots and fronts in turn; drawn, so that recoveries move them."""
         names = self.rng.sample(list(self.workers), len(self.workers))
@@ -198,7 +213,11 @@ class CoreCluster(Outside):
         pending.accepted = self.accepted()
         if not pending.complete():
             return False
-        self.index = next_index(self.index, pending, coordinator_settings(slots=self.settings.slots))
+        told = coordinator_settings(
+            slots=self.settings.slots, graph=self.graph.identity,
+            inventory=inventory_of(self.graph, self.settings.dead_letter),
+        )  # fmt: skip
+        self.index = next_index(self.index, pending, told)
         if say:
             self.say(msg.Committed(self.fence, self.epoch, self.index.cut))
         return True

@@ -51,6 +51,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "changing-code.md: kubectl create configmap app --from-file=sums.py --dry-run=c": (LINES, "needs a cluster: e2e/test_upgrades.py"),
     "changing-code.md: kubectl flamestream savepoint sums --name before": (LINES, "needs a cluster: e2e/test_savepoints.py"),
     "changing-code.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),
+    "changing-code.md: visits.reduce(name=\"visits\", key=\"user\", combine=fs.count())": (SHOWN, "a line of a graph: test_state_names.py"),
     "cli.md: 4,000 records, 3,871 results, 0 lost, 0 doubled, 0 reordered": (SHOWN, "what an audit says"),
     "cli.md: sink 'index': table postings of PostgreSQL me@localhost:5432": (SHOWN, "what an audit says"),
     "effective-determinism.md: python examples/after_lambda/service.py 8008 --faults late=0": (LINES, "beside a service: test_after_lambda.py"),

@@ -11,6 +11,7 @@ import msgspec
 
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.recorded import RecordedSource
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
@@ -26,6 +27,7 @@ from flamestream.spark.frames.inputs import Input
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue
 from flamestream.spark.frames.microbatch import MicroBatches, Totals
+from support.core.coordinating import settings
 from support.frames.session import spark_session
 from support.records import Records
 
@@ -141,10 +143,14 @@ class Site:
             record,
             write,
             str(self.path / "store"),
-            job="frames",
-            graph=self.graph.identity,
-            python="3",
-            slots=SLOTS,
+            self.graph,
+            settings(
+                job="frames",
+                graph=self.graph.identity,
+                inventory=inventory_of(self.graph),
+                python="3",
+                slots=SLOTS,
+            ),
         )
         return MicroBatches(
             spark_session(),

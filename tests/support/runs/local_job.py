@@ -20,6 +20,7 @@ import msgspec
 
 from flamestream.connectors import sinks, sources
 from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.job.application import load
 from flamestream.job.status import JobStatus
@@ -81,7 +82,7 @@ class LocalJob:
         name = f"job-{next(COUNTER)}"
         self.worker_settings = WorkerSettings(job=name, slots=16, fronts=self._fronts(), python=PYTHON)
         self.settings = Settings(
-            job=name, graph=self.graph.identity, python=PYTHON, workers=workers,
+            job=name, graph=self.graph.identity, inventory=inventory_of(self.graph), python=PYTHON, workers=workers,
             fronts=len(self.graph.sources), slots=16, interval_us=interval_us,
         )  # fmt: skip
         self.coordinator: subprocess.Popen[bytes] | None = None

@@ -113,6 +113,15 @@ def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(
     assert refused(job, **changes).startswith(message)
 
 
+def test_no_state_is_forgotten_that_the_graph_has(job: JobFolder) -> None:
+    code = "import flamestream as fs\ngraph = fs.Graph('upper')\n"
+    code += "graph.source('lines').group(2, key=len, name='pairs').sink('shouts')\n"
+    with pytest.raises(
+        ManifestError, match=r"graph 'upper' has an operation 'pairs', so its state is not forgotten"
+    ):
+        checked(job.write(code, upgrade="{drop: [gone, pairs]}"))
+
+
 def test_a_journal_makes_a_source_that_needs_one_acceptable(job: JobFolder) -> None:
     checked(job.write(sources=FOLLOWED, journal="{folder: journal}"))
 

@@ -62,8 +62,9 @@ def both(tmp_path: Path, change: dict[str, Any]) -> tuple[Settings, Settings]:
     seen = Observed(now=0, job=job, site=SITE)
     told = with_secrets(settings_of(seen, planned(job, spec, SITE, "")), Memory("uid"))
     hello = Hello(
-        WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code, clocks=of_calls
-    )
+        WorkerId("w"), "h:1", NO_FENCE, False, local.python, local.graph, code=local.code, clocks=of_calls,
+        inventory=local.inventory,
+    )  # fmt: skip
     return local, told.settings_with(hello)
 
 

@@ -1,5 +1,6 @@
 """The trial of new code reads a snapshot that the stream beside it replaces all the time."""
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,12 +8,15 @@ import pytest
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
-from flamestream.model.errors import Corrupt
+from flamestream.job.settings import PYTHON, inventory
+from flamestream.job.validation import CheckedJob, checked
+from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.snapshot_index import write_index
-from flamestream_operator.tools.preflight_main import newest
+from flamestream_operator.tools.preflight_main import fits, newest
+from support.runs.job_folder import JobFolder
 
 
 @dataclass
@@ -81,3 +85,27 @@ def test_a_snapshot_that_is_gone_for_good_is_an_error() -> None:
     stream.store.objects.clear()
     with pytest.raises(Corrupt, match="missing"):
         newest(stream, stream.store)  # type: ignore[arg-type]
+
+
+def test_new_code_fits_by_the_names_of_its_operations(job: JobFolder) -> None:
+    """Added beside others it fits; a state without its operation does not, unless the spec drops it."""
+    kept = "graph.source('lines').reduce(key=len, initial=int, combine=max, name='{}').sink('shouts')"
+    code = "import flamestream as fs\ngraph = fs.Graph('upper')\n" + kept
+    before = checked(job.write(code.format("longest")))
+    spec = before.job.spec
+    index = SnapshotIndex(
+        job="j", graph=before.graph.identity, python=PYTHON, slots=spec.workers.slots, epoch=Epoch(7), fence=NO_FENCE,
+        cut=Time(1), segments=(), fronts=(), outputs=(), inventory=inventory(before),
+    )  # fmt: skip
+    fits(before, index)
+    more = code.format("longest").replace(".reduce", ".filter(bool).reduce")
+    fits(_again(job, more), index)
+    other = _again(job, code.format("other"))
+    with pytest.raises(UserError, match=r"snapshot of epoch 7: it has state of operation 'longest'"):
+        fits(other, index)
+    fits(_again(job, code.format("other"), upgrade="{drop: [longest]}"), index)
+
+
+def _again(job: JobFolder, code: str, **changes: str) -> CheckedJob:
+    sys.modules.pop(job.module, None)
+    return checked(job.write(code, **changes))

@@ -13,11 +13,14 @@ import pytest
 from pyspark.sql import Row
 
 from flamestream.connectors import sinks
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.requests import INTENDED, NOT_INTENDED
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import hash_of
 from flamestream.model.errors import Fenced, UserError
+from flamestream.model.graph import Graph
 from flamestream.model.meta import floor, meta_of
+from flamestream.model.state_names import number_of_sink
 from flamestream.model.time import Time
 from flamestream.spark.calls.pairing import ReadRequests
 from flamestream.spark.frames.batch import report_of
@@ -204,7 +207,8 @@ def test_answers_behind_an_error_that_ends_the_job_are_not_looked_at(tmp_path: P
 
 def test_requests_without_an_answer_are_what_a_stream_would_have_in_its_snapshot(tmp_path: Path) -> None:
     """And come back as rows, with whether their intent is below the cut."""
-    place = StatePlace(str(tmp_path / "store"), ())
+    numbers = Numbers(Graph("g"), {CALL: "asked()"})
+    place = StatePlace(str(tmp_path / "store"), (), numbers, {})
     items = [asked(1), answered(1), asked(2), intent(2), asked(3, intended=True), asked(4)]
     lines = delivered(tmp_path, items, earlier=place, epoch=3)
     refs = tuple(decoded_ref(line.payload) for line in lines if line.to == REQUESTS)
@@ -212,10 +216,10 @@ def test_requests_without_an_answer_are_what_a_stream_would_have_in_its_snapshot
     chains = chains_in([part_of(segment_table(store_at(place.store), ref))])
     states = [(chain.operation, chain.slot, chain.key, chain.states) for chain in chains]
     assert sorted(states, key=itemgetter(2)) == [
-        (CALL, number % SLOTS, meta_of(Time(number), 0), (flag + codec.encode(number),))
+        (number_of_sink("asked()"), number % SLOTS, meta_of(Time(number), 0), (flag + codec.encode(number),))
         for number, flag in ((2, INTENDED), (3, INTENDED), (4, NOT_INTENDED))
     ]
-    numbers = [pa.record_batch([pa.array([0], pa.int64())], names=["id"])]
-    (again,) = ReadRequests(place.store, refs)(numbers)
+    places = [pa.record_batch([pa.array([0], pa.int64())], names=["id"])]
+    (again,) = ReadRequests(place.store, refs, numbers)(places)
     read = sorted(zip(*(column.to_pylist() for column in again.columns), strict=True), key=itemgetter(3))
     assert read == [asked(2, intended=True), asked(3, intended=True), asked(4)]

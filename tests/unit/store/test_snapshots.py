@@ -28,6 +28,7 @@ from flamestream.model.ids import (
     Slot,
     WorkerId,
 )
+from flamestream.model.state_names import LEAST_NUMBER
 from flamestream.model.time import FrontId, Time
 from flamestream.store import snapshots as module
 from flamestream.store.folder import LocalStore
@@ -119,6 +120,21 @@ def port(store: Faulty) -> Iterator[Port]:
 
 def row(key: int, epoch: int = 7, *, full: bool = True, slot: int = 0) -> Row:
     return Row(1, Slot(slot), bytes([key]), Epoch(epoch), full, f"{key}@{epoch}".encode())
+
+
+def test_a_merge_keeps_no_rows_of_operations_that_are_gone(port: Port) -> None:
+    """Rows by place, of older releases, stay: what they are of is said by the index alone."""
+    there, gone = LEAST_NUMBER | 1, LEAST_NUMBER | 2
+    place, named, dropped = row(1), row(2)._replace(operation=there), row(3)._replace(operation=gone)
+    old, lone = port.uploaded([place, named, dropped], epoch=5), port.uploaded([dropped], epoch=6)
+    port.port.upload(Upload(FENCE, Epoch(7), [row(4)], [*old, *lone], kept=frozenset([there])))
+    event = port.next()
+    assert isinstance(event, Uploaded) and event.replaced == [ref.name for ref in (*old, *lone)]
+    assert port.load(list(event.segments), [0]) == Loaded(FENCE, chains_of([place, row(4), named]))
+
+    port.port.upload(Upload(FENCE, Epoch(8), [], lone, kept=frozenset([there])))
+    event = port.next()
+    assert isinstance(event, Uploaded) and (event.segments, event.replaced) == ([], [lone[0].name])
 
 
 def test_what_was_uploaded_is_loaded(port: Port) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from flamestream.cli.output import say_outcome
 from flamestream.cli.spark.frames import attempt_of, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
-from flamestream.job.settings import PYTHON
+from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder
@@ -29,9 +29,8 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     job, spec = checked.job, checked.job.spec
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
         committed = Committed(
-            records.record, records.write, job.store, job=job.name, graph=checked.graph.identity,
-            python=PYTHON, slots=spec.workers.slots, code=records.record.code,
-        )  # fmt: skip
+            records.record, records.write, job.store, checked.graph, local_coordinator(checked)
+        )
 
         def status(outcome: str = "", message: str = "") -> None:
             write_status(

@@ -18,7 +18,7 @@ from typing import Literal
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
-from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, WorkerId
 from flamestream.model.slot import DEFAULT_SLOTS
 from flamestream.model.time import START, Instant, Time
@@ -35,7 +35,7 @@ class Settings:
 
     job: str
     graph: str
-    """`Graph.identity`: workers and indexes must have the same."""
+    """`Graph.identity`: workers must have the same."""
     python: str
     """"3.11": workers and indexes must have the same."""
     code: str = ""
@@ -43,6 +43,10 @@ class Settings:
     code_changed: bool = False
     """The application may be another than that of the attempt before: somebody has said that it is meant to
     be."""
+    inventory: Inventory | None = None
+    """Contents of a snapshot of the graph. None: nobody said, and an index must be of the same graph."""
+    drop: tuple[str, ...] = ()
+    """Names of operations that are gone and whose state may go."""
     workers: int
     """Workers that take part as soon as they are there; more are standbys."""
     fronts: int

@@ -106,16 +106,8 @@ class Coordinator:
                 pass
 
     def _connected(self, hello: msg.Hello) -> None:
-        settings = self._context.settings
-        for what, theirs, ours in (
-            ("Python", hello.python, settings.python),
-            ("graph", hello.graph, settings.graph),
-        ):
-            if theirs != ours:
-                self._refuse(hello, f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that")
-                return
-        if settings.code and hello.code and hello.code != settings.code:
-            self._refuse(hello, EDITED)
+        if reason := _differs(hello, self._context.settings):
+            self._refuse(hello, reason)
             return
         self._context.members.connect(hello, self._context.time.now)
         if hello.died_of:
@@ -362,3 +354,22 @@ def _other_slots(record: JobRecord, settings: co.Settings) -> str:
         f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and "
         f"cannot go on with {settings.slots}: set workers.slots back to {began}"
     )
+
+
+def _differs(hello: msg.Hello, settings: co.Settings) -> str:
+    """The reason why a worker cannot take part; "" if it can."""
+    for what, theirs, ours in (
+        ("Python", hello.python, settings.python),
+        ("graph", hello.graph, settings.graph),
+    ):
+        if theirs != ours:
+            return f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that"
+    if settings.code and hello.code and hello.code != settings.code:
+        return EDITED
+    if hello.inventory is not None and settings.inventory not in (None, hello.inventory):
+        # (!) Rows under another name would be found by nobody.
+        return (
+            f"its graph has {hello.inventory}, the job's {settings.inventory}: the names of functions must be "
+            "the same in every process; give operations with state name="
+        )
+    return ""

@@ -31,6 +31,7 @@ from flamestream.core.coordinator.coordination import (
     Settings,
     WriteIndex,
 )
+from flamestream.core.protocol.inventory import next_inventory
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, Committed, CutTaken
 from flamestream.core.protocol.snapshot import CodeSpan, SegmentRef, SnapshotIndex
@@ -101,6 +102,7 @@ def next_index(previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Se
         held=tuple(segment for answer in answers for segment in answer.held),
         requests=tuple(segment for answer in answers for segment in answer.requests),
         code=spans_of(previous, settings.code),
+        inventory=next_inventory(previous, settings.inventory, epoch.number),
     )  # fmt: skip
 
 

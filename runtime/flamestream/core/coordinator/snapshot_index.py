@@ -11,6 +11,7 @@ import msgspec
 from flamestream.core.coordinator.coordination import IndexBroken, IndexLoaded, ReadIndex, Settings
 from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
+from flamestream.core.protocol.inventory import misfit
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import Corrupt, UserError
@@ -46,6 +47,10 @@ class CommittedSnapshot:
         """The index `name` was read, or has just been committed."""
         if not self._settings.exactly_once:
             index = msgspec.structs.replace(index, outputs=())  # no consumer has to remember anything
+        if (ours := self._settings.inventory) is not None:
+            # of a sink that is no more nobody can say what it has
+            outputs = tuple(output for output in index.outputs if output.sink in ours.sinks)
+            index = msgspec.structs.replace(index, outputs=outputs)
         self.index, self.name = index, name
         self.size = sum(segment.size for segment in index.segments)
         self.problem = ""
@@ -98,7 +103,6 @@ def _check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) ->
         raise UserError(holds_output(name))
     for what, theirs, ours in (
         ("job", index.job, settings.job),
-        ("graph", index.graph, settings.graph),
         ("number of slots", index.slots, settings.slots),
         ("Python", index.python, settings.python),
     ):
@@ -110,6 +114,8 @@ def _check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) ->
                 "upgrade.strategy: Fresh drops a"
                 " cluster's"
             )
+    if reason := misfit(index, settings.graph, settings.inventory, settings.drop):
+        raise UserError(f"the graph cannot go on from index {name} (epoch {index.epoch}): {reason}")
 
 
 def holds_output(name: str) -> str:

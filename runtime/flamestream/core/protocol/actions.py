@@ -183,6 +183,9 @@ class Upload:
     """Rows of held output, which become segments of their own."""
     requests: Sequence[Row] = ()
     """Rows of requests, which do too."""
+    kept: frozenset[int] | None = None
+    """Numbers of the operations that there are: of others a merge keeps no rows, but for those that are
+    places. None: it keeps all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,14 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.core.protocol.snapshot import AtTime, FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.snapshot import (
+    AtTime,
+    FrontPosition,
+    Inventory,
+    SegmentRef,
+    SlotOutput,
+    SnapshotIndex,
+)
 from flamestream.model.ids import (
     Epoch,
     Fence,
@@ -150,6 +157,8 @@ class Hello(_Message, frozen=True):
     clocks: Annotated[int, Meta(ge=0)] = 0
     """Fronts of my graph's clocks and calls, which are in no index: a coordinator that loads no application
     hears of them here."""
+    inventory: Inventory | None = None
+    """Contents of a snapshot of my graph. None: an older release's worker."""
 
 
 class Opened(_Message, frozen=True):

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot
+from flamestream.model.state_names import Operation
 from flamestream.model.time import MAX_FRONTS, FrontId, Time
 
 AtTime = Annotated[Time, Meta(ge=0)]
@@ -59,12 +60,23 @@ class CodeSpan(msgspec.Struct, frozen=True):
     digest: str
 
 
+class Inventory(msgspec.Struct, frozen=True):
+    """The contents of a snapshot by name: what another graph must have, or say that it has not, to go on from
+    it."""
+
+    sources: tuple[str, ...]
+    """In the order of their fronts; those of clocks and calls too."""
+    sinks: tuple[SinkName, ...]
+    operations: tuple[Operation, ...]
+    """Those with state."""
+
+
 class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):
     """A committed snapshot: everything that a restore needs, by name and checksum."""
 
     job: str
     graph: str
-    """Identity of the graph: its vertices, edges and windows."""
+    """Identity of the graph that wrote it: its vertices, edges and windows."""
     python: str
     slots: int
     epoch: Epoch
@@ -81,6 +93,8 @@ class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):
     code: tuple[CodeSpan, ...] = ()
     """The application's versions that made the snapshot and what was delivered below it, oldest first; empty
     if nobody said."""
+    inventory: Inventory | None = None
+    """None: it was written before operations had names, and rows have their places in the graph."""
 
     @property
     def parts(self) -> tuple[SegmentRef, ...]:

@@ -14,37 +14,39 @@ one; nothing is computed behind a drain. Does not: compute, deliver, or say what
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Exit, ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
-from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.inventory import next_inventory
+from flamestream.core.protocol.snapshot import (
+    FrontPosition,
+    Inventory,
+    SegmentRef,
+    SlotOutput,
+    SnapshotIndex,
+)
 from flamestream.model.ids import NO_FENCE, Epoch, Fence
 from flamestream.model.time import END, START, Time, Timestamp
 
+NOTHING: Final = SnapshotIndex(
+    job="", graph="", python="", slots=0, epoch=Epoch(0), fence=NO_FENCE, cut=START, segments=(), fronts=(),
+    outputs=(),
+)  # fmt: skip
+"""Where a job begins that has committed nothing."""
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """Where the next batch begins: a cut, and what the snapshot has there."""
 
-    cut: Time = START
-    segments: tuple[SegmentRef, ...] = ()
-    requests: tuple[SegmentRef, ...] = ()
-    fronts: tuple[FrontPosition, ...] = ()
-
-    @classmethod
-    def of(cls, index: SnapshotIndex | None) -> "Committed":
-        """The place that an index says; without one, the beginning."""
-        return cls() if index is None else cls(index.cut, index.segments, index.requests, index.fronts)
-
-    def with_batch(self, batch: "BatchDone") -> "Committed":
-        """The same behind a batch."""
-        kept = [segment for segment in self.segments if segment.name not in batch.replaced]
-        segments = (*kept, *batch.segments)
-        return Committed(batch.cut, segments, tuple(batch.requests), tuple(batch.fronts or self.fronts))
+def behind(index: SnapshotIndex, batch: "BatchDone", epoch: Epoch, ours: Inventory | None) -> SnapshotIndex:
+    """What is committed when `batch` is, as `epoch`: as much of it as the next batch needs. `ours`: the
+    inventory of the graph that runs."""
+    kept = [segment for segment in index.segments if segment.name not in batch.replaced]
+    return msgspec.structs.replace(
+        index, epoch=epoch, cut=batch.cut, segments=(*kept, *batch.segments), requests=tuple(batch.requests),
+        fronts=tuple(batch.fronts) or index.fronts, inventory=next_inventory(index, ours, epoch),
+    )  # fmt: skip
 
 
 # --- events: what the outside says; beside these, what the coordinator says ---------------------------------
@@ -109,7 +111,8 @@ class OpenSinks:
     """Give up what an older fence is at, and open all sinks under this one. Answer: SinksOpen."""
 
     fence: Fence
-    index: SnapshotIndex | None
+    index: SnapshotIndex
+    """What is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class ComputeBatch:
 
     fence: Fence
     epoch: Epoch
-    committed: Committed
+    committed: SnapshotIndex
 
 
 Action = ToldCoordinator | Exit | OpenSinks | LookAhead | ComputeBatch
@@ -165,7 +168,7 @@ class BatchWorker:
         return taken
 
     def _begin(self, index: SnapshotIndex | None) -> None:
-        self._committed = Committed.of(index)
+        self._committed = index or NOTHING
         self._ahead = self._committed.cut
         self._running = self._busy = self._drained = False
         self._announced: Epoch | None = None
@@ -183,7 +186,7 @@ class BatchWorker:
                 self.fence = message.assignment.fence
                 self._begin(message.index)
                 self._busy = True
-                self._actions.append(OpenSinks(self.fence, message.index))
+                self._actions.append(OpenSinks(self.fence, self._committed))
             case msg.Stop(reason):
                 self._actions.append(Exit("", reason))
             case msg.Warm():
@@ -203,7 +206,9 @@ class BatchWorker:
                 self._announced = message.epoch
             case msg.Committed():
                 if self._batch is not None and message.epoch == self._accepted:
-                    self._committed = self._committed.with_batch(self._batch)
+                    self._committed = behind(
+                        self._committed, self._batch, message.epoch, self._hello.inventory
+                    )
                     self._batch, self._accepted = None, None
             case msg.Abort():
                 if self._announced == message.epoch:

@@ -25,6 +25,7 @@ from flamestream.core.protocol.events import Uploaded, UploadFailed
 from flamestream.core.protocol.messages import Refused
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
+from flamestream.core.protocol.stored_rows import Numbers, numbered
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
@@ -34,8 +35,10 @@ class EpochWork:
     """The epochs of one worker in one attempt. `actions` gathers what must be done."""
 
     def __init__(
-        self, fence: Fence, cuts: LiveCuts, states: Mapping[int, States], settings: WorkerSettings
-    ) -> None:
+        self, fence: Fence, cuts: LiveCuts, states: Mapping[int, States], settings: WorkerSettings,
+        numbers: Numbers,
+    ) -> None:  # fmt: skip
+        self._numbers = numbers
         self.actions: list[Action] = []
         self._fence = fence
         self._cuts = cuts
@@ -74,7 +77,7 @@ class EpochWork:
         rows = EncodedRows(self._rows(epoch, cut), self._settings.upload_bytes)
         self._pending = PendingSnapshot(
             self._fence, epoch, cut, rows, fronts, delivered, outputs.needed(cut),
-            (outputs.prepare(epoch), requests),
+            (self._numbers.rows_of_sinks(outputs.prepare(epoch)), self._numbers.rows_of_sinks(requests)),
         )  # fmt: skip
 
     def committed(self, epoch: Epoch, cut: Time) -> bool:
@@ -144,12 +147,13 @@ class EpochWork:
         if pending.rows.encoding:
             pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
         # The cut may come before the announcement, which has another link: then nothing is merged this time.
-        if (upload := pending.upload(self._compact.get(pending.epoch, ()))) is not None:
+        compact = self._compact.get(pending.epoch, ())
+        if (upload := pending.upload(compact, self._numbers.kept)) is not None:
             self.actions.append(upload)
         elif (accepted := pending.accepted(settled)) is not None:
             self._pending = None
             self.actions.append(ToldCoordinator(accepted))
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
-        for state in self._states.values():
-            yield from state.rows(epoch, cut)
+        for vertex, state in self._states.items():
+            yield from numbered(self._numbers.of_states[vertex], state.rows(epoch, cut))

@@ -39,7 +39,8 @@ from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Opened, Recover, Sealed, ToCoordinator
 from flamestream.core.protocol.settings import WorkerSettings
-from flamestream.core.protocol.snapshot import SlotOutput
+from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
 from flamestream.model.time import Time
@@ -60,9 +61,11 @@ class Rejoin:
     """The recoveries of one worker, one after another; the newest counts."""
 
     def __init__(
-        self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, States]
-    ) -> None:
-        self._me = me
+        self, me: WorkerId, settings: WorkerSettings, cuts: LiveCuts, states: Mapping[int, States],
+        numbers: Numbers,
+    ) -> None:  # fmt: skip
+        self._me, self._numbers = me, numbers
+        self._index: SnapshotIndex | None = None
         self._cuts = cuts
         self._states = states
         self._settings = settings
@@ -109,7 +112,7 @@ class Rejoin:
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
         self._held, self._requests, self._mine, self._waits_for_load = [], [], frozenset(mine), False
-        index = message.index
+        index = self._index = message.index
         if index is None:
             return []
         # survivors read it as well: what they held is forgotten with the attempt, and slots move
@@ -152,16 +155,13 @@ class Rejoin:
         self, chains: Sequence[Chain], held: Sequence[Chain] = (), requests: Sequence[Chain] = ()
     ) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
-        by_operation: dict[int, list[Chain]] = {}
-        for chain in chains:
-            by_operation.setdefault(chain.operation, []).append(chain)
-        for operation, its in by_operation.items():
-            self._states[operation].load(its)
+        for vertex, its in states_of(chains, self._numbers.known(self._index)).items():
+            self._states[vertex].load(its)
         # only now: a recovery that comes before this loads them once more
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False
-        self._held = [chain for chain in held if chain.slot in self._mine]
-        self._requests = list(requests)
+        self._held = self._numbers.for_sinks(chain for chain in held if chain.slot in self._mine)
+        self._requests = self._numbers.for_sinks(requests)
 
     def take_held(self) -> list[Chain]:
         """Output that the snapshot holds for slots of this worker. It is given once, for it may be great."""

@@ -85,16 +85,17 @@ class PendingSnapshot:
         self._held: list[SegmentRef] = []
         self._requests: list[SegmentRef] = []
 
-    def upload(self, compact: Sequence[SegmentRef]) -> Upload | None:
-        """The next upload, if it can begin now; the last one also merges `compact`."""
+    def upload(self, compact: Sequence[SegmentRef], kept: frozenset[int] | None = None) -> Upload | None:
+        """The next upload, if it can begin now; the last one also merges `compact`, as far as rows are
+        `kept`."""
         if self.rows.encoding or self._under_way or self._all_sent:
             return None
         self._under_way = True  # one at a time: the rows of at most two uploads are in memory
         rows, self._all_sent = self.rows.take()
         if not self._all_sent:
             return Upload(self.fence, self.epoch, rows, ())
-        apart, self._apart = self._apart, ()
-        return Upload(self.fence, self.epoch, rows, compact, *apart)
+        (held, requests), self._apart = self._apart or ((), ()), ()
+        return Upload(self.fence, self.epoch, rows, compact, held, requests, kept)
 
     def uploaded(
         self,

@@ -26,8 +26,10 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.counters import Counters
@@ -65,7 +67,9 @@ class Worker:
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
-        self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states)
+        errors = {} if settings.dead_letter is None else {self.flow.errors: settings.dead_letter}
+        self._numbers = Numbers(graph, errors)
+        self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states, self._numbers)
         self._actions: list[Action] = []
         self._reported = self._probed = self._instant = Instant(0)
         self._counters = Counters(settings.clocked)
@@ -83,7 +87,8 @@ class Worker:
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(
             self.me, address, self.fence, ready, self._settings.python, self._graph.identity,
-            self._settings.code, clocks=len(self._graph.clocks) + sum(front.of_call for front in self._settings.fronts),
+            self._settings.code, clocks=len(self._graph.clocks) + sum(f.of_call for f in self._settings.fronts),
+            inventory=inventory_of(self._graph, self._settings.dead_letter),
         )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------
@@ -250,7 +255,7 @@ class Worker:
         )
         self._broken: dict[WorkerId, str] = {}
         self._failure, self._runs, self._told_all = None, [], []
-        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings)
+        self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings, self._numbers)
         self._minimal, self._settled_told = cut, START if self._graph.calls else cut
         self.flow.reset(layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors)
 

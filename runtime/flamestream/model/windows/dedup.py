@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flamestream.model.duration import Duration, micros, shown
+from flamestream.model.state_names import Named
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function
 from flamestream.model.windows.join import on_written
@@ -46,8 +47,10 @@ class Dedup(OfKeys):
         return state[0] + self.within + 1
 
 
-def deduplicated(stream: Stream[Any], key: Function, within: Duration) -> Results[Any]:
+def deduplicated(stream: Stream[Any], key: Function, within: Duration, named: Named) -> Results[Any]:
     """The stream without what repeats. Raises GraphError."""
     written = f"dedup({on_written(key)})"
     program = Dedup(micros(within, f"dedup in graph {stream.graph.name!r}: within"), written)
-    return results_of(program, (stream, key), event_time=time_of(stream, written), items=stream.items)
+    return results_of(
+        program, (stream, key), event_time=time_of(stream, written), items=stream.items, named=named
+    )

@@ -17,6 +17,7 @@ from flamestream.model import fields
 from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import Named
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
@@ -72,7 +73,7 @@ class Expiry(OfKeys):
 
 def expiring(
     stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None,
-    ttl: Duration
+    ttl: Duration, named: Named,
 ) -> Results[Any]:  # fmt: skip
     """A reduce that forgets. Raises GraphError."""
     written = f"reduce({name_of(combine)}, ttl={ttl!r})"
@@ -80,4 +81,4 @@ def expiring(
         initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written
     )
     made = fields.result_of(combine if emit is None else emit)
-    return results_of(program, (stream, key), event_time=time_of(stream, written), items=made)
+    return results_of(program, (stream, key), event_time=time_of(stream, written), items=made, named=named)

@@ -19,6 +19,7 @@ from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import Named
 from flamestream.model.stream import On, Stream
 from flamestream.model.vertex import Function, call_site, name_of
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
@@ -128,6 +129,7 @@ def joined(
     within: tuple[Duration, Duration] | None,
     how: str,
     unbounded: bool,
+    named: Named,
 ) -> Results[Any]:
     """The pairs of two streams. Raises GraphError."""
     where = f"join in graph {left.graph.name!r}"
@@ -145,7 +147,9 @@ def joined(
     times = same_times(left, right, written)
     join = Join(low, high, HOW[how], written, bound=not unbounded)
     of_pair = ARRIVAL if ARRIVAL in times else TimeOfPair(times[LEFT].at, times[LEFT].unit, join, times)
-    return results_of(join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple)
+    return results_of(
+        join, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple, named=named
+    )
 
 
 def bounds_of(within: tuple[Duration, Duration], where: str) -> tuple[int, int]:

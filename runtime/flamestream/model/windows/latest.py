@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final
 from flamestream.model.errors import GraphError
 from flamestream.model.event_time import ARRIVAL, EventTime, TimeOf
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import Named
 from flamestream.model.stream import On, Stream
 from flamestream.model.windows.join import LEFT, RIGHT, is_pair, keys_of, on_written, same_times
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
@@ -91,7 +92,9 @@ class TimeOfLeft(TimeOf):
         return self.left(item[LEFT] if is_pair(item) else item)
 
 
-def joined_latest(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str) -> Results[Any]:
+def joined_latest(
+    left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str, named: Named
+) -> Results[Any]:  # fmt: skip
     """Each item of `left` with the version of `right` at its time. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_latest in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
@@ -99,7 +102,9 @@ def joined_latest(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: 
     time, _ = same_times(left, right, written)
     program = Latest(how == "left", written)
     of_pair = ARRIVAL if time is ARRIVAL else TimeOfLeft(time.at, time.unit, time)
-    return results_of(program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple)
+    return results_of(
+        program, (left, keys[LEFT]), (right, keys[RIGHT]), event_time=of_pair, items=tuple, named=named
+    )
 
 
 def _with(rows: tuple[Row, ...], time: int, item: Any) -> tuple[Row, ...]:

@@ -15,9 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from flamestream.model.collections import Map
+from flamestream.model.duration import Micros, shown
 from flamestream.model.event_time import END_OF_TIME, Progress, Stamped
 from flamestream.model.graph import Graph
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import MARKS
 from flamestream.model.stream import Stream
 
 UNLIMITED: Final = 1 << 62
@@ -50,9 +52,13 @@ class LeastOf:
 
     keeps = "how far each partition has come, for ever"
 
-    def __init__(self, sources: frozenset[str], max_ahead: Mapping[str, int]) -> None:
+    form = MARKS
+
+    def __init__(self, sources: frozenset[str], max_ahead: Mapping[str, int], step: int) -> None:
         self._sources, self._max_ahead = sorted(sources), max_ahead
         self.written = f"the least event time of {', '.join(self._sources)}"
+        # (!) By the step too: marks are whole ones.
+        self.state_name = f"{self.written} in steps of {shown(Micros(step))}"
 
     def initial(self) -> Least:
         """Nothing is known."""
@@ -127,7 +133,7 @@ def marks_of(graph: Graph, sources: frozenset[str]) -> Stream[Any]:
         }
         entering = first.merge(*others) if others else first
         progress = entering.flat_map(progress_of)
-        moved = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead), emit=_moved)
+        moved = progress.reduce(key=_one_key, combine=LeastOf(sources, ahead, graph.step), emit=_moved)
         graph.marks[sources] = moved, entering.vertex if others else progress.vertex
         _fewer_first(graph, sources)
     moved, _ = graph.marks[sources]

@@ -12,6 +12,7 @@ from typing import Any
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.event_time import TimeOf
 from flamestream.model.failure import called
+from flamestream.model.state_names import Named
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.program import Answer, Now, OfKeys
@@ -71,7 +72,8 @@ class Own(OfKeys):
 
 
 def processed_by(
-    stream: Stream[Any], key: Function, on_item: Function, on_time: Function | None, due: Function | None
+    stream: Stream[Any], key: Function, on_item: Function, on_time: Function | None, due: Function | None,
+    named: Named,
 ) -> Results[Any]:  # fmt: skip
     """Results that a user's functions make of a stream. Raises GraphError."""
     written = f"process({name_of(on_item)})"
@@ -81,7 +83,7 @@ def processed_by(
             "on_time is called"
         )
     time = time_of(stream, written)
-    return results_of(Own(on_item, on_time, due, time, written), (stream, key), event_time=time)
+    return results_of(Own(on_item, on_time, due, time, written), (stream, key), event_time=time, named=named)
 
 
 def _answer(function: Function, answer: Any) -> Answer:

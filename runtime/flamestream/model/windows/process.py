@@ -18,12 +18,14 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
 from flamestream.model.collections import Map, Set
+from flamestream.model.duration import Micros, shown
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import Dated
 from flamestream.model.failure import FATAL, Raised, called, raised_before, said
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import check, encode
 from flamestream.model.slot import INT32_MIN, slot_of
+from flamestream.model.state_names import Named, plain, short
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, Vertex, name_of
 from flamestream.model.windows.marks import Mark, marks_of
@@ -70,7 +72,7 @@ class Input:
     """An item further ahead of the mark is an error item; None: any may be."""
 
 
-def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
+def processed(inputs: tuple[Input, ...], program: Program, named: Named) -> Stream[Any]:
     """A tuple of results for each item and mark."""
     graph = inputs[0].stream.graph
     sources = frozenset(source.name for each in inputs for source in timed_sources(each.stream))
@@ -79,8 +81,8 @@ def processed(inputs: tuple[Input, ...], program: Program) -> Stream[Any]:
         streams = [stream.map(on_side(number)) for number, stream in enumerate(streams)]
     first, *others = streams
     merged = first.merge(*others, marks_of(graph, sources)).balance(Even(graph.shards))
-    steps = Steps(program, inputs, graph.step, graph.shards)
-    return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results)
+    steps = Steps(program, inputs, graph.step, graph.shards, sources)
+    return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results, **named)
 
 
 def timed_sources(stream: Stream[Any]) -> list[Vertex]:
@@ -116,7 +118,15 @@ def late_among(results: Any) -> int:
 class Steps:
     """The fold of a shard."""
 
-    def __init__(self, program: Program, inputs: tuple[Input, ...], step: int, shards: int) -> None:
+    def __init__(
+        self, program: Program, inputs: tuple[Input, ...], step: int, shards: int, sources: frozenset[str]
+    ) -> None:
+        self.state_name = plain(program.written)
+        if len(inputs) == 1:
+            self.state_name += f" by {short(inputs[0].key)}"
+        # With other marks some would be behind those that were.
+        marks = f"steps of {shown(Micros(step))} of {', '.join(sorted(sources))}"
+        self.form = f"{type(program).__name__} in {shards} shards, {marks}"
         self.program, self.inputs, self.step, self.shards = program, inputs, step, shards
         self.written, self.keeps = program.written, program.keeps
 

@@ -14,6 +14,7 @@ from flamestream.model.event_time import ARRIVAL, Dated, Marker, Stamped, TimeOf
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.ready import Field
+from flamestream.model.state_names import NAMELESS, Named
 from flamestream.model.stream import Stream
 from flamestream.model.time import timestamp_of
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -154,11 +155,11 @@ def _all_of(steps: Stream[Any], part: Function) -> Stream[Any]:
 
 def results_of(
     program: Program, *inputs: tuple[Stream[Any], Function], event_time: TimeOf | None = None,
-    items: Any = None, late: Results[Any] | None = None
+    items: Any = None, late: Results[Any] | None = None, named: Named = NAMELESS,
 ) -> Results[Any]:  # fmt: skip
     """The results of a program on streams, each with its key. `items`: their type, None if it is not known.
     Raises GraphError for a stream without event time."""
-    steps = processed(tuple(_input(stream, key, program) for stream, key in inputs), program)
+    steps = processed(tuple(_input(stream, key, program) for stream, key in inputs), program, named)
     # The type of late items, which are the inputs'; of the steps themselves nobody asks.
     of_inputs = fields.either(*(stream.items for stream, _ in inputs))
     return Results(replace(steps, items=of_inputs), event_time, items, late)

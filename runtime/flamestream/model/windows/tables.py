@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from flamestream.model.errors import GraphError
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import Named, plain
 from flamestream.model.stream import On, Stream
 from flamestream.model.vertex import Function
 from flamestream.model.windows.join import HOW, LEFT, RIGHT, check_graph, keys_of, on_written
@@ -58,6 +59,12 @@ class Replace:
 
     written: str
     keeps: ClassVar = "the last item of each side and key, for ever"
+    form: ClassVar = "two tables"
+
+    @property
+    def state_name(self) -> str:
+        """Its name as that of an operation (state_names.py)."""
+        return plain(self.written)
 
     def __call__(self, rows: Rows, item: Side) -> Rows:
         # What was there goes along: `emit` is given the rows behind the change alone.
@@ -83,7 +90,9 @@ class ChangeOf:
         return None
 
 
-def joined_tables(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str) -> Stream[Any]:
+def joined_tables(
+    left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: str, named: Named
+) -> Stream[Any]:  # fmt: skip
     """The changes of the join of two tables. Raises GraphError."""
     if how not in HOW:
         raise GraphError(f"join_table in graph {left.graph.name!r}: how={how!r} is none of {', '.join(HOW)}")
@@ -95,6 +104,7 @@ def joined_tables(left: Stream[Any], right: Stream[Any], on: On[Any, Any], how: 
         initial=_no_rows,
         combine=Replace(written),
         emit=ChangeOf(HOW[how]),
+        **named,
     )
     return replace(changes.filter(_is_change), items=Changed)
 

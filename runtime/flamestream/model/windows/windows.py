@@ -4,7 +4,7 @@ Does not: fold anything (panes.py, sessions.py, aggregates.py).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
 from flamestream.model import fields
@@ -12,6 +12,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.event_time import EventTime, TimeOf
 from flamestream.model.expressions.expression import Expression, Field
 from flamestream.model.ready import Size
+from flamestream.model.state_names import Named, part_of
 from flamestream.model.stream import Key, Stream
 from flamestream.model.vertex import Function, call_site
 from flamestream.model.windows import aggregates
@@ -51,6 +52,7 @@ class Windows(Generic[T, K]):
     stream: Stream[T]
     shape: Shape
     key: Function
+    named: Named = field(default_factory=Named)
 
     def count(self, *, results: str = "final") -> Results[Windowed[K, int]]:
         """How many items a window has."""
@@ -107,7 +109,10 @@ class Windows(Generic[T, K]):
         counts = self.count()
         ranked = Ranking(count, self._written(ranking))
         # No count comes too late for its ranking (ranking.py), so `late` is what came too late to be counted.
-        return results_of(ranked, (counts, bounds), event_time=counts.event_time, items=Windowed, late=counts)
+        return results_of(
+            ranked, (counts, bounds), event_time=counts.event_time, items=Windowed, late=counts,
+            named=part_of(self.named, "ranking"),
+        )  # fmt: skip
 
     def _value(self, value: Key[T]) -> Key[T]:
         """The value as it was given. Raises GraphError if items have no such field."""
@@ -164,8 +169,9 @@ class Windows(Generic[T, K]):
         else:
             program = Panes(aggregate, results == "each", written, time, self.shape)
         return results_of(
-            program, (self.stream, self.key), event_time=LastOf(Field("end"), time.unit), items=Windowed
-        )
+            program, (self.stream, self.key), event_time=LastOf(Field("end"), time.unit), items=Windowed,
+            named=self.named,
+        )  # fmt: skip
 
     def _written(self, aggregate: Aggregate) -> str:
         return f"window({self.shape.written}).{aggregate.written}"

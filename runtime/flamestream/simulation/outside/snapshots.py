@@ -138,7 +138,8 @@ class SnapshotPort:
             return
         self._world.trace.cover("snapshot.compacted")
         # as the product merges segments
-        merged = rows_of(segment.merged([segment.table_of([*result, *action.rows])]))
+        old = segment.of_operations(segment.table_of(result), action.kept)
+        merged = rows_of(segment.merged([old, segment.table_of(action.rows)]))
         self._write(action, merged, [ref.name for ref in action.compact])
 
     def _write(self, action: Upload, rows: list[Row], replaced: list[str]) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 from flamestream.connectors.files.windows import Cut
 from flamestream.core.coordinator.snapshot_index import holds_output
 from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.batch_worker import (
     BatchDone,
-    Committed,
     ComputeBatch,
     InputAhead,
     LookAhead,
@@ -49,6 +49,7 @@ class Batches:
         job = replace(job, inputs=as_recorded(job.inputs))
         self._spark, self._job, self._store = spark, job, store
         self._planner = planner_of(job.inputs, most_runs)
+        self._numbers = Numbers(job.graph.get())
         self._meaning = job.meaning(keep_state=True)
         # As long as this process lives (!): under one fence a slot has one writer.
         self._partitions = min(job.slots, partitions)
@@ -60,11 +61,11 @@ class Batches:
         """Have the call at hand end soon; it raises."""
         self._spark.sparkContext.cancelAllJobs()
 
-    def open(self, fence: Fence, index: SnapshotIndex | None) -> SinksOpen:
+    def open(self, fence: Fence, index: SnapshotIndex) -> SinksOpen:
         """Refuse everything older in every sink, and go to the committed cut."""
-        if index is not None and index.held:
+        if index.held:
             raise UserError(holds_output(f"epoch {index.epoch}"))
-        self._go_to(Committed.of(index).cut)
+        self._go_to(index.cut)
         outputs = [
             output for place in self._job.sink_places().values() for output in self._opened(place, fence)
         ]
@@ -92,7 +93,7 @@ class Batches:
         committed, fence, job = asked.committed, asked.fence, self._job
         vertices = {each.source.front.front: each.vertex for each in job.inputs}
         pieces = self._planner.pieces(self._at, cut.time).items()
-        place = StatePlace(self._store, committed.segments)
+        place = StatePlace(self._store, committed.segments, self._numbers, self._numbers.known(committed))
         results = results_of(
             self._spark, self._meaning, [(vertices[front], piece) for front, (piece, _) in pieces],
             partitions=self._partitions, earlier=place,
@@ -103,7 +104,7 @@ class Batches:
             layout=fence.layout, earlier=place, calls=job.calls(), epoch=asked.epoch,
         )  # fmt: skip
         with raised_in_tasks():
-            return delivered(with_requests(results, self._store, committed.requests), deliver)
+            return delivered(with_requests(results, self._store, committed.requests, self._numbers), deliver)
 
     def _ahead(self, committed: Time) -> Cut:
         """The end of the next batch."""
@@ -126,7 +127,7 @@ class Batches:
         """A cut as the coordinator knows it: END behind all input."""
         return END if self._is_end(cut) else cut.time
 
-    def _places_at(self, cut: Cut, committed: Committed) -> list[FrontPosition]:
+    def _places_at(self, cut: Cut, committed: SnapshotIndex) -> list[FrontPosition]:
         before = {position.front: position for position in committed.fronts}
         fronts = [each.source.front.front for each in self._job.inputs]
         return [self._planner.place_at(cut, front, before.get(front)) for front in fronts]

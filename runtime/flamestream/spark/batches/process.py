@@ -26,7 +26,7 @@ from flamestream.core.worker.batch_worker import (
     OpenSinks,
     OutsideFailed,
 )
-from flamestream.job.settings import PYTHON
+from flamestream.job.settings import PYTHON, inventory
 from flamestream.job.validation import CheckedJob
 from flamestream.loop.background import Threads
 from flamestream.loop.reactor import EpollReactor
@@ -145,7 +145,7 @@ def run_batches(
     batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.replicas)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
-        clocks=len(checked.graph.clocks) + len(checked.graph.calls),
+        clocks=len(checked.graph.clocks) + len(checked.graph.calls), inventory=inventory(checked),
     )  # fmt: skip
     return BatchProcess(batches, hello, meeting, spark.jvm.alive).run()
 

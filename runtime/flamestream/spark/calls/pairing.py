@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.snapshot import SegmentRef
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.requests import ASKED_ELSE, INTENDED, NOT_INTENDED
 from flamestream.model.calls.call import Answer, Intent, hash_of
 from flamestream.model.errors import UserError
@@ -157,6 +158,7 @@ class ReadRequests:
 
     store: str
     segments: tuple[SegmentRef, ...]
+    numbers: Numbers
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
@@ -166,17 +168,18 @@ class ReadRequests:
                 yield _batch(
                     [
                         (vertex, slot, INTENT if state[:1] == INTENDED else b"", meta, state[1:])
-                        for vertex, slot, meta, state in zip(*columns, strict=True)
+                        for number, slot, meta, state in zip(*columns, strict=True)
+                        if (vertex := self.numbers.of_sink(number)) is not None
                     ]
                 )
 
 
-def with_requests(rows: Any, store: str, segments: tuple[SegmentRef, ...]) -> Any:
+def with_requests(rows: Any, store: str, segments: tuple[SegmentRef, ...], numbers: Numbers) -> Any:
     """The rows of a batch, and those of the requests that were open before it."""
     if not segments:
         return rows
-    numbers = rows.sparkSession.range(0, len(segments), 1, len(segments))
-    return rows.unionAll(numbers.mapInArrow(ReadRequests(store, segments), SPARK_SCHEMA))
+    places = rows.sparkSession.range(0, len(segments), 1, len(segments))
+    return rows.unionAll(places.mapInArrow(ReadRequests(store, segments, numbers), SPARK_SCHEMA))
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> Any:

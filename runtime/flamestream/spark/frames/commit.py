@@ -13,11 +13,20 @@ from typing import Any
 
 import msgspec
 
+from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
+from flamestream.core.protocol.inventory import misfit, next_inventory
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.snapshot import (
+    FrontPosition,
+    SegmentRef,
+    SlotOutput,
+    SnapshotIndex,
+)
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.model.errors import UserError
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
 from flamestream.model.time import FrontId, Time
 from flamestream.spark.frames.delivering import REPLACED, REQUESTS, SEGMENT
@@ -31,20 +40,10 @@ Write = Callable[[JobRecord], None]
 class Committed:
     """The job's committed state, and how it moves on."""
 
-    def __init__(
-        self,
-        record: JobRecord,
-        write: Write,
-        store: str,
-        *,
-        job: str,
-        graph: str,
-        python: str,
-        slots: int,
-        code: str = "",
-    ) -> None:
-        self.record, self._write, self._url = record, write, store
-        self._job, self._graph, self._python, self._slots, self._code = job, graph, python, slots, code
+    def __init__(self, record: JobRecord, write: Write, store: str, graph: Graph, settings: Settings) -> None:
+        """`settings`: those that a coordinator of the job would have."""
+        self.record, self._write, self._url, self._settings = record, write, store, settings
+        self._numbers = Numbers(graph)
         self.index: SnapshotIndex | None = None
         if record.index:
             self.index = read_index(store_at(store), record.index, record.index_hash)
@@ -63,7 +62,8 @@ class Committed:
     @property
     def place(self) -> StatePlace:
         """Where the state is."""
-        return StatePlace(self._url, self.index.segments if self.index is not None else ())
+        segments = self.index.segments if self.index is not None else ()
+        return StatePlace(self._url, segments, self._numbers, self._numbers.known(self.index))
 
     def commit(
         self,
@@ -74,14 +74,15 @@ class Committed:
         sinks: Mapping[int, str],
     ) -> None:
         """A batch has delivered and written its states; `lines` is its report."""
-        before, said = self.index, list(lines)
+        ours, before, said = self._settings, self.index, list(lines)
         gone = replaced_in(said)
         kept = [ref for ref in self.place.segments if ref.name not in gone]
         index = SnapshotIndex(
-            job=self._job, graph=self._graph, python=self._python, slots=self._slots, epoch=Epoch(epoch),
+            job=ours.job, graph=ours.graph, python=ours.python, slots=ours.slots, epoch=Epoch(epoch),
             fence=self.record.fence, cut=cut,
             segments=(*kept, *refs_in(said, SEGMENT)), requests=refs_in(said, REQUESTS), fronts=tuple(fronts),
-            outputs=_outputs(before, said, sinks), code=spans_of(before, self._code),
+            outputs=_outputs(before, said, sinks), code=spans_of(before, self.record.code),
+            inventory=next_inventory(before, ours.inventory, Epoch(epoch)),
         )  # fmt: skip
         store = store_at(self._url)
         name = f"indexes/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"
@@ -103,11 +104,11 @@ class Committed:
         delete_objects(store, old)
 
     def _check(self, found: SnapshotIndex) -> None:
-        ours = (self._job, self._graph, self._slots, self._python)
+        ours = self._settings
         for what, theirs, mine in zip(
-            ("job", "graph", "number of slots", "Python"),
-            (found.job, found.graph, found.slots, found.python),
-            ours,
+            ("job", "number of slots", "Python"),
+            (found.job, found.slots, found.python),
+            (ours.job, ours.slots, ours.python),
             strict=True,
         ):
             if theirs != mine:
@@ -115,6 +116,10 @@ class Committed:
                     f"the job's last snapshot was written by another {what}: it has {theirs!r}, "
                     f"this job has {mine!r}"
                 )
+        if reason := misfit(found, ours.graph, ours.inventory, ours.drop):
+            raise UserError(
+                f"the graph cannot go on from the job's last snapshot (epoch {found.epoch}): {reason}"
+            )
         if found.held:
             raise UserError(holds_output(self.record.index))
 

@@ -10,7 +10,7 @@ commit (commit.py).
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -21,12 +21,14 @@ import pyarrow.compute as pc
 
 from flamestream.core.protocol.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.protocol.snapshot import SegmentRef
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
+from flamestream.model.state_names import Operation
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
-from flamestream.store.segment import merged, table_of
+from flamestream.store.segment import merged, of_operations, table_of
 from flamestream.store.snapshots import put_segment, segment_name, segment_table
 
 CACHED_BYTES: Final = 512 << 20
@@ -47,6 +49,9 @@ class StatePlace:
 
     store: str
     segments: tuple[SegmentRef, ...]
+    numbers: Numbers
+    known: Mapping[int, Operation]
+    """The operations that it is of, by vertex."""
 
     def of_slots(self, slots: Sequence[int]) -> list[SegmentRef]:
         """The segments with any of these slots."""
@@ -59,7 +64,9 @@ class EarlierState:
 
     def __init__(self, place: StatePlace, slots: Sequence[int]) -> None:
         self._tables = [_table(place.store, ref) for ref in place.of_slots(slots)]
+        self._known = place.known
         self._found: dict[tuple[int, bytes], Chain] = {}
+        """Chains, by vertex and key."""
 
     def prepare(self, keys: Iterable[bytes]) -> None:
         """Look these keys up at once."""
@@ -75,11 +82,12 @@ class EarlierState:
             )
         # What was found before may go: a key that goes on from the batch before was restored at its
         # beginning.
-        self._found = {(chain.operation, chain.key): chain for chain in chains_of(rows)}
+        states = states_of(chains_of(rows), self._known)
+        self._found = {(vertex, chain.key): chain for vertex, its in states.items() for chain in its}
 
-    def of(self, operation: int, key: bytes) -> Chain | None:
+    def of(self, vertex: int, key: bytes) -> Chain | None:
         """The key's chain, None if it has no state. Raises Corrupt if its beginning is missing."""
-        chain = self._found.get((operation, key))
+        chain = self._found.get((vertex, key))
         if chain is not None and not chain.full:
             raise incomplete(chain)
         return chain
@@ -94,8 +102,9 @@ class StateWriter:
         self._writer = f"batch-{partition}"
         self._rows: list[Row] = []
 
-    def put(self, operation: int, slot: int, key: bytes, state: bytes) -> None:
+    def put(self, vertex: int, slot: int, key: bytes, state: bytes) -> None:
         """The new state of a key, in the form that a row has it."""
+        operation = self._place.numbers.of_states[vertex]
         self._rows.append(Row(operation, Slot(slot), key, self._epoch, state[:1] == b"\x01", state[1:]))
 
     def end(self, slots: Sequence[int]) -> tuple[list[SegmentRef], list[str]]:
@@ -109,12 +118,13 @@ class StateWriter:
         merge = old if len(old) >= MERGE_ABOVE and sum(ref.size for ref in old) <= MERGE_BYTES else []
         if merge:
             store = store_at(self._place.store)
-            table = merged([*(segment_table(store, ref) for ref in merge), table])
+            kept = self._place.numbers.kept
+            table = merged([*(of_operations(segment_table(store, ref), kept) for ref in merge), table])
         return [self._put_segment(table)], [ref.name for ref in merge]
 
     def of_requests(self, rows: Sequence[Row]) -> list[SegmentRef]:
-        """A durable segment of its own for requests of calls, if there are any."""
-        return [self._put_segment(table_of(rows))] if rows else []
+        """A durable segment of its own for requests of calls, each by its vertex, if there are any."""
+        return [self._put_segment(table_of(self._place.numbers.rows_of_sinks(rows)))] if rows else []
 
     def _put_segment(self, table: Any) -> SegmentRef:
         name = segment_name(

@@ -167,7 +167,8 @@ class MicroBatches:
     def _compute(self, rows: Any, epoch: int, cut: Cut) -> None:
         committed, places = self._committed, self._job.sink_places()
         results = levels_of(rows, self._meaning, partitions=self._partitions, earlier=committed.place)
-        results = with_requests(results, committed.place.store, committed.requests)
+        place = committed.place
+        results = with_requests(results, place.store, committed.requests, place.numbers)
         deliver = Deliver(
             self._job.name, places, self._job.slots, self._partitions, committed.record.attempt,
             compare=self._job.exactly_once, floor=floor(committed.record.cut), earlier=committed.place,

@@ -7,8 +7,9 @@ Keeps: what it reads has the size and checksum that the snapshot index says. Doe
 on: an epoch is what it is, until the store forgets it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,9 +18,11 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from flamestream.core.dataflow.reduce import stored_value
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
+from flamestream.model.state_names import Operation
 from flamestream.spark.tables.columns import array_of, field_of, json_of
 from flamestream.spark.tables.job_files import JobFiles
 from flamestream.spark.tables.slots import WantedSlots
@@ -60,7 +63,8 @@ class StateReader(DataSourceReader):
 
         graph, schema = self._files.graph(), to_arrow_schema(self._schema)
         rows: list[tuple[Chain, Any]] = []
-        for row, state in _states(self._files.store, partition.value, graph):
+        known = Numbers(graph).known(self._snapshot)
+        for row, state in _states(self._files.store, partition.value, graph, known):
             rows.append((row, state))
             if len(rows) == BATCH:
                 yield _batch(rows, graph, schema)
@@ -79,18 +83,22 @@ class PushedStateReader(StateReader):
 def first_state(files: JobFiles, epoch: int | None) -> list[Any]:
     """The first state of a snapshot, for a look at its fields; none if there is none."""
     graph, snapshot = files.graph(), files.snapshot(epoch)
+    known = Numbers(graph).known(snapshot)
     every = _Slots(tuple(range(snapshot.slots)), snapshot.segments[:1])
-    return [state for _, (_, state) in zip(range(1), _states(files.store, every, graph), strict=False)]
+    return [state for _, (_, state) in zip(range(1), _states(files.store, every, graph, known), strict=False)]
 
 
-def _states(store: str, part: _Slots, graph: Graph) -> Iterator[tuple[Chain, Any]]:
-    """Each key's chain, and what it comes to."""
+def _states(
+    store: str, part: _Slots, graph: Graph, known: Mapping[int, Operation]
+) -> Iterator[tuple[Chain, Any]]:
+    """Each key's chain, by its vertex, and what it comes to."""
     objects = store_from(store)
     slots = [Slot(slot) for slot in part.slots]
     parts = [part_of(segment_table(objects, ref), slots) for ref in part.segments]
-    for chain in sorted(chains_in(parts), key=lambda chain: (chain.operation, chain.key)):
-        if chain.full:  # else its full row is in a segment that `first_state` did not look at
-            yield chain, stored_value(graph.vertices[chain.operation].kind, chain.states)
+    for vertex, chains in sorted(states_of(chains_in(parts), known).items()):
+        for chain in sorted(chains, key=attrgetter("key")):
+            if chain.full:  # else its full row is in a segment that `first_state` did not look at
+                yield Chain(vertex, *chain[1:]), stored_value(graph.vertices[vertex].kind, chain.states)
 
 
 def _batch(rows: list[tuple[Chain, Any]], graph: Graph, schema: Any) -> Any:

@@ -1,6 +1,8 @@
 """Resumption: a start goes on from what is committed; a record, index, consumer or code that does not fit
 is named, and never taken for an empty state."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,12 +11,13 @@ from flamestream.core.coordinator.coordination import (
     ReadIndex,
 )
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.snapshot import SlotOutput
+from flamestream.core.protocol.snapshot import Inventory, SlotOutput
 from flamestream.model.ids import (
     SequenceNumber,
     SinkName,
     Slot,
 )
+from flamestream.model.state_names import Operation, number_of
 from flamestream.model.time import END, Time
 from support.core.coordinating import SECOND, Bench, running, successor
 
@@ -158,3 +161,43 @@ def test_a_store_that_is_slow_to_give_the_index_costs_no_worker() -> None:
     bench.release(bench.pending.pop())
     assert bench.record.attempt == 2
     assert bench.count(msg.Recover) == 2
+
+
+SUMS = Operation(number_of("sums"), "sums", "a fold", place=1)
+COUNTS = Operation(number_of("counts"), "counts", "a fold", place=2)
+
+
+def of(*operations: Operation, sinks: tuple[str, ...] = ("out",)) -> Inventory:
+    return Inventory(("lines",), tuple(map(SinkName, sinks)), operations)
+
+
+def begun_again(old: Bench, graph: str, inventory: Inventory, **changes: Any) -> Bench:
+    bench = successor(old, graph=graph, inventory=inventory, **changes).sleep(3 * SECOND)
+    return bench.say(bench.hello("c", graph=graph)).say(bench.hello("d", graph=graph))
+
+
+def test_another_graph_resumes_if_it_has_all_operations_by_name() -> None:
+    old = running(inventory=of(SUMS)).epoch(5)
+    bench = begun_again(old, "g with more", of(COUNTS, SUMS)).recover()
+    assert bench.last(msg.Recover).index.inventory.operations == (replace(SUMS, place=None),)
+    bench.epoch(6)
+    index = bench.outside.objects[bench.record.index]
+    assert [(each.name, each.since) for each in index.inventory.operations] == [("counts", 2), ("sums", 0)]  # type: ignore[union-attr]
+
+
+def test_state_without_an_operation_ends_the_job_unless_the_spec_drops_it() -> None:
+    old = running(inventory=of(SUMS, COUNTS)).epoch(5)
+    bench = begun_again(old, "less", of(SUMS))
+    assert bench.end.category == "user" and bench.count(msg.Recover) == 0
+    assert f"cannot go on from index {old.record.index} (epoch 1)" in bench.end.message
+    assert "state of operation 'counts'" in bench.end.message
+    bench = begun_again(old, "less", of(SUMS), drop=("counts",)).recover().epoch(6)
+    index = bench.outside.objects[bench.record.index]
+    assert [each.name for each in index.inventory.operations] == ["sums"]  # type: ignore[union-attr]
+
+
+def test_nothing_is_lost_with_a_sink_that_the_graph_has_no_more() -> None:
+    had = [SlotOutput(SinkName(sink), Slot(0), SequenceNumber(3), b"t") for sink in ("gone", "out")]
+    old = running(inventory=of(sinks=("gone", "out"))).epoch(5, outputs=had)
+    bench = begun_again(old, "less", of()).recover(had[1:])
+    assert bench.finish is None and bench.count(msg.Replay) == 2

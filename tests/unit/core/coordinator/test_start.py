@@ -1,17 +1,22 @@
 """The start of a new job: when it begins, with whom, and which workers are refused."""
 
 import pytest
+from msgspec.structs import replace
 
 from flamestream.core.coordinator.coordination import (
     Disconnect,
+    WorkerConnected,
 )
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import Inventory
 from flamestream.model.ids import (
     Attempt,
     Fence,
     LayoutVersion,
+    SinkName,
 )
 from flamestream.model.meta import meta_of
+from flamestream.model.state_names import Operation, number_of
 from flamestream.model.time import START, FrontId, Timestamp, time_of
 from support.core.coordinating import SECOND, Bench, running
 
@@ -99,6 +104,22 @@ def test_a_worker_of_another_graph_or_python_is_refused(graph: str, python: str)
     assert bench.outside.record is None
     assert any(isinstance(action, Disconnect) for action in bench.actions)
     assert "worker a was refused" in bench.status.problems[0]
+
+
+def test_a_worker_that_calls_an_operation_otherwise_is_refused() -> None:
+    """Names are made of functions, and nobody would find what it wrote."""
+
+    def of(name: str) -> Inventory:
+        return Inventory(
+            ("lines",), (SinkName("out"),), (Operation(number_of(name), name, "a fold", place=1),)
+        )
+
+    hello = Bench().hello("a").hello
+    bench = Bench(workers=1, inventory=of("total by key"))
+    bench.say(WorkerConnected(replace(hello, inventory=of("total by other"))))
+    assert bench.outside.record is None and "'total by other'" in bench.status.problems[0]
+    bench.say(WorkerConnected(replace(hello, inventory=of("total by key"))))
+    assert bench.outside.record is not None
 
 
 def test_a_worker_that_has_loaded_edited_code_is_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flamestream.core.protocol import messages as msg
-from flamestream.core.worker.batch_worker import BatchDone, BatchWorker
+from flamestream.core.worker.batch_worker import BatchDone, BatchWorker, behind
 from support.core.batch_bench import STEP, BatchBench
 
 
@@ -40,8 +40,10 @@ class AdvancesWhenItAccepts(BatchWorker):
     """An epoch may abort."""
 
     def _accept(self, batch: BatchDone) -> None:
+        assert self._announced is not None
+        self._committed = behind(self._committed, batch, self._announced, None)
         super()._accept(batch)
-        self._committed, self._batch = self._committed.with_batch(batch), None
+        self._batch = None
 
 
 class TakesAnyCommit(BatchWorker):

@@ -11,8 +11,10 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import SegmentRef
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
+from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot
 from flamestream.model.time import START, Time
 
@@ -88,7 +90,10 @@ def test_a_snapshot_is_accepted_when_both_are_true() -> None:
 
 def test_the_word_on_an_epoch_is_a_word_on_all_before() -> None:
     cuts = LiveCuts(START)
-    work, outputs = EpochWork(FENCE, cuts, {}, SETTINGS), Outputs(FENCE, {}, START, 1, REFERENCE)
+    work, outputs = (
+        EpochWork(FENCE, cuts, {}, SETTINGS, Numbers(Graph("g"))),
+        Outputs(FENCE, {}, START, 1, REFERENCE),
+    )
     work.announced(Epoch(1), [])
     work.cut(Epoch(1), START, [], outputs)
     assert cuts.announced == (1, START)

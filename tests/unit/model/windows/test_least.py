@@ -55,7 +55,7 @@ def drawn(draw: random.Random) -> Progress:
 @pytest.mark.parametrize("max_ahead", [{}, {"a": 4}], ids=["any", "bounded"])
 def test_the_mark_is_that_of_a_plain_loop(max_ahead: dict[str, int]) -> None:
     for seed in range(150):
-        draw, plain, fold = random.Random(seed), Plain(max_ahead), LeastOf(frozenset(FRONTS), max_ahead)
+        draw, plain, fold = random.Random(seed), Plain(max_ahead), LeastOf(frozenset(FRONTS), max_ahead, 1)
         least = fold.initial()
         for step in range(60):
             told = drawn(draw)
@@ -66,7 +66,7 @@ def test_the_mark_is_that_of_a_plain_loop(max_ahead: dict[str, int]) -> None:
 
 def test_what_says_nothing_new_changes_nothing() -> None:
     """Each run tells its progress, and few move it: a state that is the same costs no snapshot anything."""
-    fold, told = LeastOf(frozenset("a"), {}), Progress("a", 0, "p", 1, (5,))
+    fold, told = LeastOf(frozenset("a"), {}, 1), Progress("a", 0, "p", 1, (5,))
     moved = fold(fold.initial(), told)
     still = fold(moved, told)
     assert (moved.moved, still.moved, still.mark) == (True, False, 5)

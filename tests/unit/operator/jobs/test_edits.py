@@ -58,6 +58,21 @@ def test_new_code_drains_to_an_epoch_first() -> None:
     played(play)
 
 
+def test_a_trial_is_made_again_when_the_spec_drops_the_state_that_was_in_its_way() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.broken_digest = world.edit_code("print('an operation less')")
+        await world.calm(60)
+        assert (world.status.run.number, world.condition("Degraded").reason) == (1, "RolledBack")
+        world.fleet.broken_digest = ""
+        world.apply(upgrade={"drop": ["visits"]})
+        await world.calm(60)
+        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
 def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
     async def play(world: World) -> None:
         await started(world)

@@ -11,6 +11,7 @@ from typing import Any
 
 from flamestream.model.failure import FATAL, called
 from flamestream.model.payload import payload_type
+from flamestream.model.state_names import Named, short
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
 
@@ -46,12 +47,13 @@ class Step:
 
 
 def unfused_reduce(
-    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None
-) -> Stream[Any]:
+    stream: Stream[Any], key: Function, initial: Function, combine: Function, emit: Function | None,
+    named: Named,
+) -> Stream[Any]:  # fmt: skip
     """Results of `Stream.reduce`, from the elementary operations."""
     # An accumulator goes round once: the window that it ends yields nothing.
     back = stream.graph.loop(f"reduce {name_of(combine)}", max_iterations=1)
-    window = stream.map(_contribution(key)).merge(back).group(2, key=_key_of)
+    window = stream.map(_contribution(key)).merge(back).group(2, key=_of_members(combine, key), **named)
     steps = window.flat_map(_combined(initial, combine))
     # Before the results' edge (!): the accumulator ranks first, so a result that comes back by an outer loop
     # finds it.
@@ -67,8 +69,12 @@ def _contribution(key: Function) -> Callable[[Any], Contribution]:
     return contribution
 
 
-def _key_of(member: Contribution | Accumulated) -> Any:
-    return member.key
+def _of_members(combine: Function, key: Function) -> Callable[[Contribution | Accumulated], Any]:
+    def key_of(member: Contribution | Accumulated) -> Any:
+        return member.key
+
+    key_of.written = f"{short(combine)} and {short(key)}"  # type: ignore[attr-defined]
+    return key_of
 
 
 def _around(step: Step) -> Accumulated:

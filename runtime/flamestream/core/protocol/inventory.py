@@ -1,0 +1,125 @@
+"""Inventory: what a snapshot is of, by name, and whether another graph can go on from it.
+
+    rows of a segment -- number -- name -- vertex of the graph that runs now
+
+A number is made of a name (model/state_names.py), so segments that are kept stay valid whatever the graph
+becomes. Rows that were written before operations had names have the place of theirs in the graph: an index
+without an inventory fits that graph alone, and the next one says whose places those were.
+
+Keeps: no operation is given another one's state: where names do not tell which is whose, the difference is
+said with what to do. Does not: read rows (stored_rows.py), or decide (the coordinator).
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
+from flamestream.model.graph import Graph
+from flamestream.model.ids import Epoch, SinkName
+from flamestream.model.state_names import MARKS, Operation
+
+_SEVERAL: Final = re.compile(r" #\d+ of \d+$")
+"""How a name ends that several operations have."""
+
+
+def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory:
+    """The inventory of a graph, as its workers know it."""
+    sources = (
+        f"{v.name} every {graph.clocks[v.name]}" if v.name in graph.clocks else v.name for v in graph.sources
+    )
+    sinks = [SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None]
+    return Inventory(
+        tuple(sources), tuple(sinks if dead_letter is None else [*sinks, dead_letter]), graph.operations
+    )
+
+
+def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None, epoch: Epoch) -> Inventory | None:
+    """The inventory of the snapshot behind `previous`, of a graph with `ours`."""
+    if ours is None or (previous is not None and previous.inventory is None):
+        return ours
+    known = {} if previous is None else listed(previous)
+    first = 0 if previous is None else epoch
+    fresh = (replace(each, place=None, since=first) for each in ours.operations)
+    # The name of now beside what the number has been: `was` may have given it another.
+    return replace(
+        ours,
+        operations=tuple(
+            each if (old := known.get(each.number)) is None else replace(old, name=each.name, was=each.was)
+            for each in fresh
+        ),
+    )
+
+
+def listed(index: SnapshotIndex) -> dict[int, Operation]:
+    """The operations of a snapshot, by their numbers."""
+    return {each.number: each for each in (index.inventory.operations if index.inventory is not None else ())}
+
+
+def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Collection[str] = ()) -> str:
+    """The reason why a graph cannot go on from a snapshot, and what to do; "" if it can. `graph`: its
+    identity; `drop`: names of operations whose state may go."""
+    if index.inventory is None and index.graph == graph:
+        return ""
+    if ours is None:
+        return (
+            "its rows have the names of operations, which this release's workers do not know: "
+            "start a newer one"
+        )
+    if index.inventory is None:
+        return (
+            "it was written by another graph, before state had names: start the graph that wrote it once "
+            "more, until it has committed an epoch, and change it then. "
+            f"It has {index.graph!r}, this job has {graph!r}"
+        )
+    theirs = index.inventory
+    if theirs.sources != ours.sources:
+        return (
+            f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}: "
+            "a graph goes on with the same sources and calls, in the same order"
+        )
+    gone = sorted(set(theirs.sinks) - set(ours.sinks))
+    if gone and index.held:
+        return f"it holds output for sink {gone[0]!r}, which this graph has not: let the job drain, then remove it"
+    return "; ".join(_differences(index, graph, ours, drop))
+
+
+def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
+    now, before = {each.number: each for each in ours.operations}, listed(index)
+    fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
+    for number, old in before.items():
+        if (new := now.get(number)) is None:
+            if old.form != MARKS and not {old.name, old.was}.intersection(drop):
+                yield _removed(old, fresh)
+        elif new.form != old.form:
+            yield (
+                f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give "
+                "it another name=, and drop the old state with "
+                f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
+            )
+        elif _SEVERAL.search(new.name) and index.graph != graph:
+            yield (
+                f"operation {new.name!r} is one of several that are called alike, and the graph is another, "
+                f'so which is which is not known: give each a name, as in name="...", was={new.name!r}'
+            )
+
+
+def _removed(old: Operation, fresh: Sequence[str]) -> str:
+    renamed = f" (there is no state for {_listed(fresh)})" if fresh else ""
+    known, before = old.was or old.name, f", which was {old.was!r}" if old.was else ""
+    return (
+        f"it has state of operation {old.name!r}{before}, and this graph has no such operation: if it is "
+        f"called otherwise now{renamed}, say was={known!r} there; if it is to be forgotten, say "
+        f"upgrade: {{drop: [{_quoted(known)}]}} in the spec"
+    )
+
+
+def _quoted(name: str) -> str:
+    """A name as YAML takes it."""
+    return name if re.fullmatch(r"[\w.-]+", name) else "'" + name.replace("'", "''") + "'"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"

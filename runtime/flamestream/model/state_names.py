@@ -1,0 +1,153 @@
+"""State names: how a graph's operations with state are called, so that their state is found whatever stands
+around them.
+
+    name="visits"                        visits
+    left out: its functions' names       count by user
+    several of one name                  count by user #1 of 2, count by user #2 of 2
+
+Of several the number of all is in the name (!): one more of them changes the names of all, so none is given
+another one's state in silence. A snapshot has a number made of the name; with `was`, of the name before.
+
+Does not: say what a snapshot is of (core/protocol/inventory.py).
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypedDict
+
+import msgspec
+
+from flamestream.model.errors import GraphError
+from flamestream.model.vertex import Function, Kind, Vertex, call_site, name_of
+
+LEAST_NUMBER: Final = 1 << 30
+"""Numbers made of names are not below it, as places of operations in a graph are."""
+MARKS: Final = "marks"
+"""Form of what follows from sources alone: it goes with the last operation that it is kept for."""
+_NAME: Final = re.compile(r"[\w.-]{1,63}")
+_FIELD: Final = re.compile(r'fs\.field\("([^"]*)"\)')
+_PATH: Final = re.compile(r"\b(?:(?:[A-Za-z_]\w*|<locals>|<lambda>)\.)+([A-Za-z_]\w*|<lambda>)(?![\w(])")
+
+
+class Named(TypedDict, total=False):
+    """The name of an operation's state."""
+
+    name: str
+    """Unique in the graph; left out, it is made of the names of its functions."""
+    was: str
+    """The name that the operation had when its state was begun."""
+
+
+NAMELESS: Final[Named] = {}
+
+
+class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An operation with state, as a snapshot knows it."""
+
+    number: int
+    """In the rows of its state."""
+    name: str
+    form: str
+    """The form of its state: another one's cannot be taken over."""
+    place: int | None = None
+    """Its vertex. In an index: the number of rows that were written before operations had names; None: there
+    are none."""
+    was: str = ""
+    """The name that the number is made of, if that is another."""
+    since: int = 0
+    """Rows of older epochs are of an operation of this name that is no more."""
+
+
+def number_of(name: str) -> int:
+    """The number of a name in a snapshot's rows, which have 31 bits for it."""
+    return LEAST_NUMBER | int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest()) >> 2
+
+
+def number_of_sink(name: str) -> int:
+    """The number of what a snapshot holds for a sink, or of a call's requests."""
+    return number_of(f"sink {name}")
+
+
+def said(named: Mapping[str, Any], of: str) -> dict[str, str]:
+    """Fields of a vertex for what a user has said of its name; `of` is the method. Raises GraphError."""
+    if unknown := sorted(named.keys() - Named.__annotations__.keys()):
+        raise GraphError(f"{call_site()}: stream.{of} has no {unknown[0]}=")
+    name, was = named.get("name"), named.get("was")
+    if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise GraphError(
+            f"{call_site()}: the name of an operation has letters, digits, . _ and -: {name!r} has not"
+        )
+    if was is not None and not (isinstance(was, str) and was):
+        raise GraphError(f"{call_site()}: was={was!r}: it is the name that the operation had")
+    return {"given": name or "", "was": was or ""}
+
+
+def part_of(named: Named, part: str) -> Named:
+    """The names of a part of an operation that has state of its own."""
+    return {key: f"{name}.{part}" for key, name in named.items()}  # type: ignore[return-value]
+
+
+def short(function: Function) -> str:
+    """A function as names have it."""
+    return plain(name_of(function))
+
+
+def plain(written: str) -> str:
+    """A text about functions, without the modules that they stand in."""
+    return _PATH.sub(r"\1", _FIELD.sub(r"\1", written)).replace("<lambda>", "lambda")
+
+
+def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
+    """The operations with state among `vertices`, in their order."""
+    kept = [vertex for vertex in vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
+    names = dict(zip((vertex.id for vertex in kept), _unique(kept), strict=True))
+    return tuple(
+        Operation(number_of(v.was or names[v.id]), names[v.id], _form(v), place=v.id, was=v.was) for v in kept
+    )
+
+
+def check_names(vertices: Sequence[Vertex], graph: str) -> None:
+    """Raises GraphError for two operations whose states would be one."""
+    known: dict[int, Operation] = {}
+    for found in operations_of(vertices):
+        other = known.setdefault(found.number, found)
+        if other is not found:
+            raise GraphError(_one_number(vertices, other, found, graph))
+
+
+def _one_number(vertices: Sequence[Vertex], first: Operation, second: Operation, graph: str) -> str:
+    assert first.place is not None and second.place is not None, "they are of a graph"
+    one, other = vertices[first.place], vertices[second.place]
+    same = f"two operations of graph {graph!r} would have one state: {first.name!r} of {one.place}"
+    if first.name == second.name and not (one.was or other.was):
+        return f"{same}, and that of {other.place}: give each a name of its own"
+    was = "".join(f", which was {v.was!r}" for v in (other,) if v.was)
+    return f"{same}, and {second.name!r} of {other.place}{was}: give one of them another name="
+
+
+def _unique(kept: Iterable[Vertex]) -> list[str]:
+    names = [vertex.given or _derived(vertex) for vertex in kept]
+    several = Counter(name for name, vertex in zip(names, kept, strict=True) if not vertex.given)
+    met: Counter[str] = Counter()
+    for place, vertex in enumerate(kept):
+        if not vertex.given and (all_of := several[names[place]]) > 1:
+            met[names[place]] += 1
+            names[place] = f"{names[place]} #{met[names[place]]} of {all_of}"
+    return names
+
+
+def _derived(vertex: Vertex) -> str:
+    for function in (vertex.combine, vertex.emit):
+        if (name := getattr(function, "state_name", None)) is not None:
+            return str(name)  # this library's own
+    assert vertex.key is not None, "the graph's builder gives every keyed vertex its key"
+    fold = "group" if vertex.combine is None else short(vertex.combine)
+    return f"{fold} by {short(vertex.key)}"
+
+
+def _form(vertex: Vertex) -> str:
+    if vertex.kind is Kind.GROUPING:
+        return f"the last {vertex.window}"
+    return str(getattr(vertex.combine, "form", "a fold"))

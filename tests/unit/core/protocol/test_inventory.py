@@ -1,0 +1,180 @@
+"""Whether a graph can go on from another one's snapshot: what is in the way is said by name, with what to
+do."""
+
+import pytest
+from msgspec.structs import replace
+
+import flamestream as fs
+from flamestream.core.protocol.inventory import inventory_of, misfit, next_inventory
+from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Epoch, SinkName
+from flamestream.model.state_names import Named
+from flamestream.model.time import Time
+
+
+def word(text: str) -> str:
+    return text
+
+
+def sized(before: int, text: str) -> int:
+    return before + len(text)
+
+
+def graph(
+    *, sources: tuple[str, ...] = ("lines",), name: str | None = "sizes", was: str | None = None, group: int = 0,
+    sink: str = "out",
+) -> Graph:  # fmt: skip
+    """One stream of these sources, a reduce of this name, and a `group` of so many."""
+    built = Graph("g")
+    first, *others = [built.source(source) for source in sources]
+    stream = first.merge(*others) if others else first
+    stream.sink(sink)
+    if name is not None:
+        named: Named = {"name": name} if was is None else {"name": name, "was": was}
+        stream.reduce(key=word, initial=int, combine=sized, **named).sink("sizes")
+    if group:
+        stream.group(group, key=word, name="few").sink("few")
+    return built.validated()
+
+
+def snapshot(of: Graph, *, named: bool = True, held: bool = False) -> SnapshotIndex:
+    inventory = inventory_of(of, SinkName("dead"))
+    ref = SegmentRef("held", 1, "", 1, ())
+    return SnapshotIndex(
+        job="j", graph=of.identity, python="3.11", slots=1, epoch=Epoch(3), fence=NO_FENCE, cut=Time(9), segments=(),
+        fronts=(), outputs=(), held=(ref,) if held else (), inventory=inventory if named else None,
+    )  # fmt: skip
+
+
+def reason(index: SnapshotIndex, now: Graph, *drop: str) -> str:
+    return misfit(index, now.identity, inventory_of(now, SinkName("dead")), drop)
+
+
+def test_a_graph_fits_with_what_it_had_and_more() -> None:
+    before = snapshot(graph())
+    assert reason(before, graph()) == reason(before, graph(group=3)) == ""
+    assert reason(before, graph(name="lengths", was="sizes")) == ""
+
+
+def test_state_of_an_operation_that_is_gone_is_not_forgotten_unless_that_is_said() -> None:
+    before = snapshot(graph())
+    said = reason(before, graph(name=None))
+    assert "state of operation 'sizes', and this graph has no such operation" in said
+    assert "say was='sizes' there" in said and "upgrade: {drop: [sizes]}" in said
+    assert reason(before, graph(name=None), "sizes") == ""
+    assert "there is no state for 'lengths'" in reason(before, graph(name="lengths"))
+
+
+def test_a_rename_is_said_for_as_long_as_the_state_lives() -> None:
+    """Its number is made of the first name."""
+    renamed = next_inventory(snapshot(graph()), inventory_of(graph(name="lengths", was="sizes")), Epoch(4))
+    before = replace(snapshot(graph()), inventory=renamed)
+    said = reason(before, graph(name="lengths"))
+    assert "operation 'lengths', which was 'sizes'," in said and "say was='sizes' there" in said
+    assert "upgrade: {drop: [sizes]}" in said
+    assert (
+        reason(before, graph(name="lengths"), "sizes") == reason(before, graph(name="n", was="sizes")) == ""
+    )
+
+
+def test_a_name_that_yaml_would_not_take_is_quoted() -> None:
+    built = Graph("g")
+    built.source("lines").reduce(key=lambda s: s, initial=int, combine=sized).sink("sizes")
+    said = reason(snapshot(built.validated()), graph(name=None))
+    assert "upgrade: {drop: ['sized by lambda']}" in said
+
+
+def test_another_form_of_state_is_another_state() -> None:
+    said = reason(snapshot(graph(group=3)), graph(group=2))
+    assert "operation 'few' had a state of the form the last 3, and is the last 2 now" in said
+    assert "another name=" in said and "upgrade: {drop: [few]}" in said
+
+
+def test_several_that_are_called_alike_fit_their_own_graph_alone() -> None:
+    def twice(*, more: bool) -> Graph:
+        built = Graph("g")
+        lines = built.source("lines")
+        for number in range(2):
+            lines.reduce(key=word, initial=int, combine=sized).sink(f"sizes {number}")
+        if more:
+            lines.sink("out")
+        return built.validated()
+
+    before = snapshot(twice(more=False))
+    assert reason(before, twice(more=False)) == ""
+    assert "one of several that are called alike" in reason(before, twice(more=True))
+    assert "was='sized by word #2 of 2'" in reason(before, twice(more=True))
+
+
+@pytest.mark.parametrize("sources", [("lines", "more"), ("more", "lines"), ("texts",)])
+def test_sources_are_the_same_in_the_same_order(sources: tuple[str, ...]) -> None:
+    said = reason(snapshot(graph()), graph(sources=sources))
+    assert f"it has the sources 'lines', and this graph {', '.join(map(repr, sources))}" in said
+    assert "the same sources and calls, in the same order" in said
+
+
+def test_a_sink_that_output_waits_for_is_not_removed() -> None:
+    assert reason(snapshot(graph()), graph(sink="other")) == ""
+    said = reason(snapshot(graph(), held=True), graph(sink="other"))
+    assert "it holds output for sink 'out', which this graph has not: let the job drain" in said
+
+
+def test_a_snapshot_without_names_fits_its_own_graph_alone() -> None:
+    before = snapshot(graph(), named=False)
+    assert reason(before, graph()) == ""
+    assert "before state had names: start the graph that wrote it once more" in reason(before, graph(group=2))
+
+
+def test_workers_of_an_older_release_do_not_take_names_for_places() -> None:
+    before = snapshot(graph())
+    assert "start a newer one" in misfit(before, before.graph, None)
+    assert misfit(snapshot(graph(), named=False), before.graph, None) == ""
+
+
+def test_marks_go_with_the_last_window() -> None:
+    def timed(*, window: bool) -> Graph:
+        built = Graph("g")
+        seconds = built.source("seconds", int, at=lambda second: second, unit="s")
+        seconds.sink("out")
+        if window:
+            seconds.window(fs.tumbling("1m"), key=lambda _: None, name="minutes").count().sink("minutes")
+        return built.validated()
+
+    said = reason(snapshot(timed(window=True)), timed(window=False))
+    assert "'minutes'" in said and "event time" not in said
+    assert reason(snapshot(timed(window=True)), timed(window=False), "minutes") == ""
+
+
+def test_windows_with_other_marks_are_others() -> None:
+    def of(*names: str) -> Graph:
+        built = Graph("g")
+        streams = [built.source(name, int, at=lambda second: second, unit="s") for name in ("a", "b")]
+        first, *others = [stream for stream, name in zip(streams, ("a", "b"), strict=True) if name in names]
+        merged = first.merge(*others) if others else first
+        merged.window(fs.tumbling("1m"), key=lambda _: None, name="minutes").count().sink("minutes")
+        streams[1].sink("rest")
+        return built.validated()
+
+    assert "steps of 1s of a, and is Panes in 64 shards, steps of 1s of a, b now" in reason(
+        snapshot(of("a")), of("a", "b")
+    )
+
+
+def test_what_is_listed_says_since_when_and_where_older_rows_are() -> None:
+    few, both = inventory_of(graph()), inventory_of(graph(group=2))
+    first = next_inventory(None, few, Epoch(1))
+    assert first is not None and [(each.name, each.since, each.place) for each in first.operations] == [
+        ("sizes", 0, None)
+    ]
+    second = next_inventory(replace(snapshot(graph()), inventory=first), both, Epoch(4))
+    assert second is not None and [(each.name, each.since) for each in second.operations] == [
+        ("sizes", 0),
+        ("few", 4),
+    ]
+    nameless = next_inventory(snapshot(graph(), named=False), few, Epoch(4))
+    assert nameless is not None and [(each.since, each.place) for each in nameless.operations] == [
+        (0, graph().operations[0].place)
+    ]
+    later = next_inventory(replace(snapshot(graph()), inventory=nameless), both, Epoch(5))
+    assert later is not None and later.operations[0] == nameless.operations[0]

@@ -1,0 +1,3 @@
+"""A job in a folder of its own."""
+
+from support.runs.job_folder import job as job

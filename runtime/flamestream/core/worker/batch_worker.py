@@ -40,8 +40,8 @@ NOTHING: Final = SnapshotIndex(
 
 
 def behind(index: SnapshotIndex, batch: "BatchDone", epoch: Epoch, ours: Inventory | None) -> SnapshotIndex:
-    """What is committed when `batch` is, as `epoch`: as much of it as the next batch needs. `ours`: the
-    inventory of the graph that runs."""
+    """The index when `batch` is committed as `epoch`, as far as the next batch needs it. `ours`: the inventory of
+    the graph that runs."""
     kept = [segment for segment in index.segments if segment.name not in batch.replaced]
     return msgspec.structs.replace(
         index, epoch=epoch, cut=batch.cut, segments=(*kept, *batch.segments), requests=tuple(batch.requests),
@@ -112,7 +112,7 @@ class OpenSinks:
 
     fence: Fence
     index: SnapshotIndex
-    """What is committed."""
+    """The committed one, or NOTHING."""
 
 
 @dataclass(frozen=True, slots=True)

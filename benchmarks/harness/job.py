@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flamestream.job.manifest_rules import UNJOURNALLED
 from harness import JOBS, PATHS
 from harness.job_file import manifest_of, run_command
 
@@ -116,7 +117,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> dict[s
         "workers": {"replicas": settings.workers, "standby": settings.standby},
         "checkpoint": {"interval": settings.interval, "store": settings.store or str(folder / "store")},
     }
-    if settings.guarantee != "none":
+    if settings.guarantee not in UNJOURNALLED:
         spec["journal"] = {"folder": str(folder / "journal"), "fsync": settings.fsync}
     if settings.master:
         spec["spark"] = {"master": settings.master}

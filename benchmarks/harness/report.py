@@ -25,6 +25,7 @@ from nexmark.table import nexmark_table
 from harness import BENCHMARKS
 from harness.attacks_table import attacks_table
 from harness.calls_table import calls_table
+from harness.guarantees_table import guarantees_table
 from harness.histories_table import histories_table
 from harness.markdown import markdown_table
 from harness.productions_table import productions_table
@@ -299,6 +300,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},
+    DOCS / "reference" / "manifest.md": {"guarantees": guarantees_table},
 }  # fmt: skip
 """Of each page, by the mark that stands before each; from the results of that name."""
 

@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 
 Form = Literal["wire", "lines", "kafka"]
 NONE, AT_LEAST_ONCE, EXACTLY_ONCE, TWO_PHASES = "none", "at-least-once", "exactly-once", "exactly-once-2pc"
+AT_MOST_ONCE, PRODUCTIONS = "at-most-once", "strong-productions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,26 @@ from typing import Any
 from harness import PATHS, job
 from harness.job_file import run_command
 
-from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, TWO_PHASES, Cell, Command, Places, Setting, System
+from systems.base import (
+    AT_LEAST_ONCE,
+    AT_MOST_ONCE,
+    EXACTLY_ONCE,
+    NONE,
+    PRODUCTIONS,
+    TWO_PHASES,
+    Cell,
+    Command,
+    Places,
+    Setting,
+    System,
+)
 
 
 class Ours(System):
     """Two workers in Spark's executors, local mode."""
 
     form = "wire"
-    guarantees = (NONE, AT_LEAST_ONCE, EXACTLY_ONCE, TWO_PHASES)
+    guarantees = (NONE, AT_MOST_ONCE, AT_LEAST_ONCE, EXACTLY_ONCE, PRODUCTIONS, TWO_PHASES)
     pace = None
     settles = 0.0
 

@@ -16,10 +16,11 @@ Keeps: a record never changes. Does not: read items (reading.py, tail.py).
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import lru_cache
 from io import FileIO
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -35,6 +36,7 @@ from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, Slot,
 from flamestream.store.folder import sync_folder, write_all
 
 FORMAT: Final = 1
+MOST_LOGS: Final = 1_000_000
 _LOG_NAME: Final = re.compile(r"attempt-(\d+)-(\d+)-(.+)-(\d+)\.log")
 _FENCE_NAME: Final = re.compile(r"(\d{10})-(\d{10})\.(announced|record)")
 
@@ -110,24 +112,44 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
-        return self._with_logs_of(record, _ended_of(self.root, fence))
+        return self._with_logs_of(record, _seen_of(self.root, self._life(), fence))
 
-    def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
-        """A descriptor of a new, empty log, and its name."""
-        # Never a log that is there: an earlier opening may have left a torn end, and with records behind that
-        # it would be damage.
-        for number in range(1_000_000):
-            name = f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}-{number}.log"
-            try:
-                fd = os.open(self.root / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-            except FileExistsError:
-                continue
-            sync_folder(self.root)
-            return fd, name
-        raise UserError(
-            f"{self.root}: worker {writer!r} has a million logs of attempt {fence.attempt}: "
-            "move the folder away"
-        )
+    def log_for(self, fence: Fence, writer: WorkerId, counted: Counted) -> tuple[int, int]:
+        """A descriptor of a log to write on in, and the byte at which. `counted`: as `open` gave it."""
+        number, mine = -1, f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}"
+        for name in counted.lengths:
+            if _writer(name) == mine:
+                number = max(number, _number(name))
+        if number >= 0 and (found := self._whole(f"{mine}-{number}.log", counted)) is not None:
+            return found
+        return self._new_log(mine, number + 1), 0
+
+    def _life(self) -> tuple[int, int]:
+        found = os.stat(self.root / "sink.msgpack")
+        return found.st_ino, found.st_mtime_ns
+
+    def _whole(self, name: str, counted: Counted) -> tuple[int, int] | None:
+        """The log of an earlier opening, if all of it counts and nobody has it open."""
+        fd, length = os.open(self.root / name, os.O_WRONLY | os.O_CLOEXEC), counted.lengths[name]
+        try:
+            flock(fd, LOCK_EX | LOCK_NB)
+            # (!) Behind a torn end records would be damage.
+            if os.fstat(fd).st_size == os.lseek(fd, length, os.SEEK_SET):
+                return fd, length
+        except BlockingIOError:
+            pass
+        os.close(fd)
+        return None
+
+    def _new_log(self, mine: str, first: int) -> int:
+        for number in range(first, MOST_LOGS):
+            path = self.root / f"{mine}-{number}.log"
+            with suppress(FileExistsError):
+                fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+                flock(fd, LOCK_EX)
+                sync_folder(self.root)
+                return fd
+        raise UserError(f"{self.root}: there are a million logs {mine}: move the folder away")
 
     # --- looking --------------------------------------------------------------------------------------------
 
@@ -198,29 +220,20 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             _sync_file(self.root / name)
         return FenceRecord(fence, counted.lengths, counted.last)
 
-    def _with_logs_of(self, record: FenceRecord, ended: Counted | None = None) -> Counted:
-        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `ended`:
-        those of them that are not written any more, as far as that was seen; it learns of others."""
-        names, ended = self.logs_of(record.fence), ended or Counted({}, {})
-        for name, later in pairwise(names):
-            # A writer begins another log when it has closed the one before.
-            if name not in ended.lengths and _writer(name) == _writer(later):
-                self._add(ended, name)
-        counted = Counted({**record.lengths, **ended.lengths}, {**record.last, **ended.last})
-        for name in names:
-            if name not in ended.lengths:
-                self._add(counted, name)
-        return counted
-
-    def _add(self, counted: Counted, name: str) -> None:
-        """Count what is whole in a log, behind all that is counted."""
-        end, last = 0, dict[Slot, Pointer]()
-        with FileIO(self.root / name) as file:
-            for found in scan(file, str(self.root / name)):
-                end = found.end
-                last.update((slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles)
-        counted.lengths[name] = end
-        counted.last.update(last)
+    def _with_logs_of(self, record: FenceRecord, seen: Counted | None = None) -> Counted:
+        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `seen`: what
+        was of them before; it learns the rest."""
+        seen = seen or Counted({}, {})
+        for name in self.logs_of(record.fence):
+            path, start = self.root / name, seen.lengths.get(name, 0)
+            with FileIO(path) as file:
+                seen.lengths[name] = start = start if os.fstat(file.fileno()).st_size >= start else 0
+                for found in scan(file, str(path), start):
+                    seen.lengths[name] = found.end
+                    seen.last.update(
+                        (slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles
+                    )
+        return Counted({**record.lengths, **seen.lengths}, {**record.last, **seen.last})
 
     def _forget_before(self, fence: Fence) -> None:
         for older, kind in self._known():
@@ -256,14 +269,18 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
 
 @lru_cache(maxsize=8)
-def _ended_of(root: Path, fence: Fence) -> Counted:
-    """The logs of a fence that this process has seen and that are not written any more: whoever opens one
-    folder again and again, as tasks of batches do, reads each of them once."""
+def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> Counted:
+    """What this process has seen of a fence's own logs: who opens one folder again and again, as tasks of
+    batches do, reads each byte once. `life`: another one of a folder that was removed and made again."""
     return Counted({}, {})
 
 
 def _writer(name: str) -> str:
     return name.rpartition("-")[0]
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2].removesuffix(".log"))
 
 
 def _fence(attempt: str, layout: str) -> Fence:

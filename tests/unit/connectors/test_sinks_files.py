@@ -2,8 +2,9 @@
 
 import errno
 import os
+import shutil
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from flamestream.connectors.kit import folder as files_sink
 from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
+from flamestream.fenced import fences
 from flamestream.fenced.fences import FencedFolder
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
@@ -132,15 +134,50 @@ def test_an_opening_reads_only_the_logs_of_the_attempt_before(tmp_path: Path) ->
 
 
 def test_the_last_bundle_is_of_the_newest_log_also_behind_the_tenth(tmp_path: Path) -> None:
-    """As micro-batches open it: each a log of its own, under one fence."""
-    for opening in range(12):
-        worker = Writing(FencedFolder(tmp_path), False, "job", SinkName(SINK), WorkerId("w1"))
-        last = worker.open(OpenSink(fence(1), SINK, SLOTS))
-        assert {slot: bundle.sequence for slot, bundle in last.items()} == (
-            {Slot(0): opening} if opening else {}
-        )
-        deliver(worker, fence(1), bundle(0, opening + 1))
-        worker.close()
+    """By their numbers: as a text 10 is before 2."""
+    with ExitStack() as open_logs:
+        for sequence in range(1, 13):
+            writer = writing(tmp_path, "w", fence(1))
+            open_logs.callback(writer.close)  # who has a log open keeps it
+            deliver(writer, fence(1), bundle(0, sequence))
+    assert len(list(tmp_path.glob("*.log"))) == 12
+    fences._seen_of.cache_clear()  # another process has seen nothing
+    last = writing(tmp_path, "w").open(OpenSink(fence(1), SINK, SLOTS))
+    assert {slot: bundle.sequence for slot, bundle in last.items()} == {Slot(0): 12}
+    assert sequences(tmp_path) == [*range(1, 13)]
+
+
+def test_who_opens_again_writes_on_in_its_log(tmp_path: Path) -> None:
+    """As each batch of a micro-batch job does: a folder has not a log for each."""
+    for sequence in range(1, 6):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+    assert [path.name for path in tmp_path.glob("*.log")] == ["attempt-1-1-w-0.log"]
+    assert sequences(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:
+    for sequence in (1, 2):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+        if sequence == 1:
+            with log_of(tmp_path, "w").open("ab") as log:
+                log.write(b"\x00\x00\x01")
+    assert len(list(tmp_path.glob("*.log"))) == 2
+    assert sequences(tmp_path) == [1, 2]
+
+
+def test_a_folder_that_was_made_again_is_another(tmp_path: Path) -> None:
+    """What this process has seen of the one before says nothing of it."""
+    for _ in range(2):
+        writer = writing(tmp_path / "out", "w", fence(1))
+        assert writer.open(OpenSink(fence(1), SINK, SLOTS)) == {}
+        deliver(writer, fence(1), bundle(0, 1))
+        assert writer.open(OpenSink(fence(1), SINK, SLOTS))[Slot(0)].sequence == 1
+        writer.close()
+        shutil.rmtree(tmp_path / "out")
 
 
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:

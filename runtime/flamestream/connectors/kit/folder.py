@@ -81,9 +81,9 @@ class Writing:
             self._folder.claim(self._job, self._sink)
             counted = self._folder.open(action.fence)
             last = last_bundles(self._folder, counted, action.slots)
-            self._fd, _ = self._folder.new_log(action.fence, self._writer)
+            self._fd, self._length = self._folder.log_for(action.fence, self._writer, counted)
             self._fence, self._ledger = action.fence, Ledger(last)
-            self._length, self._torn = 0, False
+            self._torn = False
             return last
 
     def deliver(self, action: Deliver) -> None:

@@ -30,10 +30,11 @@ def parent(pid: int) -> int:
 
 def children(pid: int) -> list[int]:
     """Pids of the processes that `pid` started and that still run."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            found += [int(child) for child in task.read_text().split()]
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may end at any moment
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                found += [int(child) for child in task.read_text().split()]
     return sorted(child for child in found if alive(child))
 
 

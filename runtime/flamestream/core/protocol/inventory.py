@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Epoch, SinkName
+from flamestream.model.ids import SinkName
 from flamestream.model.state_names import MARKS, Operation
 
 _SEVERAL: Final = re.compile(r" #\d+ of \d+$")
@@ -36,12 +36,14 @@ def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory
     )
 
 
-def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None, epoch: Epoch) -> Inventory | None:
+def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> Inventory | None:
     """The inventory of the snapshot behind `previous`, of a graph with `ours`."""
     if ours is None or (previous is not None and previous.inventory is None):
         return ours
     known = {} if previous is None else listed(previous)
-    first = 0 if previous is None else epoch
+    # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
+    # a later one.
+    first = 0 if previous is None else previous.epoch + 1
     fresh = (replace(each, place=None, since=first) for each in ours.operations)
     # The name of now beside what the number has been: `was` may have given it another.
     return replace(

@@ -12,7 +12,6 @@ said with what to do. Does not: read rows (stored_rows.py), or decide (the coord
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,9 +19,6 @@ from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.state_names import MARKS, Operation
-
-_SEVERAL: Final = re.compile(r" #\d+ of \d+$")
-"""How a name ends that several operations have."""
 
 
 def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory:
@@ -49,7 +45,9 @@ def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> In
     return replace(
         ours,
         operations=tuple(
-            each if (old := known.get(each.number)) is None else replace(old, name=each.name, was=each.was)
+            each
+            if (old := known.get(each.number)) is None
+            else replace(old, name=each.name, was=each.was, like=each.like)
             for each in fresh
         ),
     )
@@ -91,6 +89,7 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
     now, before = {each.number: each for each in ours.operations}, listed(index)
     fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
+    likes = {each.like for each in before.values()}
     for number, old in before.items():
         if (new := now.get(number)) is None:
             if old.form != MARKS and not {old.name, old.was}.intersection(drop):
@@ -101,9 +100,10 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 "it another name=, and drop the old state with "
                 f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
-        elif _SEVERAL.search(new.name) and index.graph != graph:
+        elif new.numbered and (index.graph != graph or (new.like != old.like and new.like in likes)):
+            how = "the graph is another" if index.graph != graph else "one of them is what another was"
             yield (
-                f"operation {new.name!r} is one of several that are called alike, and the graph is another, "
+                f"operation {new.name!r} is one of several that are called alike, and {how}, "
                 f'so which is which is not known: give each a name, as in name="...", was={new.name!r}'
             )
 

@@ -117,6 +117,58 @@ def test_several_that_are_called_alike_fit_their_own_graph_alone() -> None:
     assert "was='sized by word #2 of 2'" in reason(before, twice(more=True))
 
 
+def pair(*made: Callable[[Stream[Any]], Stream[Any]]) -> Graph:
+    built = Graph("g")
+    lines = built.source("lines")
+    one, other = (make(lines) for make in made)
+    one.merge(other).sink("out")
+    return built.validated()
+
+
+def filtered(keeps: Callable[[Any], bool]) -> Callable[[Stream[Any]], Stream[Any]]:
+    return lambda s: s.filter(keeps).reduce(key=word, initial=int, combine=sized)
+
+
+def folded(combine: Callable[[int, Any], int]) -> Callable[[Stream[Any]], Stream[Any]]:
+    return lambda s: s.reduce(key=word, initial=int, combine=combine)
+
+
+EXCHANGED = {
+    "what is before them": (filtered(str.isupper), filtered(str.islower)),
+    "their lambdas": (folded(lambda n, _: n + 1), folded(lambda n, text: n + len(text))),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGED)
+def test_of_two_that_are_called_alike_neither_is_given_the_others_state(name: str) -> None:
+    """Their graph is the same to look at."""
+    one, other = EXCHANGED[name]
+    before, after = pair(one, other), pair(other, one)
+    assert before.identity == after.identity
+    said = reason(snapshot(before), after)
+    assert said.count("called alike, and one of them is what another was") == 2 and "was=" in said
+    edited = pair(one, folded(lambda n, _: n + 2))
+    assert reason(snapshot(before), pair(one, other)) == ""
+    assert before.identity != edited.identity or reason(snapshot(before), edited) == ""
+
+
+def test_one_of_several_whose_state_is_found_by_was_may_stand_in_another_graph() -> None:
+    def of(*was: str, more: bool = False) -> Graph:
+        built = Graph("g")
+        lines = built.source("lines")
+        for number, old in enumerate(was):
+            named: Named = {"was": old} if old else {}
+            lines.reduce(key=word, initial=int, combine=sized, **named).sink(f"sizes {number}")
+        if more:
+            lines.sink("out")
+        return built.validated()
+
+    one, two = of(""), of("sized by word", "")
+    assert reason(snapshot(one), two) == ""
+    first, second = "sized by word #1 of 2", "sized by word #2 of 2"
+    assert reason(snapshot(of("", "")), of(second, first, more=True)) == ""
+
+
 @pytest.mark.parametrize("sources", [("lines", "more"), ("more", "lines"), ("texts",)])
 def test_sources_are_the_same_in_the_same_order(sources: tuple[str, ...]) -> None:
     said = reason(snapshot(graph()), graph(sources=sources))
@@ -205,8 +257,9 @@ def test_windows_with_other_marks_are_others() -> None:
         streams[1].sink("rest")
         return built.validated()
 
-    assert "steps of 1s of a, and is windows of 1m every 1m from 0s in 64 shards, steps of 1s of a, b now" in reason(
-        snapshot(of("a")), of("a", "b")
+    assert (
+        "steps of 1s of a, and is windows of 1m every 1m from 0s in 64 shards, steps of 1s of a, b now"
+        in reason(snapshot(of("a")), of("a", "b"))
     )
 
 
@@ -218,7 +271,9 @@ def test_rows_count_from_behind_the_snapshot_before() -> None:
     assert listed is not None and before.epoch == 3
     after = replace(before, epoch=Epoch(5), inventory=listed)
     few = both.operations[1]
-    chains = [Chain(few.number, Slot(0), key, Epoch(epoch), True, (b"",)) for epoch, key in ((3, b"o"), (4, b"n"))]
+    chains = [
+        Chain(few.number, Slot(0), key, Epoch(epoch), True, (b"",)) for epoch, key in ((3, b"o"), (4, b"n"))
+    ]
     found = states_of(chains, Numbers(both).known(after))
     assert [chain.key for its in found.values() for chain in its] == [b"n"]
 

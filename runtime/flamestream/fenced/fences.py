@@ -110,7 +110,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
-        return self._with_logs_of(record, _ended_of(self.root, fence))
+        return self._with_logs_of(record, _ended_of(self.root, self._identity(), fence))
 
     def new_log(self, fence: Fence, writer: WorkerId) -> tuple[int, str]:
         """A descriptor of a new, empty log, and its name."""
@@ -219,8 +219,9 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             for found in scan(file, str(self.root / name)):
                 end = found.end
                 last.update((slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles)
-        counted.lengths[name] = end
+        # Its length last (!): who shares what is known of ended logs takes one that has a length for done.
         counted.last.update(last)
+        counted.lengths[name] = end
 
     def _forget_before(self, fence: Fence) -> None:
         for older, kind in self._known():
@@ -228,6 +229,12 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
                 self._path(older, kind).unlink(missing_ok=True)
 
     # --- files ----------------------------------------------------------------------------------------------
+
+    def _identity(self) -> tuple[int, int]:
+        """Another one for a folder that was removed and made again: of the file that says whose it is, which is
+        written once (its inode may be a removed one's)."""
+        found = os.stat(self.root / "sink.msgpack")
+        return found.st_ino, found.st_mtime_ns
 
     def _known(self) -> list[tuple[Fence, str]]:
         names = os.listdir(self._fences)
@@ -256,7 +263,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
 
 @lru_cache(maxsize=8)
-def _ended_of(root: Path, fence: Fence) -> Counted:
+def _ended_of(root: Path, identity: tuple[int, int], fence: Fence) -> Counted:
     """The logs of a fence that this process has seen and that are not written any more: whoever opens one
     folder again and again, as tasks of batches do, reads each of them once."""
     return Counted({}, {})

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -141,6 +142,21 @@ def test_the_last_bundle_is_of_the_newest_log_also_behind_the_tenth(tmp_path: Pa
         )
         deliver(worker, fence(1), bundle(0, opening + 1))
         worker.close()
+
+
+def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(tmp_path: Path) -> None:
+    """One process, as a notebook's: what it has read of closed logs is of the folder that it read."""
+    root = tmp_path / "out"
+    for bundles in (3, 2):
+        for number in range(bundles):
+            worker = Writing(FencedFolder(root), False, "job", SinkName(SINK), WorkerId("w1"))
+            last = worker.open(OpenSink(fence(1), SINK, SLOTS))
+            assert {slot: bundle.sequence for slot, bundle in last.items()} == (
+                {Slot(0): number} if number else {}
+            )
+            deliver(worker, fence(1), bundle(0, number + 1))
+            worker.close()
+        shutil.rmtree(root)
 
 
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:

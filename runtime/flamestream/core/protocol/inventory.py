@@ -89,7 +89,7 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
     now, before = {each.number: each for each in ours.operations}, listed(index)
     fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
-    likes = {each.like for each in before.values()}
+    like = {each.like: each for each in before.values() if each.like}
     for number, old in before.items():
         if (new := now.get(number)) is None:
             if old.form != MARKS and not {old.name, old.was}.intersection(drop):
@@ -100,12 +100,17 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 "it another name=, and drop the old state with "
                 f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
-        elif new.numbered and (index.graph != graph or (new.like != old.like and new.like in likes)):
-            how = "the graph is another" if index.graph != graph else "one of them is what another was"
-            yield (
-                f"operation {new.name!r} is one of several that are called alike, and {how}, "
-                f'so which is which is not known: give each a name, as in name="...", was={new.name!r}'
-            )
+        elif (was := old if new.like == old.like else like.get(new.like, old)) is not old:
+            yield _alike(new, f"is made as {was.name!r} was", was)
+        elif new.numbered and index.graph != graph:
+            yield _alike(new, "the graph is another", old)
+
+
+def _alike(new: Operation, how: str, was: Operation) -> str:
+    return (
+        f"operation {new.name!r} is one of several that are called alike, and {how}, so which is which is not "
+        f'known: give each a name, as in name="...", was={was.name!r}'
+    )
 
 
 def _removed(old: Operation, fresh: Sequence[str]) -> str:

@@ -146,7 +146,9 @@ def test_of_two_that_are_called_alike_neither_is_given_the_others_state(name: st
     before, after = pair(one, other), pair(other, one)
     assert before.identity == after.identity
     said = reason(snapshot(before), after)
-    assert said.count("called alike, and one of them is what another was") == 2 and "was=" in said
+    first, second = said.split("; ")
+    assert "#1 of 2' is one of several that are called alike, and is made as" in first
+    assert first.endswith("#2 of 2'") and second.endswith("#1 of 2'"), "each is told its own state"
     edited = pair(one, folded(lambda n, _: n + 2))
     assert reason(snapshot(before), pair(one, other)) == ""
     assert before.identity != edited.identity or reason(snapshot(before), edited) == ""
@@ -159,6 +161,7 @@ def test_one_of_several_whose_state_is_found_by_was_may_stand_in_another_graph()
         for number, old in enumerate(was):
             named: Named = {"was": old} if old else {}
             lines.reduce(key=word, initial=int, combine=sized, **named).sink(f"sizes {number}")
+        lines.group(2, key=word, name="few").sink("few")
         if more:
             lines.sink("out")
         return built.validated()

@@ -179,7 +179,8 @@ def _idle_without_effect(graph: Graph, of_sources: dict[str, SourceTraits]) -> I
 
 def _dropped_are_gone(job: Job, graph: Graph) -> None:
     """Nothing is forgotten that the graph has."""
-    has = {operation.name for operation in graph.operations}
+    # By its first name too: the state is found by that.
+    has = {name for operation in graph.operations for name in (operation.name, operation.was)}
     for place, name in enumerate(job.spec.upgrade.drop if job.spec.upgrade is not None else ()):
         if name in has:
             raise job.error(

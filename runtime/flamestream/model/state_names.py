@@ -14,10 +14,12 @@ Does not: say what a snapshot is of (core/protocol/inventory.py).
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, Final, TypedDict
 
 import msgspec
+from msgspec.structs import replace
 
 from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, Vertex, call_site, name_of
@@ -27,6 +29,8 @@ LEAST_NUMBER: Final = 1 << 30
 MARKS: Final = "marks"
 """Form of what follows from sources alone: it goes with the last operation that it is kept for."""
 _NAME: Final = re.compile(r"[\w.-]{1,63}")
+_SEVERAL: Final = re.compile(r" #\d+ of \d+$")
+"""How a name ends that several operations have."""
 _FIELD: Final = re.compile(r'fs\.field\("([^"]*)"\)')
 _PATH: Final = re.compile(r"\b(?:(?:[A-Za-z_]\w*|<locals>|<lambda>)\.)+([A-Za-z_]\w*|<lambda>)(?![\w(])")
 
@@ -58,6 +62,13 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name that the number is made of, if that is another."""
     since: int = 0
     """Rows of older epochs are of an operation of this name that is no more."""
+    like: str = ""
+    """Tells it from others that are called alike (`_likenesses`); "" where there are none."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its state is found by which of several it is."""
+        return not self.was and _SEVERAL.search(self.name) is not None
 
 
 def number_of(name: str) -> int:
@@ -103,8 +114,15 @@ def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
     """The operations with state among `vertices`, in their order."""
     kept = [vertex for vertex in vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
     names = dict(zip((vertex.id for vertex in kept), _unique(kept), strict=True))
-    return tuple(
+    found = tuple(
         Operation(number_of(v.was or names[v.id]), names[v.id], _form(v), place=v.id, was=v.was) for v in kept
+    )
+    if not any(each.numbered for each in found):
+        return found
+    like = _likenesses(vertices)
+    return tuple(
+        replace(each, like=like[vertex.id]) if each.numbered else each
+        for each, vertex in zip(found, kept, strict=True)
     )
 
 
@@ -151,3 +169,42 @@ def _form(vertex: Vertex) -> str:
     if vertex.kind is Kind.GROUPING:
         return f"the last {vertex.window}"
     return str(getattr(vertex.combine, "form", "a fold"))
+
+
+def _likenesses(vertices: Sequence[Vertex]) -> list[str]:
+    """A digest for each vertex: of what it is made of, and what leads to it.
+
+    Two lambdas, or two counts behind two filters, are called alike and numbered by their places. Where only
+    places were exchanged the graph is the same to look at, and each would be given the other's state. The same
+    in every process of a Python (!): no address, no place in a file, no order of a set.
+    """
+    found: list[str] = []
+    before: list[list[str]] = [[] for _ in vertices]
+    for vertex in vertices:
+        text = "\n".join((*_parts(vertex), *before[vertex.id]))
+        found.append(hashlib.blake2b(text.encode(), digest_size=8).hexdigest())
+        for (
+            end
+        ) in vertex.outputs:  # what goes back in a loop comes too late, and is behind the loop's head anyway
+            before[end].append(found[-1])
+    return found
+
+
+def _parts(vertex: Vertex) -> Iterator[str]:
+    yield f"{vertex.kind.value} {vertex.name}"
+    for function in (vertex.function, vertex.key, vertex.initial, vertex.combine, vertex.emit):
+        if function is not None:
+            yield f"{name_of(function)} {_code(function)}"
+
+
+def _code(function: Function) -> str:
+    code = getattr(function, "__code__", None)
+    return _text(code) if isinstance(code, CodeType) else ""
+
+
+def _text(constant: object) -> str:
+    if isinstance(constant, CodeType):
+        return f"{constant.co_code.hex()} {constant.co_names} {' '.join(map(_text, constant.co_consts))}"
+    if isinstance(constant, frozenset):
+        return f"{{{', '.join(sorted(map(_text, constant)))}}}"
+    return repr(constant)

@@ -180,6 +180,21 @@ def test_a_folder_that_was_made_again_is_another(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "out")
 
 
+def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(tmp_path: Path) -> None:
+    """One process, as a notebook's: what it has read of closed logs is of the folder that it read."""
+    root = tmp_path / "out"
+    for bundles in (3, 2):
+        for number in range(bundles):
+            worker = Writing(FencedFolder(root), False, "job", SinkName(SINK), WorkerId("w1"))
+            last = worker.open(OpenSink(fence(1), SINK, SLOTS))
+            assert {slot: bundle.sequence for slot, bundle in last.items()} == (
+                {Slot(0): number} if number else {}
+            )
+            deliver(worker, fence(1), bundle(0, number + 1))
+            worker.close()
+        shutil.rmtree(root)
+
+
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:
     for attempt in range(1, 6):
         writing(tmp_path, "w", fence(attempt)).close()

@@ -113,9 +113,10 @@ def test_a_job_whose_parts_do_not_fit_is_refused_with_place_and_way_out(
     assert refused(job, **changes).startswith(message)
 
 
-def test_no_state_is_forgotten_that_the_graph_has(job: JobFolder) -> None:
+@pytest.mark.parametrize("named", ["name='pairs'", "name='twos', was='pairs'"])
+def test_no_state_is_forgotten_that_the_graph_has(job: JobFolder, named: str) -> None:
     code = "import flamestream as fs\ngraph = fs.Graph('upper')\n"
-    code += "graph.source('lines').group(2, key=len, name='pairs').sink('shouts')\n"
+    code += f"graph.source('lines').group(2, key=len, {named}).sink('shouts')\n"
     with pytest.raises(
         ManifestError, match=r"graph 'upper' has an operation 'pairs', so its state is not forgotten"
     ):

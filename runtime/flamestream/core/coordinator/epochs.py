@@ -102,7 +102,7 @@ def next_index(previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Se
         held=tuple(segment for answer in answers for segment in answer.held),
         requests=tuple(segment for answer in answers for segment in answer.requests),
         code=spans_of(previous, settings.code),
-        inventory=next_inventory(previous, settings.inventory, epoch.number),
+        inventory=next_inventory(previous, settings.inventory),
     )  # fmt: skip
 
 

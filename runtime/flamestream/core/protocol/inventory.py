@@ -12,17 +12,13 @@ said with what to do. Does not: read rows (stored_rows.py), or decide (the coord
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Epoch, SinkName
+from flamestream.model.ids import SinkName
 from flamestream.model.state_names import MARKS, Operation
-
-_SEVERAL: Final = re.compile(r" #\d+ of \d+$")
-"""How a name ends that several operations have."""
 
 
 def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory:
@@ -36,18 +32,22 @@ def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory
     )
 
 
-def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None, epoch: Epoch) -> Inventory | None:
+def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> Inventory | None:
     """The inventory of the snapshot behind `previous`, of a graph with `ours`."""
     if ours is None or (previous is not None and previous.inventory is None):
         return ours
     known = {} if previous is None else listed(previous)
-    first = 0 if previous is None else epoch
+    # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
+    # a later one.
+    first = 0 if previous is None else previous.epoch + 1
     fresh = (replace(each, place=None, since=first) for each in ours.operations)
     # The name of now beside what the number has been: `was` may have given it another.
     return replace(
         ours,
         operations=tuple(
-            each if (old := known.get(each.number)) is None else replace(old, name=each.name, was=each.was)
+            each
+            if (old := known.get(each.number)) is None
+            else replace(old, name=each.name, was=each.was, like=each.like)
             for each in fresh
         ),
     )
@@ -89,6 +89,7 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
     now, before = {each.number: each for each in ours.operations}, listed(index)
     fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
+    like = {each.like: each for each in before.values() if each.like}
     for number, old in before.items():
         if (new := now.get(number)) is None:
             if old.form != MARKS and not {old.name, old.was}.intersection(drop):
@@ -99,11 +100,17 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 "it another name=, and drop the old state with "
                 f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
-        elif _SEVERAL.search(new.name) and index.graph != graph:
-            yield (
-                f"operation {new.name!r} is one of several that are called alike, and the graph is another, "
-                f'so which is which is not known: give each a name, as in name="...", was={new.name!r}'
-            )
+        elif (was := old if new.like == old.like else like.get(new.like, old)) is not old:
+            yield _alike(new, f"is made as {was.name!r} was", was)
+        elif new.numbered and index.graph != graph:
+            yield _alike(new, "the graph is another", old)
+
+
+def _alike(new: Operation, how: str, was: Operation) -> str:
+    return (
+        f"operation {new.name!r} is one of several that are called alike, and {how}, so which is which is not "
+        f'known: give each a name, as in name="...", was={was.name!r}'
+    )
 
 
 def _removed(old: Operation, fresh: Sequence[str]) -> str:

@@ -45,7 +45,7 @@ def behind(index: SnapshotIndex, batch: "BatchDone", epoch: Epoch, ours: Invento
     kept = [segment for segment in index.segments if segment.name not in batch.replaced]
     return msgspec.structs.replace(
         index, epoch=epoch, cut=batch.cut, segments=(*kept, *batch.segments), requests=tuple(batch.requests),
-        fronts=tuple(batch.fronts) or index.fronts, inventory=next_inventory(index, ours, epoch),
+        fronts=tuple(batch.fronts) or index.fronts, inventory=next_inventory(index, ours),
     )  # fmt: skip
 
 

@@ -30,6 +30,11 @@ class Dedup(OfKeys):
     def keeps(self) -> str:
         return f"the times of what passed, until the mark is {shown(self.within)} past them"
 
+    @property
+    def form(self) -> str:
+        # When a state is due follows from it, and is noted in the shard (process.py).
+        return f"times within {shown(self.within)}"
+
     def on_item(self, key: Any, state: tuple[int, ...] | None, item: Any, now: Now) -> Answer:
         if now.late:
             return state, (Late(item),)

@@ -62,6 +62,13 @@ class Join(OfKeys):
         left, right = (shown(max(0, reach)) for reach in (self.high, -self.low))
         return f"the left's items until the mark is {left} past them, the right's {right}"
 
+    @property
+    def form(self) -> str:
+        # When a state is due follows from it, and is noted in the shard; whether an item has met one is not kept
+        # up where it is not asked for.
+        how = next(how for how, kept in HOW.items() if kept == self.kept)
+        return f"{how} join within {f'{shown(self.low)} to {shown(self.high)}' if self.bound else 'any time'}"
+
     def on_item(self, key: Any, state: Waiting | None, item: Any, now: Now) -> Answer:
         if self.bound and now.late:
             return state, (Late(item),)

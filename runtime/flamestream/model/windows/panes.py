@@ -59,6 +59,11 @@ class Panes(Closing):
     def keeps(self) -> str:
         return "a value a key and window, until the mark is at the window's end"
 
+    @property
+    def form(self) -> str:
+        # A place is a window's end: of another shape's, it would begin elsewhere than what is in it.
+        return f"windows of {self.shape.form}"
+
     def places(self, key: Any, now: Now) -> list[Place]:
         mark = now.mark
         return [(end, key) for _, end in self.shape.windows(now.time) if mark is None or end > mark]

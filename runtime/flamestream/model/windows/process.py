@@ -126,7 +126,7 @@ class Steps:
             self.state_name += f" by {short(inputs[0].key)}"
         # With other marks some would be behind those that were.
         marks = f"steps of {shown(Micros(step))} of {', '.join(sorted(sources))}"
-        self.form = f"{type(program).__name__} in {shards} shards, {marks}"
+        self.form = f"{program.form} in {shards} shards, {marks}"
         self.program, self.inputs, self.step, self.shards = program, inputs, step, shards
         self.written, self.keeps = program.written, program.keeps
 

@@ -8,7 +8,8 @@ of their own.
 | `on_time(place, state, time)`      | a state, results | the mark has passed the time that `due` asked for |
 | `due(place, state)`                | a time or None   | the next time it wants to be called at |
 
-`written` names a program in messages; `keeps` says what states it has and until when (`flamestream plan`).
+`written` names a program in messages; `keeps` says what states it has and until when (`flamestream plan`);
+`form` says what they mean: those of a program of another form are no states of this one (state_names.py).
 
 A state of None is forgotten: neither memory nor snapshots have it then. Windows, joins and users' own
 functions are programs.
@@ -50,6 +51,8 @@ class Program(Protocol):
     def written(self) -> str: ...
     @property
     def keeps(self) -> str: ...
+    @property
+    def form(self) -> str: ...
     def places(self, key: Any, now: Now, /) -> Sequence[Any]: ...
     def on_item(self, place: Any, state: Any, item: Any, now: Now, /) -> Answer: ...
     def on_time(self, place: Any, state: Any, time: int, /) -> Answer: ...
@@ -60,6 +63,11 @@ class OfKeys:
     """A program with one state a key, whose place is the key itself."""
 
     __slots__ = ()
+
+    @property
+    def form(self) -> str:
+        """Any program of its kind goes on from its states."""
+        return type(self).__name__
 
     def places(self, key: Any, now: Now) -> Sequence[Any]:
         """The key alone."""

@@ -36,6 +36,10 @@ class Ranking(OfKeys):
     def keeps(self) -> str:
         return f"the best {self.count} keys a window, until the mark is at the window's end"
 
+    @property
+    def form(self) -> str:
+        return f"the best {self.count}"
+
     def on_item(self, key: Any, state: Best | None, item: Windowed[Any, Any], now: Now) -> Answer:
         pairs = (*(state.keys if state else ()), (item.key, item.value))
         # (!) Sorted with ties by key: shards tell their counts in any order.

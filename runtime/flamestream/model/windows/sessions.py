@@ -50,6 +50,10 @@ class Sessions(Closing, OfKeys):
         what = "the items" if self.aggregate.merge is None else "a value"
         return f"{what} a key and open session, until the mark is {shown(self.gap)} past its last item"
 
+    @property
+    def form(self) -> str:
+        return "sessions of items" if self.aggregate.merge is None else "sessions"
+
     def on_item(self, key: Any, state: tuple[Open, ...] | None, item: Any, now: Now) -> Answer:
         opened, end = state or (), now.time + self.gap
         first = 0

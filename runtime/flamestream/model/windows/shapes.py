@@ -12,7 +12,7 @@ Does not: know sessions, whose windows depend on what comes (sessions.py), or re
 from dataclasses import dataclass
 from typing import Final
 
-from flamestream.model.duration import UNITS, Duration, Micros, micros
+from flamestream.model.duration import UNITS, Duration, Micros, micros, shown
 from flamestream.model.errors import GraphError
 from flamestream.model.windows.zone import Zone
 
@@ -38,6 +38,11 @@ class Grid:
         """All of its durations."""
         return self.size, self.every, self.offset
 
+    @property
+    def form(self) -> str:
+        """Which windows these are."""
+        return f"{shown(self.size)} every {shown(self.every)} from {shown(self.offset)}"
+
     def windows(self, time: int) -> list[Bounds]:
         """Windows that `time` belongs to, in order."""
         # Python's % is never negative, so this holds before 1970 too.
@@ -62,6 +67,11 @@ class Calendar:
     size: int
     offset: int
     written: str
+
+    @property
+    def form(self) -> str:
+        """Which windows these are."""
+        return f"{shown(self.size)} from {shown(self.offset)} in {self.zone.name}"
 
     def windows(self, time: int) -> list[Bounds]:
         """The one that `time` belongs to."""

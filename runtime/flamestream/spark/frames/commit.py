@@ -82,7 +82,7 @@ class Committed:
             fence=self.record.fence, cut=cut,
             segments=(*kept, *refs_in(said, SEGMENT)), requests=refs_in(said, REQUESTS), fronts=tuple(fronts),
             outputs=_outputs(before, said, sinks), code=spans_of(before, self.record.code),
-            inventory=next_inventory(before, ours.inventory, Epoch(epoch)),
+            inventory=next_inventory(before, ours.inventory),
         )  # fmt: skip
         store = store_at(self._url)
         name = f"indexes/{epoch:012d}-{self.record.attempt}-{secrets.token_hex(4)}"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.connectors.files.windows import Cut
-from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.model.errors import Corrupt, FlameStreamError, Retryable, UserError
 from flamestream.model.meta import floor
 from flamestream.model.time import Time
 from flamestream.spark.calls.pairing import with_requests
@@ -160,7 +160,9 @@ class MicroBatches:
             if self._at_end(self._committed.record.cut):
                 self._over.set()
         except FlameStreamError as error:
-            self._error = error
+            # A stop ends the batch that it finds: that is no failure, and the next start computes it again.
+            if not (self._over.is_set() and isinstance(error, Retryable)):
+                self._error = error
             self._over.set()
             raise
 

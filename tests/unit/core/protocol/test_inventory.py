@@ -1,16 +1,26 @@
 """Whether a graph can go on from another one's snapshot: what is in the way is said by name, with what to
 do."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 import flamestream as fs
+from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.inventory import inventory_of, misfit, next_inventory
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Epoch, SinkName
+from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot
 from flamestream.model.state_names import Named
+from flamestream.model.stream import Stream
 from flamestream.model.time import Time
+
+
+def same(item: Any) -> Any:
+    return item
 
 
 def word(text: str) -> str:
@@ -68,7 +78,7 @@ def test_state_of_an_operation_that_is_gone_is_not_forgotten_unless_that_is_said
 
 def test_a_rename_is_said_for_as_long_as_the_state_lives() -> None:
     """Its number is made of the first name."""
-    renamed = next_inventory(snapshot(graph()), inventory_of(graph(name="lengths", was="sizes")), Epoch(4))
+    renamed = next_inventory(snapshot(graph()), inventory_of(graph(name="lengths", was="sizes")))
     before = replace(snapshot(graph()), inventory=renamed)
     said = reason(before, graph(name="lengths"))
     assert "operation 'lengths', which was 'sizes'," in said and "say was='sizes' there" in said
@@ -105,6 +115,61 @@ def test_several_that_are_called_alike_fit_their_own_graph_alone() -> None:
     assert reason(before, twice(more=False)) == ""
     assert "one of several that are called alike" in reason(before, twice(more=True))
     assert "was='sized by word #2 of 2'" in reason(before, twice(more=True))
+
+
+def pair(*made: Callable[[Stream[Any]], Stream[Any]]) -> Graph:
+    built = Graph("g")
+    lines = built.source("lines")
+    one, other = (make(lines) for make in made)
+    one.merge(other).sink("out")
+    return built.validated()
+
+
+def filtered(keeps: Callable[[Any], bool]) -> Callable[[Stream[Any]], Stream[Any]]:
+    return lambda s: s.filter(keeps).reduce(key=word, initial=int, combine=sized)
+
+
+def folded(combine: Callable[[int, Any], int]) -> Callable[[Stream[Any]], Stream[Any]]:
+    return lambda s: s.reduce(key=word, initial=int, combine=combine)
+
+
+EXCHANGED = {
+    "what is before them": (filtered(str.isupper), filtered(str.islower)),
+    "their lambdas": (folded(lambda n, _: n + 1), folded(lambda n, text: n + len(text))),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGED)
+def test_of_two_that_are_called_alike_neither_is_given_the_others_state(name: str) -> None:
+    """Their graph is the same to look at."""
+    one, other = EXCHANGED[name]
+    before, after = pair(one, other), pair(other, one)
+    assert before.identity == after.identity
+    said = reason(snapshot(before), after)
+    first, second = said.split("; ")
+    assert "#1 of 2' is one of several that are called alike, and is made as" in first
+    assert first.endswith("#2 of 2'") and second.endswith("#1 of 2'"), "each is told its own state"
+    edited = pair(one, folded(lambda n, _: n + 2))
+    assert reason(snapshot(before), pair(one, other)) == ""
+    assert before.identity != edited.identity or reason(snapshot(before), edited) == ""
+
+
+def test_one_of_several_whose_state_is_found_by_was_may_stand_in_another_graph() -> None:
+    def of(*was: str, more: bool = False) -> Graph:
+        built = Graph("g")
+        lines = built.source("lines")
+        for number, old in enumerate(was):
+            named: Named = {"was": old} if old else {}
+            lines.reduce(key=word, initial=int, combine=sized, **named).sink(f"sizes {number}")
+        lines.group(2, key=word, name="few").sink("few")
+        if more:
+            lines.sink("out")
+        return built.validated()
+
+    one, two = of(""), of("sized by word", "")
+    assert reason(snapshot(one), two) == ""
+    first, second = "sized by word #1 of 2", "sized by word #2 of 2"
+    assert reason(snapshot(of("", "")), of(second, first, more=True)) == ""
 
 
 @pytest.mark.parametrize("sources", [("lines", "more"), ("more", "lines"), ("texts",)])
@@ -146,6 +211,45 @@ def test_marks_go_with_the_last_window() -> None:
     assert reason(snapshot(timed(window=True)), timed(window=False), "minutes") == ""
 
 
+SHAPED = {
+    "window": lambda s, of: s.window(fs.tumbling(of), key=same, name="op").count(),
+    "window with an offset": lambda s, of: s.window(fs.tumbling("1h", offset=of), key=same, name="op").count(),
+    "window every": lambda s, of: s.window(fs.sliding("1h", every=of), key=same, name="op").count(),
+    "dedup": lambda s, of: s.dedup(same, within=of, name="op"),
+    "join": lambda s, of: s.join(s, on=same, within=("0s", of), name="op"),
+}  # fmt: skip
+
+
+def shaped(make: Callable[[Stream[int]], Stream[Any]]) -> Graph:
+    built = Graph("g")
+    make(built.source("seconds", int, at=same, unit="s")).sink("out")
+    return built.validated()
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_state_whose_times_would_be_others_is_not_taken_over(name: str) -> None:
+    one, two = (shaped(lambda s, of=of: SHAPED[name](s, of)) for of in ("1m", "2m"))  # type: ignore[misc]
+    assert "operation 'op' had a state of the form" in reason(snapshot(one), two)
+    assert reason(snapshot(one), one) == ""
+
+
+def test_a_join_that_keeps_another_side_has_another_state() -> None:
+    inner, left = (
+        shaped(lambda s, how=how: s.join(s, on=same, within=("0s", "1m"), how=how, name="op"))  # type: ignore[misc]
+        for how in ("inner", "left")
+    )
+    assert "the form inner join within 0s to 1m in 64 shards" in reason(snapshot(inner), left)
+
+
+def test_sessions_go_on_with_another_gap() -> None:
+    """Those that are open know their ends."""
+    short, long = (
+        shaped(lambda s, gap=gap: s.window(fs.session(gap), key=same, name="op").count())  # type: ignore[misc]
+        for gap in ("1m", "2m")
+    )
+    assert reason(snapshot(short), long) == ""
+
+
 def test_windows_with_other_marks_are_others() -> None:
     def of(*names: str) -> Graph:
         built = Graph("g")
@@ -156,25 +260,41 @@ def test_windows_with_other_marks_are_others() -> None:
         streams[1].sink("rest")
         return built.validated()
 
-    assert "steps of 1s of a, and is Panes in 64 shards, steps of 1s of a, b now" in reason(
-        snapshot(of("a")), of("a", "b")
+    assert (
+        "steps of 1s of a, and is windows of 1m every 1m from 0s in 64 shards, steps of 1s of a, b now"
+        in reason(snapshot(of("a")), of("a", "b"))
     )
+
+
+def test_rows_count_from_behind_the_snapshot_before() -> None:
+    """A batch whose epoch was aborted has rows of that epoch, and is committed as a later one: between the
+    snapshot before and the epoch that is committed."""
+    before, both = snapshot(graph()), graph(group=2)
+    listed = next_inventory(before, inventory_of(both))
+    assert listed is not None and before.epoch == 3
+    after = replace(before, epoch=Epoch(5), inventory=listed)
+    few = both.operations[1]
+    chains = [
+        Chain(few.number, Slot(0), key, Epoch(epoch), True, (b"",)) for epoch, key in ((3, b"o"), (4, b"n"))
+    ]
+    found = states_of(chains, Numbers(both).known(after))
+    assert [chain.key for its in found.values() for chain in its] == [b"n"]
 
 
 def test_what_is_listed_says_since_when_and_where_older_rows_are() -> None:
     few, both = inventory_of(graph()), inventory_of(graph(group=2))
-    first = next_inventory(None, few, Epoch(1))
+    first = next_inventory(None, few)
     assert first is not None and [(each.name, each.since, each.place) for each in first.operations] == [
         ("sizes", 0, None)
     ]
-    second = next_inventory(replace(snapshot(graph()), inventory=first), both, Epoch(4))
+    second = next_inventory(replace(snapshot(graph()), inventory=first), both)
     assert second is not None and [(each.name, each.since) for each in second.operations] == [
         ("sizes", 0),
         ("few", 4),
     ]
-    nameless = next_inventory(snapshot(graph(), named=False), few, Epoch(4))
+    nameless = next_inventory(snapshot(graph(), named=False), few)
     assert nameless is not None and [(each.since, each.place) for each in nameless.operations] == [
         (0, graph().operations[0].place)
     ]
-    later = next_inventory(replace(snapshot(graph()), inventory=nameless), both, Epoch(5))
+    later = next_inventory(replace(snapshot(graph()), inventory=nameless), both)
     assert later is not None and later.operations[0] == nameless.operations[0]

@@ -3,11 +3,42 @@ delivered once, of the state that is right."""
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from flamestream.core.protocol import messages as msg
-from flamestream.core.worker.batch_worker import BatchDone, BatchWorker, behind
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.events import FromCoordinator
+from flamestream.core.protocol.inventory import inventory_of
+from flamestream.core.protocol.snapshot import Inventory
+from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.worker.batch_worker import (
+    NOTHING,
+    BatchDone,
+    BatchWorker,
+    ComputeBatch,
+    Event,
+    InputAhead,
+    SinksOpen,
+    behind,
+)
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Attempt, Epoch, Fence, LayoutVersion, Slot, WorkerId
+from flamestream.model.layout import Assignment, Layout
+from flamestream.model.time import Time
 from support.core.batch_bench import STEP, BatchBench
+
+
+def graph_of(*names: str) -> Graph:
+    graph = Graph("g")
+    stream = graph.source("numbers")
+    for name in names:
+        stream.reduce(name=name, key=abs, initial=int, combine=max).sink(name)
+    return graph.validated()
+
+
+def hello(inventory: Inventory) -> msg.Hello:
+    return msg.Hello(WorkerId("w"), "b:1", NO_FENCE, False, "3.11", "g", inventory=inventory)
 
 
 def expected(bench: BatchBench) -> list[tuple[int, int]]:
@@ -34,6 +65,41 @@ def test_a_drain_ends_at_an_epoch_with_nothing_delivered_above_it(seed: int) -> 
     assert bench.run() == "drained"
     cut = bench.bench.record.cut
     assert bench.consumer.had == [each for each in expected(bench) if each[0] < cut]
+
+
+def test_a_batch_whose_epoch_was_aborted_has_rows_that_count() -> None:
+    """They are of that epoch, and are committed as a later one; the graph has an operation more than before."""
+    before, after = graph_of("sums"), graph_of("sums", "counts")
+    worker = BatchWorker(hello(inventory_of(after)))
+    fence = Fence(Attempt(2), LayoutVersion(1))
+    index = msgspec.structs.replace(NOTHING, epoch=Epoch(3), cut=Time(STEP), inventory=inventory_of(before))
+    assignment = Assignment(
+        fence, Layout(LayoutVersion(1), (WorkerId("w"),), (WorkerId("w"),), WorkerId("w"))
+    )
+    worker.step([FromCoordinator(msg.Recover(assignment, {}, "", index.cut, index.epoch, index, []))])
+    said: list[Event] = [
+        SinksOpen(fence, b"", []),
+        FromCoordinator(msg.Replay(fence, index.cut)),
+        InputAhead(fence, Time(9 * STEP)),
+    ]
+    worker.step([*said, FromCoordinator(msg.Announce(fence, Epoch(4), []))])
+    worker.step(
+        [FromCoordinator(msg.Abort(fence, Epoch(4))), BatchDone(fence, Time(5 * STEP), [], [], [], [], [])]
+    )
+    worker.step([FromCoordinator(msg.Announce(fence, Epoch(5), []))])
+    [asked] = [
+        action
+        for action in worker.step(
+            [
+                FromCoordinator(msg.Committed(fence, Epoch(5), Time(5 * STEP))),
+                FromCoordinator(msg.Announce(fence, Epoch(6), [])),
+            ]
+        )
+        if isinstance(action, ComputeBatch)
+    ]
+    fresh = after.operations[1]
+    row = Chain(fresh.number, Slot(0), b"key", Epoch(4), True, (b"state",))
+    assert states_of([row], Numbers(after).known(asked.committed))
 
 
 class AdvancesWhenItAccepts(BatchWorker):

@@ -85,8 +85,5 @@ def _parquet(data: bytes) -> object:
         (each.path_in_schema, each.physical_type, each.compression, sorted(each.encodings))
         for each in columns
     ]
-    return (
-        [(field.name, str(field.type), field.nullable) for field in file.schema_arrow],
-        stored,
-        file.read().to_pylist(),
-    )
+    shape = [(field.name, str(field.type), field.nullable) for field in file.schema_arrow]
+    return shape, stored, sorted(file.metadata.metadata or ()), file.read().to_pylist()

@@ -98,6 +98,14 @@ JOURNALS: Final = (
     Format("journal-batch", _write_batch, _read_batch, (WITHOUT_END, ENTRIES)),
     Format("journal-topic", _write_topic, _read_topic, (ENTRIES,)),
     Format(
-        "http-keys", _write_keys, _read_keys, ([Note(1200, 2, "örder-17", "0a1b"), Note(1202, 1, "b", "ff")],)
+        "http-keys",
+        _write_keys,
+        _read_keys,
+        (
+            [
+                Note(first=1200, count=2, key="örder-17", digest="0a1b"),
+                Note(first=1202, count=1, key="b", digest="ff"),
+            ],
+        ),
     ),
 )

@@ -70,7 +70,7 @@ def meta(time: int, *steps: int) -> Meta:
     return reduce(child, steps[1:], meta_of(Time(time), steps[0]))
 
 
-ERROR: Final = ErrorValue("shop.price", "ValueError", "nö", "orders", 17)
+ERROR: Final = ErrorValue(function="shop.price", error="ValueError", message="nö", source="orders", offset=17)
 """With the fields that it has had from the beginning."""
 KINDS: Final[tuple[Any, ...]] = (
     None, False, True, 0, 1, -1, 23, 127, 128, -32, -33, 1 << 16, 1 << 32, -(1 << 63), (1 << 64) - 1,
@@ -82,22 +82,61 @@ KINDS: Final[tuple[Any, ...]] = (
     datetime(2026, 3, 2, 9, 0, 0, 5, UTC), datetime(1, 1, 2, tzinfo=timezone(timedelta(hours=-3, minutes=-30))),
     datetime(2026, 7, 1, 12, tzinfo=ZoneInfo("Europe/Berlin")), date(1, 1, 1), date(9999, 12, 31),
     Decimal("1.50"), Decimal("-0"), Decimal("1E+5"), Size.SMALL, Size.LARGE,
-    Order("ann", 5, fs.Vector([1, 2]), fs.Map({"a": 1.5})), Packed(Empty(), (None,)), Empty(),
+    Order(user="ann", cents=5, positions=fs.Vector([1, 2]), shares=fs.Map({"a": 1.5})),
+    Packed(left=Empty(), right=(None,)), Empty(),
 )  # fmt: skip
 _VALUE, _MAP = ("any", 1), fs.Map({"k": (1, None)})
-_PROGRESS: Final = Progress("docs", 1, "p/1", 2, (5, 6), True)
+_PROGRESS: Final = Progress(source="docs", front=1, partition="p/1", fronts=2, times=(5, 6), idle=True)
 OWN: Final[tuple[Any, ...]] = (
-    ErrorValue("shop.price", "ValueError", "nö", "orders", 17, "p/1", 3, "Order(...)", ("shop.py:7 in price",)),
-    Answer(meta(5, 0), b"16 bytes of hash", (1, "a"), None), Answer(meta(5, 0), b"16 bytes of hash", (), ERROR),
-    Intent(meta(5, 0), b"16 bytes of hash"), Round(), Nothing(),
-    Document("a.txt", "text"), KafkaRecord("t", 1, 2, 3, b"k", None, (("h", b"v"), ("n", None))),
-    Dated(_VALUE, 5), _PROGRESS, Marker("idle"), Stamped(_VALUE, _PROGRESS), Undecoded(_VALUE),
-    Mark(5, 1), Least(_MAP, _MAP, None, True), Late(_VALUE), Failed("f", "E", "m"), Side(1, _VALUE),
-    Shard(5, _MAP, _MAP, (_VALUE,)), Windowed("k", 5, 9, _VALUE), Best(9, ("k",)), Open(9, 5, _VALUE),
-    Waiting(((5, _VALUE, True),), ()), Changed(None, _VALUE), Rows((1,), (2,), (3,)), Kept(_VALUE, 5, 9),
-    Versions(((5, _VALUE),), ((6, _VALUE),)), Contribution("k", _VALUE), Accumulated("k", _VALUE),
-    Step("k", _VALUE, _VALUE, True),
-)  # fmt: skip
+    ErrorValue(
+        function="shop.price",
+        error="ValueError",
+        message="nö",
+        source="orders",
+        offset=17,
+        partition="p/1",
+        operation=3,
+        payload="Order(...)",
+        traceback=("shop.py:7 in price",),
+    ),
+    Answer(request=meta(5, 0), hash=b"16 bytes of hash", results=(1, "a"), error=None),
+    Answer(request=meta(5, 0), hash=b"16 bytes of hash", results=(), error=ERROR),
+    Intent(request=meta(5, 0), hash=b"16 bytes of hash"),
+    Round(),
+    Nothing(),
+    Document(name="a.txt", text="text"),
+    KafkaRecord(
+        topic="t",
+        partition=1,
+        offset=2,
+        timestamp=3,
+        key=b"k",
+        value=None,
+        headers=(("h", b"v"), ("n", None)),
+    ),
+    Dated(item=_VALUE, time=5),
+    _PROGRESS,
+    Marker("idle"),
+    Stamped(record=_VALUE, progress=_PROGRESS),
+    Undecoded(_VALUE),
+    Mark(time=5, shard=1),
+    Least(partitions=_MAP, fronts=fs.Map({1: 5}), mark=None, moved=True),
+    Late(_VALUE),
+    Failed(function="f", error="E", message="m"),
+    Side(number=1, item=_VALUE),
+    Shard(mark=5, states=_MAP, due=fs.Map({5: ("k",)}), results=(_VALUE,)),
+    Windowed(key="k", start=5, end=9, value=_VALUE),
+    Best(end=9, keys=("k",)),
+    Open(end=9, start=5, folded=_VALUE),
+    Waiting(left=((5, _VALUE, True),), right=()),
+    Changed(before=None, after=_VALUE),
+    Rows(left=(1,), right=(2,), replaced=(3,)),
+    Kept(accumulator=_VALUE, last=5, alarm=9),
+    Versions(waiting=((5, _VALUE),), versions=((6, _VALUE),)),
+    Contribution(key="k", payload=_VALUE),
+    Accumulated(key="k", accumulator=_VALUE),
+    Step(key="k", accumulator=1, payload=_VALUE, failed=True),
+)
 """One of each class of FlameStream's own: snapshots, journals and sinks have them by module and name."""
 TRACES: Final = [
     (5, (0,)), (5, (0, 0)), (5, (0, 127)), (5, (0, 128)), (5, (0, 1 << 14)), (5, (0, 1 << 21)), (5, (0, 1 << 28)),

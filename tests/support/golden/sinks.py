@@ -112,15 +112,17 @@ def _read_cursor(folder: Path) -> Cursor:
 
 # --- Kafka --------------------------------------------------------------------------------------------------
 
-PLACE: Final = Place(b"tag of 8", 3, 1, 7, 300, 2, _meta(5), b"hash of8")
-ANNOUNCED: Final = Announcement(1, _fence(3), "words-out-w", {0: 17, 1: 0})
+PLACE: Final = Place(
+    tag=b"tag of 8", attempt=3, layout=1, slot=7, sequence=300, count=2, meta=_meta(5), digest=b"hash of8"
+)
+ANNOUNCED: Final = Announcement(version=1, fence=_fence(3), writer="words-out-w", offsets={0: 17, 1: 0})
 STATE: Final = WriterState(
-    1, _fence(3), "words-out-w", {0: 17},
-    [
-        SlotState(7, 300, _meta(5), b"hash of8", encode_items([(_meta(5), "a")])),
-        SlotState(8, 1, _meta(4), b"hash of9", b""),
+    version=1, fence=_fence(3), writer="words-out-w", offsets={0: 17},
+    slots=[
+        SlotState(slot=7, sequence=300, t_last=_meta(5), digest=b"hash of8", last=encode_items([(_meta(5), "a")])),
+        SlotState(slot=8, sequence=1, t_last=_meta(4), digest=b"hash of9", last=b""),
     ],
-    {7: [_meta(6)]}, "words id-1",
+    present={7: [_meta(6)]}, topic="words id-1",
 )  # fmt: skip
 
 
@@ -201,22 +203,37 @@ def _read_rolling(folder: Path) -> object:
 
 SEGMENTS: Final = (
     Segment(
-        _fence(3), 9, [(Slot(1), SequenceNumber(2), _meta(5), encode_items([]))], {Slot(1): 1, Slot(2): 7}
+        fence=_fence(3),
+        number=9,
+        bundles=[(Slot(1), SequenceNumber(2), _meta(5), encode_items([]))],
+        newest={Slot(1): 1, Slot(2): 7},
     ),
     Seal(_fence(4)),
 )
 """A log's two kinds of objects."""
 PART: Final = Part(
-    63, 1, 40, "part-000000000063-000000000001.parquet", 81920, 1 << 26, _meta(5), b"\0\xff",
-    [(Slot(1), SequenceNumber(2), _meta(5), encode_items([]))],
-)  # fmt: skip
+    log=63,
+    first=1,
+    last=40,
+    file="part-000000000063-000000000001.parquet",
+    rows=81920,
+    size=1 << 26,
+    least=_meta(5),
+    most=b"\0\xff",
+    newest=[(Slot(1), SequenceNumber(2), _meta(5), encode_items([]))],
+)
 DECISIONS: Final[list[Decision]] = [
     *(each for number in range(1, 63, 2) for each in (Opened(_fence(number), "w/1"), Closed(number))),
     Opened(_fence(63), "w/2"),
     PART,
 ]
 CHECKPOINT: Final = State(
-    64, _fence(63), {63: OpenLog(_fence(63), "w/2", 40)}, {Slot(1): PART.newest[0]}, [], 64
+    index=64,
+    newest=_fence(63),
+    logs={63: OpenLog(fence=_fence(63), writer="w/2", absorbed=40)},
+    last={Slot(1): PART.newest[0]},
+    parts=[],
+    before=64,
 )
 """The state that DECISIONS come to, and the parts that are known then."""
 
@@ -246,7 +263,7 @@ def _read_checkpoint(folder: Path) -> object:
 
 
 ROWS: Final = [
-    (_meta(5), 0, 1, Order("ann", 5, fs.Vector([1, 2]), fs.Map({"a": 1.5}))),
+    (_meta(5), 0, 1, Order(user="ann", cents=5, positions=fs.Vector([1, 2]), shares=fs.Map({"a": 1.5}))),
     (_meta(6), 1, 1, ("no order", None, b"\xff")),
     (_meta(7), 1, 2, None),
 ]

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,15 +49,17 @@ def test_each_format_of_the_page_has_its_files_and_each_file_its_format() -> Non
     assert named == there == {each.name: each.newest for each in FORMATS}
 
 
+def is_stored(name: str, cls: type) -> bool:
+    """Whether a class is one of the library's, and none of a docstring's example."""
+    rooms = "flamestream.model.", "flamestream.core."
+    return name.startswith(rooms) and vars(sys.modules[cls.__module__]).get(cls.__qualname__) is cls
+
+
 def test_each_payload_class_of_our_own_is_in_a_file() -> None:
     """It is stored by its module and name, and a snapshot may have it."""
     for module in pkgutil.walk_packages(model.__path__, "flamestream.model."):
         importlib.import_module(module.name)
-    ours = {
-        each.name
-        for each in PLANS.values()
-        if each.name.startswith(("flamestream.model.", "flamestream.core."))
-    }
+    ours = {name for name, cls in ((each.name, each.cls) for each in PLANS.values()) if is_stored(name, cls)}
     assert ours == {name_of_type(type(payload)) for payload in OWN}
 
 

@@ -169,17 +169,6 @@ def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:
     assert sequences(tmp_path) == [1, 2]
 
 
-def test_a_folder_that_was_made_again_is_another(tmp_path: Path) -> None:
-    """What this process has seen of the one before says nothing of it."""
-    for _ in range(2):
-        writer = writing(tmp_path / "out", "w", fence(1))
-        assert writer.open(OpenSink(fence(1), SINK, SLOTS)) == {}
-        deliver(writer, fence(1), bundle(0, 1))
-        assert writer.open(OpenSink(fence(1), SINK, SLOTS))[Slot(0)].sequence == 1
-        writer.close()
-        shutil.rmtree(tmp_path / "out")
-
-
 def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(tmp_path: Path) -> None:
     """One process, as a notebook's: what it has read of closed logs is of the folder that it read."""
     root = tmp_path / "out"

@@ -36,7 +36,7 @@ def guarantees_table(rows: list[Row]) -> str:
     lines = [
         [f"`{name}`", CLAIMED[name], *SAID[name], _latency([row for row in rows if _is_of(row, name)])]
         for name in SAID
-        if name in GUARANTEES
+        if rows and name in GUARANTEES
     ]
     return markdown_table(list(HEAD), lines)
 

@@ -270,7 +270,7 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
 @lru_cache(maxsize=8)
 def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> Counted:
-    """What this process has seen of a fence's own logs: who opens one folder again and again, as tasks of
+    """A fence's own logs as far as this process has seen them: who opens one folder again and again, as tasks of
     batches do, reads each byte once. `life`: another one of a folder that was removed and made again."""
     return Counted({}, {})
 

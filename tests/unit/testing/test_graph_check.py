@@ -109,7 +109,7 @@ def test_records_are_a_strategy_of_one_or_of_lists_or_a_list() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [lambda line: next(NUMBERS), lambda line: time.time(), lambda line: random.random()],
+    [lambda line: next(NUMBERS), lambda line: time.time_ns(), lambda line: random.random()],
     ids=["counter", "clock", "chance"],
 )
 def test_a_function_that_is_not_pure_is_named_with_the_least_record(function: Any) -> None:

@@ -20,13 +20,13 @@ from flamestream.simulation.faults import Fault, Moment
 from flamestream.simulation.outside.control import ControlLink, break_random, silence_random
 from flamestream.simulation.outside.outside import Outside
 from flamestream.simulation.process import CLOCKS_BEGIN, Process
-from flamestream.simulation.settings import MS, Plan, edited_coordinator
+from flamestream.simulation.settings import MS, Plan, code_of, edited_coordinator
 from flamestream.simulation.worker_node import WorkerNode
 from flamestream.simulation.world import World
 
 HOUR = 3_600_000 * MS
-MakeWorker = Callable[[WorkerId, Callable[[WorkerNode], None]], WorkerNode]
-"""Makes a worker's next life, which tells the given function of its end."""
+MakeWorker = Callable[[WorkerId, int, Callable[[WorkerNode], None]], WorkerNode]
+"""Makes a worker's next life, of a version of the code; it tells the given function of its end."""
 
 
 class Cluster:
@@ -44,6 +44,10 @@ class Cluster:
         self._settings = plan.coordinator
         self._outside = outside
         self._lives = 0
+        self._version = self._wanted = 0
+        """The code that the job runs, by its record, and the newest that somebody has asked for."""
+        self._versions: dict[int, int] = {}
+        """The code at each place."""
         self._far: frozenset[int] = frozenset()
         """Places of the far half while the cluster is split; none: it is whole."""
         self._places: dict[WorkerId, int] = {}
@@ -59,6 +63,8 @@ class Cluster:
             self.world.after(self.world.between(1, 5 * MS), self._start_worker, place)
         if self._plan.stop_at is not None:
             self.world.after(self._plan.stop_at - self.world.now, self._request)
+        for number, moment in enumerate(self._plan.upgrades, 1):
+            self.world.after(moment - self.world.now, self._upgrade, number)
 
     @property
     def newest(self) -> CoordinatorNode | None:
@@ -76,13 +82,15 @@ class Cluster:
     # --- workers --------------------------------------------------------------------------------------------
 
     def _start_worker(self, place: int) -> None:
-        if self.outcome is not None:
+        version = self._versions.get(place, 0)
+        # Code that nobody runs, or wants, any more is not started.
+        if self.outcome is not None or version not in (self._version, self._wanted):
             return
         self._lives += 1
         # Never used twice: what is meant for the life before must not reach this one.
         me = WorkerId(f"w{place}.{self._lives}")
         self._places[me] = place
-        node = self._make_worker(me, lambda ended: self._worker_ended(place, ended))
+        node = self._make_worker(me, version, lambda ended: self._worker_ended(place, ended))
         self.workers[place] = node
         if Fault.CLOCK_SKEW in self.world.faults.rates:
             self.world.hits(Fault.CLOCK_SKEW)
@@ -135,6 +143,8 @@ class Cluster:
         if self._plan.edited:
             self._settings = self._edited()
         node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
+        if self._wanted != self._version:
+            self._ask(node)
         # The one before is left as it is, a zombie if it lives: fencing has to bear it.
         self.coordinators.append(node)
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
@@ -150,8 +160,46 @@ class Cluster:
         other = 2 if begun and rng.random() < 0.1 else 1
         return replace(edited_coordinator(rng, self._settings), workers=workers, slots=slots * other)
 
+    def _upgrade(self, version: int) -> None:
+        """Somebody has changed the code: workers that have it are started beside the others."""
+        if self.outcome is not None:
+            return
+        self._wanted = version
+        for place in range(self._plan.workers + self._plan.standbys):
+            self._versions[version * 100 + place] = version
+            self.world.after(self.world.between(1, 20 * MS), self._start_worker, version * 100 + place)
+
+    @property
+    def is_upgrading(self) -> bool:
+        """Whether the code is still to change."""
+        return self._version < len(self._plan.upgrades)
+
+    def _ask(self, node: CoordinatorNode) -> None:
+        """Tell whoever is in charge of all upgrades that it may not know of."""
+        for version in range(max(self._version, node.asked) + 1, self._wanted + 1):
+            node.asked = version
+            node.post(c.UpgradeRequested(self._settings_of(version)))
+
+    def _settings_of(self, version: int) -> c.Settings:
+        of_plan = self._plan.coordinator_of(version)
+        return replace(
+            self._settings, graph=of_plan.graph, inventory=of_plan.inventory, code=of_plan.code,
+            drop=of_plan.drop,
+        )  # fmt: skip
+
+    def _look_at_the_record(self) -> None:
+        """The job may have gone on with other code."""
+        record = self._outside.records.record
+        for version in range(self._version + 1, self._wanted + 1):
+            if record is not None and record.code == code_of(version):
+                self.world.trace.cover("tick.made")
+                self._version, self._settings = version, self._settings_of(version)
+
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""
+        self._look_at_the_record()
+        for head in dict.fromkeys(node for node in self._heads.values() if node.alive):
+            self._ask(head)
         for far in (False, True) if self._far else (False,):
             if self._head(far) is None and far not in self._due:
                 self._due.add(far)

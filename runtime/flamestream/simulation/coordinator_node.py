@@ -44,6 +44,8 @@ class CoordinatorNode(Process):
         self.links: dict[WorkerId, ControlLink] = {}
         self.status: c.Status | None = None
         self.settings = settings
+        self.asked = 0
+        """The newest version of the code that it was asked to go on with."""
         self.session_lost_until = 0
         self.core = Coordinator(settings, "secret", nonce)
         self._outside = outside

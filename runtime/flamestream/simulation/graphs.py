@@ -10,7 +10,7 @@ true one; and one with a function that depends on something outside.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -45,6 +45,12 @@ class SimJob:
     """The value outside that its last function depends on."""
     asks: bool = False
     """`flamestream simulate --calls` draws it."""
+    versions: Callable[[int], Graph] | None = None
+    """The graph after so many edits, where the code is changed; 0 is `graph`."""
+
+    def of_version(self, version: int) -> "SimJob":
+        """The job after so many edits."""
+        return self if self.versions is None else replace(self, graph=self.versions(version))
 
 
 def digest(text: str) -> str:
@@ -177,20 +183,20 @@ def chain(rng: Random) -> SimJob:
     # Something has to remember: without state no order would be a wrong one.
     if not {concatenation, windows, vector, rounds} & set(stages):
         stages.append(concatenation)
-    graph, stream, sources = _sources(rng, "chain")
+    graph, stream, sources = source_streams(rng, "chain")
     for stage in stages:
         stream = stage(rng, stream)
     stream.sink("out", key=key_of)
-    return SimJob(graph, None, _record(rng), sources)
+    return SimJob(graph, None, string_record(rng), sources)
 
 
 def abc_bac(rng: Random) -> SimJob:
     """Characters of several fronts are appended to one string: only one order is right, whichever it is."""
-    graph, stream, sources = _sources(rng, "abc-bac")
+    graph, stream, sources = source_streams(rng, "abc-bac")
     stream.balance(spread).map(same).reduce(
         key=lambda p: "", initial=str, combine=lambda a, p: (a + p[1][-1])[-50:]
     ).sink("out", key=lambda a: "")
-    return SimJob(graph, None, _record(rng), sources)
+    return SimJob(graph, None, string_record(rng), sources)
 
 
 def inverted_index(rng: Random) -> SimJob:
@@ -225,7 +231,7 @@ def confusing_keys(rng: Random) -> SimJob:
         key=lambda p: p[0], initial=str, combine=lambda a, p: digest(a + p[1]), emit=lambda a, p: (p[0], a)
     )
     counted.sink("out", key=lambda p: p[0])
-    return SimJob(graph, None, _record(rng), 1)
+    return SimJob(graph, None, string_record(rng), 1)
 
 
 def raises_out_of_order(rng: Random) -> SimJob:
@@ -249,44 +255,44 @@ def _next_number(accumulator: int, payload: Payload) -> int:
 
 def raises_on_some(rng: Random) -> SimJob:
     """A function that raises on certain records: dead letters, or the end of the job at a certain run."""
-    graph, stream, sources = _sources(rng, "raises-on-some")
+    graph, stream, sources = source_streams(rng, "raises-on-some")
     stages = [sometimes_raising, concatenation]
     if rng.random() < 0.5:
         stages.reverse()
     for stage in stages:
         stream = stage(rng, scatter(rng, stream))
     stream.sink("out", key=key_of)
-    return SimJob(graph, rng.choice([DEAD_LETTERS, None]), _record(rng), sources)
+    return SimJob(graph, rng.choice([DEAD_LETTERS, None]), string_record(rng), sources)
 
 
 def drifting(rng: Random) -> SimJob:
     """Behind all state stands a function that is not deterministic: what it gives depends on when it is
     called."""
     drift = Drift()
-    graph, stream, sources = _sources(rng, "drifting")
+    graph, stream, sources = source_streams(rng, "drifting")
     for stage in rng.choice([[scatter, concatenation], [windows], [concatenation, rekey]]):
         stream = stage(rng, stream)
     stream.map(drift.marked).sink("out", key=key_of)
-    return SimJob(graph, None, _record(rng), sources, drift=drift)
+    return SimJob(graph, None, string_record(rng), sources, drift=drift)
 
 
 def two_sinks(rng: Random) -> SimJob:
     """A stream that goes two ways to two consumers."""
-    graph, stream, sources = _sources(rng, "two-sinks")
+    graph, stream, sources = source_streams(rng, "two-sinks")
     left, right = stream.broadcast(2)
     concatenation(rng, left).sink("out", key=key_of)
     windows(rng, scatter(rng, right)).sink("other", key=lambda p: p[1])
-    return SimJob(graph, None, _record(rng), sources)
+    return SimJob(graph, None, string_record(rng), sources)
 
 
 def twice_across(rng: Random) -> SimJob:
     """A reduce behind a reduce with another key: every item crosses workers twice, and so do its
     tombstones."""
-    graph, stream, sources = _sources(rng, "twice-across")
+    graph, stream, sources = source_streams(rng, "twice-across")
     for stage in (scatter, concatenation, rekey, concatenation):
         stream = stage(rng, stream)
     stream.sink("out", key=key_of)
-    return SimJob(graph, None, _record(rng), sources)
+    return SimJob(graph, None, string_record(rng), sources)
 
 
 _WITH_A_POINT: tuple[Callable[[Random], SimJob], ...] = (
@@ -295,13 +301,14 @@ _WITH_A_POINT: tuple[Callable[[Random], SimJob], ...] = (
 )  # fmt: skip
 
 
-def _sources(rng: Random, name: str) -> tuple[Graph, Stream[Any], int]:
+def source_streams(rng: Random, name: str) -> tuple[Graph, Stream[Any], int]:
+    """A graph of one to three sources, their merged stream, and how many they are."""
     graph, count = Graph(name), rng.choice([1, 1, 2, 2, 3])
     streams = [graph.source(f"s{i}") for i in range(count)]
     return graph, streams[0].merge(*streams[1:]) if count > 1 else streams[0], count
 
 
-def _record(rng: Random) -> Callable[[Random, int], object]:
+def string_record(rng: Random) -> Callable[[Random, int], object]:
     """Keys evenly spread, or skewed so that one has nearly all."""
     skew = rng.choice([0.15, 0.5, 2.0])
     return lambda r, number: (LETTERS[min(int(r.expovariate(skew)), 15)], f"{number}")

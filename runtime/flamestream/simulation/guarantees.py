@@ -220,13 +220,18 @@ class NoGuarantee(Invariants):
     def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         super().__init__(world, oracle, store)
         self._attempts: dict[Fence, AtLeastOnce] = {}
+        self._codes: dict[Fence, str] = {}
+        """The application of each attempt, by its digest."""
         self._record_fence = NO_FENCE
 
     def record_written(self, old: JobRecord | None, new: JobRecord) -> None:
         """A new attempt, or the end."""
         super().record_written(old, new)
-        self._record_fence = new.fence
+        self._codes[new.fence], self._record_fence = new.code, new.fence
         self._world.require(new.committed == 0, "5 commit", "a job without a guarantee commits")
+
+    def ticked(self, old: JobRecord, new: JobRecord) -> None:
+        """Other code begins like any attempt: empty."""
 
     def entered(self, fence: Fence, front: FrontId, entry: Entry) -> None:
         """A front stamps a run."""
@@ -262,7 +267,8 @@ class NoGuarantee(Invariants):
         if fence not in self._attempts:
             self._world.trace.cover("job.began anew" if self._attempts else "job.began")
             # a job of its own
-            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(), self._store)
+            graph = None if self.graph_of is None else self.graph_of(self._codes[fence])
+            self._attempts[fence] = AtLeastOnce(self._world, self._oracle.anew(graph), self._store)
             self._attempts[fence].drift = self.drift
         return self._attempts[fence]
 

@@ -10,13 +10,14 @@
 | 6 fence                    | a consumer, a journal or the job record takes a write |
 | 8 bounds                   | every queue, and each worker's released items against the credit of the fronts |
 | 11 calls                   | the outside is asked, an answer becomes durable, and at the end |
+| 12 ticks                   | other code goes on: the code before has claimed nothing above its cut |
 | 9 liveness, 10 determinism | simulator.py |
 
 Invariant 7 (layout changes no byte) needs no check of its own: the oracle knows no layout. It is longer than
 other modules, for whoever doubts a run can read all that it is held to.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
 
 import msgspec
@@ -30,7 +31,8 @@ from flamestream.core.worker.front import TimedFront
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import calls_of
-from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
+from flamestream.model.graph import Graph
+from flamestream.model.ids import NO_FENCE, Attempt, Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.time import END, START, FrontId, Time, front_of, step_after
 from flamestream.simulation.drift import DriftWatch, plain
@@ -66,6 +68,8 @@ class Invariants:
         """Slots whose consumer has lost data, and was not opened since: nobody can know yet."""
         self.lost: set[tuple[SinkName, Slot]] = set()
         """All slots that ever lost data."""
+        self.graph_of: Callable[[str], Graph] | None = None
+        """The graph of an application, by its digest, if that is changed."""
         self.drift: DriftWatch | None = None
         """The watch over a function that is not deterministic, if the job has one."""
 
@@ -278,13 +282,23 @@ class Invariants:
                 new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice"
             )
             world.require(
-                new.attempt == old.attempt,
+                new.attempt == old.attempt + (new.code != old.code),
                 "6 fence",
                 f"epoch {new.committed} is committed together with attempt {new.attempt}",
             )
-            self._commit(new)
+            self._commit(new, old.attempt)
+        if new.code != old.code:
+            self.ticked(old, new)
 
-    def _commit(self, record: JobRecord) -> None:
+    def ticked(self, old: JobRecord, new: JobRecord) -> None:
+        """Other code goes on from the cut: that before has claimed nothing above."""
+        assert self.graph_of is not None, "code is changed where the plan says so"
+        told = self._told.get(old.fence, START)
+        above = f"other code goes on from {new.cut}, and the code before was told {told}"
+        self._world.require(told <= new.cut, "12 ticks", above)
+        self._oracle.tick(new.cut, self.graph_of(new.code))
+
+    def _commit(self, record: JobRecord, attempt: Attempt) -> None:
         self._world.trace.cover("epoch.committed")
         data = self._store.objects.get(record.index)
         if data is None or (checksum(data) != record.index_hash and record.index not in self._store.damaged):
@@ -297,7 +311,7 @@ class Invariants:
         same = (index.epoch, index.cut, index.fence.attempt) == (
             record.committed,
             record.cut,
-            record.attempt,
+            attempt,
         )
         self._world.require(
             same,

@@ -26,8 +26,8 @@ from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, first_component, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, step_after
-from flamestream.reference import Walk
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
+from flamestream.simulation.timeline import Timeline, Walked
 from flamestream.simulation.world import World
 
 Item = tuple[bytes, bytes]
@@ -64,14 +64,13 @@ class Oracle:
         self.slots: dict[tuple[SinkName, Slot], Expected] = {}
         self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         """All that were interpreted, ascending."""
-        self._again = (world, graph, list(sites), sources, slots, dead_letter)
+        self._again = (world, list(sites), sources, slots, dead_letter)
         self._world = world
-        self.graph = graph
+        self._line = Timeline(graph, sources)
         self._sites = {site.front: site for site in sites}
         self._sources = {
             front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()
         }
-        self._keys = {v.name: v.key for v in graph.sinks}
         self._slot_count = slots
         self.dead_letter = dead_letter
         self.requests: dict[str, dict[bytes, bytes]] = {name: {} for name in graph.calls}
@@ -82,9 +81,9 @@ class Oracle:
         self._behind_answers: dict[tuple[Time, int], int] = {}
         """Answers that an answer of a call in a loop has behind it, with itself: by the time of its run and its
         place there."""
-        self._walk = Walk(graph, fronts=sources)
+        self._walk = Walked(self._line)
         # A second one for the state at cuts: the first is ahead of them, and a walk does not go back.
-        self._behind = Walk(graph, fronts=sources)
+        self._behind = Walked(self._line)
         self._behind_runs = 0
         self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         self._offsets: dict[tuple[FrontId, Partition], int] = {}
@@ -99,6 +98,23 @@ class Oracle:
             if site.front in self._foreseen:
                 self._foresee(site)
 
+    @property
+    def graph(self) -> Graph:
+        """The graph that the newest runs are of."""
+        return self._line.graph
+
+    def tick(self, time: Time, graph: Graph) -> None:
+        """Runs at or above `time` are another graph's; each of its operations has the state of the one of its
+        name."""
+        self.advance(time)
+        newest = self.runs[-1][0] if self.runs else START
+        self._world.require(
+            newest < time,
+            "12 ticks",
+            f"other code goes on from {time}, and the code before has given results of {newest}",
+        )
+        self._line.ticks.append((time, graph))
+
     def _foresee(self, site: SourceSite) -> None:
         last = START
         for run in timed_runs(site):
@@ -107,9 +123,10 @@ class Oracle:
         if self._sources[site.front].timing is not None and not site.open:
             self._add_end(site, step_after(last, site.front, site.step))
 
-    def anew(self, *, all_told: bool = False) -> "Oracle":
-        """The truth of an attempt that starts empty: nothing has entered."""
-        world, graph, sites, sources, slots, dead_letter = self._again
+    def anew(self, graph: Graph | None = None, *, all_told: bool = False) -> "Oracle":
+        """The truth of an attempt that starts empty: nothing has entered. `graph`: the one that it has all the
+        time."""
+        world, sites, sources, slots, dead_letter = self._again
         # Answers are of the attempt that asked.
         fresh = [
             replace(site, partitions={name: [] for name in site.partitions})
@@ -117,7 +134,10 @@ class Oracle:
             else site
             for site in sites
         ]
-        return Oracle(world, graph, fresh, sources, slots, dead_letter, all_told=all_told)
+        first = graph or self._line.first
+        fresh_one = Oracle(world, first, fresh, sources, slots, dead_letter, all_told=all_told)
+        fresh_one._line.ticks += [] if graph else self._line.ticks
+        return fresh_one
 
     def _of_call(self, front: FrontId) -> bool:
         return self._sources[front].call is not None
@@ -284,9 +304,9 @@ class Oracle:
         """The state of every grouping and reduce below `cut`; cuts must not go back."""
         while self._behind_runs < len(self.runs) and self.runs[self._behind_runs][0] < cut:
             time, front, partition, first, count = self.runs[self._behind_runs]
-            self._behind.run(self._sources[front], time, self._records(time, front, partition, first, count))
+            self._behind.run(front, time, self._records(time, front, partition, first, count))
             self._behind_runs += 1
-        return self._behind.state
+        return self._behind.state_at(cut)
 
     def position_at(self, front: FrontId, cut: Time) -> tuple[Time, dict[Partition, Offset]]:
         """The last stamp of `front` below `cut`, and where its partitions stand."""
@@ -300,9 +320,7 @@ class Oracle:
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
-        reached = self._walk.run(
-            self._sources[front], time, self._records(time, front, partition, first, count)
-        )
+        reached = self._walk.run(front, time, self._records(time, front, partition, first, count))
         if self.dead_letter is None and any(name == self._walk.errors for name, _, _ in reached):
             # The job ends below this run: nothing of it may come out, its other results neither.
             self.error_at = time
@@ -324,7 +342,7 @@ class Oracle:
             expected.payloads.append(encoded)
 
     def _slot(self, name: str, payload: Any, encoded: bytes) -> Slot:
-        key = self._keys.get(name)
+        key = next((vertex.key for vertex in self._walk.graph.sinks if vertex.name == name), None)
         return slot_of(encoded if key is None else codec.encode(key(payload)), self._slot_count)
 
     def _records(

@@ -42,6 +42,33 @@ class Plan:
     edited: bool = False
     """Its settings are edited now and then: each new process has others than the last."""
     guarantee: str = "exactly-once"
+    upgrades: tuple[int, ...] = ()
+    """When the code is changed, ascending."""
+
+    def upgraded_at(self, moments: Iterable[int]) -> "Plan":
+        """The same, with code that is changed at these times."""
+        return replace(self, upgrades=tuple(sorted(moments)), coordinator=self.coordinator_of(0))
+
+    def worker_of(self, version: int) -> "Plan":
+        """The plan that workers of a version of the code are made from."""
+        if not self.upgrades:
+            return self
+        return replace(
+            self, job=self.job.of_version(version), worker=replace(self.worker, code=code_of(version))
+        )
+
+    def coordinator_of(self, version: int) -> Settings:
+        """Settings of a coordinator for a version of the code."""
+        graph = self.job.of_version(version).graph
+        return replace(
+            self.coordinator, graph=graph.identity, inventory=inventory_of(graph, self.job.dead_letter),
+            code=code_of(version), drop=tuple(f"fresh-{each}" for each in range(version)),
+        )  # fmt: skip
+
+
+def code_of(version: int) -> str:
+    """The digest of a version of the code."""
+    return f"v{version}"
 
 
 def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:

@@ -117,6 +117,8 @@ class _Run:
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store)
+        if plan.upgrades:
+            self.invariants.graph_of = lambda code: plan.job.of_version(int(code[1:])).graph
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
@@ -151,7 +153,9 @@ class _Run:
     def _watch(self) -> None:
         self.cluster.watch()
         self.invariants.look_into([node.core for node in self.cluster.workers.values() if node.alive])
-        if self.cluster.calm and any(site.open for site in self.plan.sites):
+        # What is through is claimed below, by nobody: not while other code may go on from less.
+        settled = self.cluster.calm and not self.cluster.is_upgrading
+        if settled and any(site.open for site in self.plan.sites):
             self._close_sources()
         self.world.after(5 * MS, self._watch)
 
@@ -240,12 +244,10 @@ class _Run:
         if self._timing is not None:
             self._timing.taken(self.world.now, sink, bundle)
 
-    def _make_worker(self, me: WorkerId, ended: Callable[[WorkerNode], None]) -> WorkerNode:
-        plan = (
-            replace(self.plan, worker=edited_worker(self.world.rng, self.plan.worker))
-            if self.plan.edited
-            else self.plan
-        )
+    def _make_worker(self, me: WorkerId, version: int, ended: Callable[[WorkerNode], None]) -> WorkerNode:
+        plan = self.plan.worker_of(version)
+        if plan.edited:
+            plan = replace(plan, worker=edited_worker(self.world.rng, plan.worker))
         node = _WatchedWorker(self.world, me, plan, self.outside, ended, self._parts, self.invariants)
         node.charge = None if self._timing is None else self._timing.charge
         return node

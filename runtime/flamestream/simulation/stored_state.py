@@ -23,12 +23,12 @@ class StoredState:
 
     def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
         self._world, self._oracle, self._store = world, oracle, store
-        self._numbers = {each.place: each.number for each in oracle.graph.operations}
         self._known: dict[str, list[Row]] = {}
         """Rows of each segment, by its name."""
 
     def check(self, index: SnapshotIndex) -> None:
         """Fails the run unless the rows of its segments are the oracle's state at its cut."""
+        numbers = {each.place: each.number for each in self._oracle.graph.operations}
         chains: dict[tuple[int, bytes], list[Row]] = {}
         for ref in index.segments:
             data = self._store.objects.get(ref.name)
@@ -43,7 +43,7 @@ class StoredState:
         for bucket, value in self._oracle.state_at(index.cut).items():
             wanted = _wanted(self._oracle, bucket[0], value)
             if wanted is not None:
-                stored = self._restored(bucket, chains.get((self._numbers[bucket[0]], bucket[1]), []), index)
+                stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index)
                 wrong = (
                     f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {index.epoch} has "
                     f"{stored!r}, not {wanted!r}"

@@ -1,7 +1,7 @@
 """Every broken variant: the engine without one of its rules, each caught by the simulator (table:
 docs/explanation/reliability.md)."""
 
-from sim.variants import calls, decisions, deliveries, event_times, skips, states, times
+from sim.variants import calls, decisions, deliveries, event_times, skips, states, ticks, times
 
 VARIANTS = [
     *times.VARIANTS,
@@ -11,4 +11,5 @@ VARIANTS = [
     *decisions.VARIANTS,
     *event_times.VARIANTS,
     *calls.VARIANTS,
+    *ticks.VARIANTS,
 ]

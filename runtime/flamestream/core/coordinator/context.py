@@ -30,7 +30,7 @@ class Context:
         self.time = Deadlines(settings.heartbeat_us // 2)
         self.keeper = RecordKeeper(self.instructions, self.time, settings.retry_us)
         self.members = Membership()
-        self.committed = CommittedSnapshot(self.instructions, self.time, settings)
+        self.committed = CommittedSnapshot(self.instructions, self.time, lambda: self.settings)
         self.running = False
         """Whether the workers of the record's layout run under its fence, as far as is known."""
         self.idle = False
@@ -59,10 +59,11 @@ class Context:
         """The newest report of the acker's worker under the current fence."""
         return self.members.progress([self.record.layout.acker])[0]
 
-    def warm(self, standbys: Iterable[WorkerId]) -> None:
-        """Tell workers without slots what is committed, so that a takeover finds it at hand."""
+    def warm(self, standbys: Iterable[WorkerId] | None = None) -> None:
+        """Tell workers without slots (None: all) what is committed, so that a takeover finds it at hand."""
         if self.committed.index is not None:
-            self.instructions.tell(standbys, Warm(list(self.committed.index.segments)))
+            told = self.members.standbys(self.workers) if standbys is None else standbys
+            self.instructions.tell(told, Warm(list(self.committed.index.segments)))
 
     def stop_all(self, reason: str, finish: Finish) -> None:
         """End the workers, then this coordinator."""

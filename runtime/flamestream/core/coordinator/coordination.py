@@ -204,6 +204,14 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeRequested:
+    """The job is to go on with another application, under these settings, whose workers connect beside those
+    that run; None: it is to stay with the one that it has."""
+
+    settings: Settings | None
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """Time has passed, or something may have changed."""
 
@@ -222,6 +230,7 @@ Event = (
     | FromWorker
     | WorkerGone
     | Requested
+    | UpgradeRequested
     | Woken
 )
 
@@ -258,6 +267,10 @@ class Status:
     """Microseconds of each of that recovery's steps so far."""
     snapshot_size: int = 0
     """Bytes of the committed snapshot; 0 if it is not known here."""
+    code: str = ""
+    """Digest of the application that the newest attempt runs."""
+    successors: tuple[WorkerId, ...] = ()
+    """Connected workers of the application that an upgrade goes to."""
     problems: tuple[str, ...] = ()
 
 

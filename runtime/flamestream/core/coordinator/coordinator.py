@@ -31,6 +31,7 @@ from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
+from flamestream.core.coordinator.upgrade import TURNED, Upgrade
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import FlameStreamError
@@ -56,6 +57,7 @@ class Coordinator:
         self._healing = self.healing_type(self._context, self._epochs)
         self._gathering = Gathering(self._context, self._healing)
         self._endings = Endings(self._context, self._epochs, self._healing)
+        self._upgrade = Upgrade(self._context, self._epochs, self._healing, _differs)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
         self._reported: co.Status | None = None
@@ -94,31 +96,42 @@ class Coordinator:
                 context.members.gone(worker, context.time.now)
             case co.RecordRead() | co.RecordWritten() | co.RecordConflict() | co.RecordUnknown():
                 self._hear_record(event)
-            case co.IndexWritten():
-                self._epochs.index_written(event)
-            case co.IndexFailed():
-                self._epochs.index_failed(event)
-            case co.IndexLoaded() | co.IndexBroken():
+            case co.IndexWritten() | co.IndexFailed() | co.IndexLoaded() | co.IndexBroken():
                 self._hear_index(event)
             case co.Requested(what):
                 self._requested(what)
+            case co.UpgradeRequested(wanted):
+                self._upgrade.ask(wanted)
             case co.Woken():
                 pass
 
     def _connected(self, hello: msg.Hello) -> None:
+        record = self._context.keeper.record
+        if overtaken := record is not None and hello.fence > record.fence:
+            self._context.keeper.read()  # somebody has recovered the job since, maybe with other code
         if reason := _differs(hello, self._context.settings):
-            self._refuse(hello, reason)
+            self._not_of_this_code(hello, reason)
             return
         self._context.members.connect(hello, self._context.time.now)
         if hello.died_of:
             self._healing.explain(hello.died_of)
-        record = self._context.keeper.record
-        if record and hello.fence > record.fence:
-            self._context.keeper.read()  # somebody has recovered the job since
-        elif record and hello.worker in record.layout.workers:
+        if record is None or overtaken:
+            return
+        if hello.worker in record.layout.workers:
             self._member_is_back(hello, record)
-        elif record:
+        else:
             self._context.warm([hello.worker])
+
+    def _not_of_this_code(self, hello: msg.Hello, reason: str) -> None:
+        """A worker that cannot take part: it may be ahead, or behind."""
+        context = self._context
+        if self._upgrade.takes(hello):
+            context.members.connect(hello, context.time.now, ahead=True)
+            context.warm([hello.worker])
+        elif self._upgrade.is_behind(hello):
+            context.instructions.tell([hello.worker], msg.Stop(TURNED))
+        else:
+            self._refuse(hello, reason)
 
     def _refuse(self, hello: msg.Hello, reason: str) -> None:
         self._refused = f"worker {hello.worker} was refused: {reason}"
@@ -196,13 +209,18 @@ class Coordinator:
             context.idle = progress.oldest == END
         self._stuck.hear(worker, progress, acker=acker)
 
-    def _hear_index(self, event: co.IndexLoaded | co.IndexBroken) -> None:
-        if (
-            self._context.committed.hear(event)
-            and isinstance(event, co.IndexBroken)
-            and self._context.running
-        ):
-            self._context.keeper.read()  # perhaps somebody else has committed since, and deleted it
+    def _hear_index(self, event: co.IndexWritten | co.IndexFailed | co.IndexLoaded | co.IndexBroken) -> None:
+        context = self._context
+        match event:
+            case co.IndexWritten():
+                self._epochs.index_written(event)
+            case co.IndexFailed():
+                self._epochs.index_failed(event)
+            case co.IndexLoaded():
+                context.committed.hear(event)
+            case co.IndexBroken():
+                if context.committed.hear(event) and context.running:
+                    context.keeper.read()  # perhaps somebody else has committed since, and deleted it
 
     def _hear_record(self, event: RecordEvent) -> None:
         before = self._context.keeper.record
@@ -248,6 +266,7 @@ class Coordinator:
             # the stream runs on: a coordinator with its slots can adopt it
             self._context.finish(co.Finish("failed", "user", other))
         elif record:
+            self._upgrade.heed(record)
             check_code(record, self._context.settings.code, changed=self._context.settings.code_changed)
 
     def _requested(self, what: str) -> None:
@@ -285,9 +304,12 @@ class Coordinator:
         return self._context.running
 
     def _run(self) -> None:
-        self._epochs.consider(urgent=self._endings.wants_epoch)
         if not self._endings.drain and not self._endings.failure:
-            self._healing.rebalance()
+            self._upgrade.go_on()
+            if not self._upgrade.asked:
+                self._healing.rebalance()
+        if self._context.running:
+            self._epochs.consider(urgent=self._endings.wants_epoch)
 
     def _drop_silent(self) -> None:
         context = self._context
@@ -318,7 +340,7 @@ class Coordinator:
         self._epochs.since = context.time.now
         self._healing.runs()
         self._endings.restarted()
-        context.warm(context.members.spares(context.workers))
+        context.warm()
 
     def _tell_where_we_are(self, workers: Sequence[WorkerId]) -> None:
         """Tell workers that run on what they may have missed."""
@@ -335,7 +357,8 @@ class Coordinator:
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
-        status = status_of(self._context, self._healing, self._endings, self._epochs.problem, self._refused)
+        troubles = self._epochs.problem, self._refused, self._upgrade.refusal
+        status = status_of(self._context, self._healing, self._endings, *troubles)
         if status != self._reported:
             self._reported = status
             actions.append(co.Report(status))

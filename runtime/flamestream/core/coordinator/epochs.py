@@ -18,7 +18,7 @@ Does not: say when (coordinator.py does, by calling `announce`); decide who take
 
 import enum
 from collections.abc import Callable, Iterable
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -52,11 +52,32 @@ class Stage(enum.Enum):
     COMMITTING = enum.auto()
 
 
+class Turn(Protocol):
+    """Other code, which goes on from an epoch's cut (upgrade.py)."""
+
+    def turned(self, record: JobRecord) -> JobRecord:
+        """The record that commits the epoch, made the next attempt's."""
+        ...
+
+    def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
+        """The reason why the other code cannot go on from an epoch with this index; "" if it can."""
+        ...
+
+    def made(self) -> None:
+        """It is in the record."""
+        ...
+
+
 class PendingEpoch:
     """An epoch on its way: its cut, and who has accepted it."""
 
-    def __init__(self, number: Epoch, fence: Fence, workers: Iterable[WorkerId], since: Instant) -> None:
+    def __init__(
+        self, number: Epoch, fence: Fence, workers: Iterable[WorkerId], since: Instant,
+        turn: Turn | None = None,
+    ) -> None:  # fmt: skip
         self.number, self.fence, self.workers, self.since = number, fence, tuple(workers), since
+        self.turn = turn
+        """For what minimal time is held at its cut; None: the graph goes on."""
         self.stage = Stage.ANNOUNCING
         self.cut: Time | None = None
         self.accepted: dict[WorkerId, Accepted] = {}
@@ -144,11 +165,20 @@ class Epochs:
         self._context, self._instructions, self._deadlines, self._keeper, self._committed = (
             context, context.instructions, context.time, context.keeper, context.committed,
         )  # fmt: skip
-        self._settings, self._nonce = context.settings, context.nonce
+        self._nonce = context.nonce
 
-    def consider(self, *, urgent: bool) -> None:
-        """Announce the next epoch if it is time and something has happened since the last. `urgent` waits for
-        neither."""
+    @property
+    def _settings(self) -> Settings:
+        return self._context.settings
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether only the record can say what becomes of the pending epoch."""
+        return self.pending is not None and self.pending.stage is Stage.COMMITTING
+
+    def consider(self, *, urgent: bool, turn: Turn | None = None) -> bool:
+        """Announce the next epoch if it is time and something has happened since the last; whether it was.
+        `urgent` waits for neither. `turn`: other code goes on from its cut."""
         interval = self._settings.interval_us
         if (
             interval is None
@@ -157,21 +187,23 @@ class Epochs:
             # the next index is made from the last one
             or not self._committed.known(self._context.record)
         ):
-            return
+            return False
         moved = self._context.minimal > self._context.record.cut
         # refusals slow down an urgent one too: a store that is away is not asked all the time
-        if (moved or urgent) and self._deadlines.due_in(
+        if not (moved or urgent) or not self._deadlines.due_in(
             self.since, max(AGAIN_US.after(self._refusals), 0 if urgent else interval)
         ):
-            self._announce()
+            return False
+        self._announce(turn)
+        return True
 
-    def _announce(self) -> None:
+    def _announce(self, turn: Turn | None) -> None:
         """Begin an epoch: its number goes into the record before anybody hears of it (!), so none is used
         twice."""
         record = self._context.record
         number = self._next_epoch_number(record)
         self.since = self._deadlines.now
-        self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since)
+        self.pending = self.pending_type(number, record.fence, record.layout.workers, self.since, turn)
         self._keeper.write(
             msgspec.structs.replace(record, announced=number, writer=self._nonce),
             self._on_stage(self._announced),
@@ -219,7 +251,9 @@ class Epochs:
                 index_hash=event.hash,
                 writer=self._nonce,
             )
-            self._keeper.write(record, self._on_stage(self._commit))
+            # (!) Epoch, cut, attempt and layout in one write: no attempt of other code begins elsewhere.
+            turned = record if epoch.turn is None else epoch.turn.turned(record)
+            self._keeper.write(turned, self._on_stage(self._commit))
 
     def index_failed(self, event: IndexFailed) -> None:
         """The store is away: this epoch is given up, the stream goes on."""
@@ -279,12 +313,18 @@ class Epochs:
         if self._committed.index:
             compact = to_compact(self._committed.index.segments, epoch.workers, epoch.number)
         for worker in epoch.workers:
-            self._instructions.tell([worker], Announce(epoch.fence, epoch.number, compact.get(worker, [])))
+            hold = epoch.turn is not None
+            self._instructions.tell(
+                [worker], Announce(epoch.fence, epoch.number, compact.get(worker, []), hold)
+            )
 
     def _write_if_complete(self, epoch: PendingEpoch) -> None:
         if epoch.complete():
-            epoch.stage = Stage.WRITING
-            epoch.index = next_index(self._committed.index, epoch, self._settings)
+            index = next_index(self._committed.index, epoch, self._settings)
+            if epoch.turn is not None and (reason := epoch.turn.refuses(index, self._context.record)):
+                self.abort(reason)
+                return
+            epoch.stage, epoch.index = Stage.WRITING, index
             # nobody else can mean this object (!)
             epoch.name = f"indexes/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
             self._instructions.add(WriteIndex(epoch.name, epoch.index))
@@ -295,9 +335,12 @@ class Epochs:
         assert epoch.index is not None, "a commit without an index"
         previous, previous_name = self._committed.index, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0
+        if epoch.turn is not None:
+            epoch.turn.made()
         self._committed.learn(epoch.name, epoch.index)
-        self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.index.cut))
-        self._context.warm(self._context.members.spares(epoch.workers))
+        if epoch.turn is None:
+            self._instructions.tell(epoch.workers, Committed(epoch.fence, epoch.number, epoch.index.cut))
+            self._context.warm()
         if names := superseded(previous, previous_name, epoch.index):
             self._instructions.add(DeleteObjects(names))
 

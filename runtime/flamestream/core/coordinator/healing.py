@@ -20,7 +20,7 @@ import msgspec
 
 from flamestream.core.coordinator.assignment import next_layout
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.coordination import NO_EPOCH
+from flamestream.core.coordinator.coordination import NO_EPOCH, Settings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.failures import Failures
 from flamestream.core.coordinator.recovery import Recovery
@@ -31,7 +31,9 @@ from flamestream.model.ids import Attempt, WorkerId
 from flamestream.model.time import START, Instant
 
 JOINED: Final = "joined"
-"""The kind of a recovery that no failure has caused."""
+TICK: Final = "tick"
+UNPROVOKED: Final = (JOINED, TICK)
+"""The kinds of a recovery that no failure has caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Healing:
         self.recoveries = 0
         self.cause = ""
         self.kind = ""
-        """The kind of cause in a word: start, lost, link, worker, stuck, drained or joined."""
+        """The kind of cause in a word: start, lost, link, worker, stuck, drained, joined or tick."""
         self.duration_us = 0
         self.replayed_from = START
         """The cut of the last recovery that came to its Replay."""
@@ -118,20 +120,31 @@ class Healing:
     def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
         """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can
         commit nothing from here on."""
-        context = self._context
         # what its workers accepted is of an attempt that ends here
         self._epochs.abort(f"a recovery begins: {cause}")
-        context.running = context.idle = False
-        self.complaint = None
-        if kind == JOINED:  # nothing has failed, so nothing is skipped
-            context.reached.clear()
-        self.recovery = self.recovery_type(cause, since)
-        self._failures.recover()
-        self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
-        self.steps, self._step_began = {}, since
-        self._step_ends("decide")
+        self._begin(cause, since, kind)
         # (!) Workers hear of it behind this write only.
-        context.keeper.write(self._next_record(chosen), self._fenced)
+        keeper = self._context.keeper
+        keeper.write(self.next_record(keeper.record, chosen, self._context.settings), self._fenced)
+
+    def ticked(self, cause: str, since: Instant) -> None:
+        """An epoch's commit has begun the attempt."""
+        self._begin(cause, since, TICK)
+        self._fenced()
+
+    def next_record(self, old: JobRecord | None, chosen: Sequence[WorkerId], settings: Settings) -> JobRecord:
+        """The record of the next attempt, of `chosen` under `settings`."""
+        layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
+        if old:
+            # the rest stays: what is committed, and `announced`, so that no attempt uses a number again
+            attempt = self._next_attempt(old)
+            return msgspec.structs.replace(
+                old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
+            )
+        return JobRecord(
+            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, index="",
+            index_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
+        )  # fmt: skip
 
     def go_on(self) -> None:
         """Tell the workers of the layout, all of which are connected, to recover, once the index is
@@ -187,6 +200,18 @@ class Healing:
 
     # --- inside ---
 
+    def _begin(self, cause: str, since: Instant, kind: str) -> None:
+        context = self._context
+        context.running = context.idle = False
+        self.complaint = None
+        if kind in UNPROVOKED:  # nothing is skipped
+            context.reached.clear()
+        self.recovery = self.recovery_type(cause, since)
+        self._failures.recover()
+        self.recoveries, self.cause, self.kind, self.duration_us = self.recoveries + 1, cause, kind, 0
+        self.steps, self._step_began = {}, since
+        self._step_ends("decide")
+
     def _somebody_is_warm(self) -> bool:
         """Whether a spare would not have to read the state first, or has had its time for that."""
         context = self._context
@@ -215,20 +240,6 @@ class Healing:
         context.members.expect(context.workers, context.time.now)
         context.members.forget_all_but(context.workers)
         context.committed.corrupt = False  # a new attempt asks again: the object may have been restored
-
-    def _next_record(self, chosen: Sequence[WorkerId]) -> JobRecord:
-        settings, old = self._context.settings, self._context.keeper.record
-        layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
-        if old:
-            # the rest stays: what is committed, and `announced`, so that no attempt uses a number again
-            attempt = self._next_attempt(old)
-            return msgspec.structs.replace(
-                old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
-            )
-        return JobRecord(
-            attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, index="",
-            index_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
-        )  # fmt: skip
 
     def _next_attempt(self, record: JobRecord) -> Attempt:
         return Attempt(record.attempt + 1)

@@ -35,6 +35,8 @@ class Member:
     standby's."""
     warm: bool = False
     """Whether it has a committed snapshot at hand, by its newest heartbeat."""
+    ahead: bool = False
+    """Whether it has loaded the application that an upgrade goes to: until then it takes part in nothing."""
 
 
 class Membership:
@@ -55,9 +57,9 @@ class Membership:
     def connected(self) -> list[WorkerId]:
         return sorted(self._members)
 
-    def connect(self, hello: Hello, now: Instant) -> None:
+    def connect(self, hello: Hello, now: Instant, *, ahead: bool = False) -> None:
         """A worker says who it is. A second connection of the same one replaces the first."""
-        self._members[hello.worker] = Member(hello, now, now)
+        self._members[hello.worker] = Member(hello, now, now, ahead=ahead)
         self._left.pop(hello.worker, None)
         # it is here, whatever was said of it
         self._gone.discard(hello.worker)
@@ -100,10 +102,29 @@ class Membership:
         """Whether nobody of those that are not connected can come back."""
         return all(worker in self._gone for worker in self.lost(workers))
 
-    def spares(self, layout: Collection[WorkerId]) -> list[WorkerId]:
-        """Connected workers without a part in `layout`: those heard last first, so that a paused one is not
-        preferred; of those that are heard of all the time, first those that have the state at hand."""
-        found = {worker: member for worker, member in self._members.items() if worker not in layout}
+    def ticked(self) -> list[WorkerId]:
+        """The job goes on with the application that an upgrade went to: the workers that are behind now, and
+        no longer members."""
+        behind = [worker for worker, member in self._members.items() if not member.ahead]
+        for worker in behind:
+            del self._members[worker]
+        for member in self._members.values():
+            member.ahead = False
+        return sorted(behind)
+
+    def standbys(self, layout: Collection[WorkerId]) -> list[WorkerId]:
+        """All connected workers without a part in `layout`, of whatever application."""
+        return [worker for worker in self._members if worker not in layout]
+
+    def spares(self, layout: Collection[WorkerId], *, ahead: bool = False) -> list[WorkerId]:
+        """Connected workers without a part in `layout`, which have its application (`ahead`: that of an
+        upgrade): those heard last first, so that a paused one is not preferred; of those that are heard of
+        all the time, first those that have the state at hand."""
+        found = {
+            worker: member
+            for worker, member in self._members.items()
+            if worker not in layout and member.ahead == ahead
+        }
         newest = max((member.heard for member in found.values()), default=0)
 
         def rank(worker: WorkerId) -> tuple[bool, bool, int, WorkerId]:
@@ -116,7 +137,7 @@ class Membership:
         """Standbys of which nothing was heard since, though they had reported."""
         return [
             worker
-            for worker in self.spares(layout)
+            for worker in self.standbys(layout)
             if self._members[worker].reports and self._members[worker].heard <= before
         ]
 

@@ -72,7 +72,11 @@ class Recovery:
         """Take an answer to Seal; the last one gives what all workers are told next."""
         assert self._all_opened(), f"{worker} has sealed before every worker had opened its sinks"
         self._sealed[worker] = answer
-        return Replay(self.fence, self._bound()) if self._all_sealed() else None
+        return (
+            Replay(self.fence, self._bound(), max(self._released(), default=START))
+            if self._all_sealed()
+            else None
+        )
 
     def _all_opened(self) -> bool:
         return all(worker in self._opened for worker in self._workers)

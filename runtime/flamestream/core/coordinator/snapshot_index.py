@@ -6,6 +6,8 @@ or foreign one is an error that names it, never an empty state (invariant 4). Do
 hashes (the shell, with the hash in the record), or load segments (the workers).
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from flamestream.core.coordinator.coordination import IndexBroken, IndexLoaded, ReadIndex, Settings
@@ -21,17 +23,24 @@ from flamestream.model.time import Instant
 class CommittedSnapshot:
     """The committed index, and the way to have it again."""
 
-    def __init__(self, instructions: Instructions, deadlines: Deadlines, settings: Settings) -> None:
+    def __init__(
+        self, instructions: Instructions, deadlines: Deadlines, settings: Callable[[], Settings]
+    ) -> None:
+        """`settings`: those of now, which an upgrade changes."""
         self.index: SnapshotIndex | None = None
         self.size = 0
         """Bytes of the index's segments."""
         self.problem = ""
         self.corrupt = False
         """Whether this attempt was told that the index is missing or damaged; a new attempt asks again."""
-        self._instructions, self._deadlines, self._settings = instructions, deadlines, settings
+        self._instructions, self._deadlines, self._of_now = instructions, deadlines, settings
         self.name = ""
         self._asked = ""
         self._again: Instant | None = None
+
+    @property
+    def _settings(self) -> Settings:
+        return self._of_now()
 
     def known(self, record: JobRecord) -> bool:
         """Whether `index` is the record's (None if it names none); if not, it is asked for."""
@@ -81,7 +90,7 @@ class CommittedSnapshot:
     def check(self, record: JobRecord) -> None:
         """Raises Corrupt or UserError if the known index is not one that this job can start from."""
         if self.index is not None:
-            _check_index(self.index, record, self._settings)
+            check_index(self.index, record, self._settings)
 
     def _ask(self, record: JobRecord) -> None:
         if self._asked == record.index or (self._again is not None and not self._deadlines.due(self._again)):
@@ -90,7 +99,8 @@ class CommittedSnapshot:
         self._instructions.add(ReadIndex(record.index, record.index_hash))
 
 
-def _check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> None:
+def check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> None:
+    """Raises Corrupt or UserError if a job with these settings cannot start from the record's index."""
     name = record.index
     if (index.epoch, index.cut) != (record.committed, record.cut):
         raise Corrupt(

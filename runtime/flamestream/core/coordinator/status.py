@@ -21,6 +21,7 @@ def status_of(context: Context, healing: Healing, endings: Endings, *troubles: s
         standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
         cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
+        code=record.code, successors=tuple(sorted(context.members.spares((), ahead=True))),
     )  # fmt: skip
 
 

@@ -348,6 +348,8 @@ class Replay(_Message, frozen=True):
 
     fence: Fence
     bound: Time
+    released: Time = START
+    """The newest run at or above the cut of which a consumer has results, as far as it is known; START: none."""
 
 
 class Announce(_Message, frozen=True):
@@ -357,6 +359,8 @@ class Announce(_Message, frozen=True):
     fence: Fence
     epoch: Epoch
     compact: list[SegmentRef]
+    hold: bool = False
+    """Whether minimal time stays at the cut until the epoch is decided: what is above it is another graph's."""
 
 
 class Committed(_Message, frozen=True):

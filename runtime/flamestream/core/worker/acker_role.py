@@ -7,7 +7,8 @@ past it either: minimal time waits for it, and answers that enter further on wou
 
 A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others
 never passes it. Once nothing at or below that time is in flight the error is real, for no tombstone can come
-any more (!).
+any more (!). An epoch that ends the graph's part holds it as well, at its cut: nothing above is released, so
+all of it is the next graph's.
 
 Keeps: told times never go back, and a promise counts only behind the acks of the run it covers (invariant 1).
 Does not: know what runs contain, or who is behind a front.
@@ -62,7 +63,12 @@ class Acker:
         self._settled = dict.fromkeys(workers, self._told_settled)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
-        self._cuts: list[Epoch] = []
+        self._cuts: list[tuple[Epoch, bool]] = []
+        self._decided = Epoch(0)
+        """Epochs up to it hold nothing any more."""
+        self._held: tuple[Epoch, Time] | None = None
+        """The epoch that holds minimal time at its cut."""
+        self._released = START
 
     def take(self, sender: WorkerId, message: PeerMessage) -> None:
         """Fold in one message."""
@@ -84,15 +90,32 @@ class Acker:
             case _:
                 raise AssertionError(f"not for the acker: {message}")
 
-    def cut(self, epoch: Epoch) -> None:
-        """Cut `epoch` at the minimal time that is told next (or was told last)."""
-        self._cuts.append(epoch)
+    def cut(self, epoch: Epoch, *, hold: bool = False) -> None:
+        """Cut `epoch` at the minimal time that is told next (or was told last). `hold`: and stay there, until
+        it is decided."""
+        self.decided(Epoch(epoch - 1))
+        # (!) A word that comes behind the end of its epoch holds nothing: nobody would let go of it.
+        if epoch > self._decided:
+            self._cuts.append((epoch, hold))
+
+    def decided(self, epoch: Epoch) -> None:
+        """`epoch`, and any before it, is committed or aborted: minimal time goes on."""
+        self._decided = max(self._decided, epoch)
+        self._cuts = [cut for cut in self._cuts if cut[0] > epoch]
+        if self._held is not None and self._held[0] <= epoch:
+            self._held = None
+
+    def replays(self, released: Time) -> None:
+        """Attempts before have released results of runs up to there."""
+        self._released = released
 
     @property
     def minimal_time(self) -> Time:
         """The time that may be told: minimal time, but not past a held one."""
         minimal = self.table.minimal_time
-        return min(minimal, *self._holds) if self._holds else minimal
+        if self._holds:
+            minimal = min(minimal, *self._holds)
+        return minimal if self._held is None else min(minimal, self._held[1])
 
     @property
     def error(self) -> str | None:
@@ -108,13 +131,23 @@ class Acker:
         if (time := self.minimal_time) > self._told:
             self._told = time
             messages.append(MinimalTime(time))
-        # Behind the minimal time that equals it (!): whoever hears it stands exactly there (decision 003).
-        messages.extend(Cut(epoch, self._told) for epoch in self._cuts)
-        self._cuts = []
+        messages.extend(self._cuts_taken())
         if (settled := min(self._settled.values())) > self._told_settled:
             self._told_settled = settled
             messages.append(Settled(settled))
         return messages
+
+    def _cuts_taken(self) -> list[Cut]:
+        """Cuts of epochs, behind the minimal time that equals them (!): whoever hears one stands exactly there
+        (decision 003)."""
+        # (!) The next graph replays from a held cut: what was released before would come out otherwise.
+        waits = self._told <= self._released
+        taken = [(epoch, hold) for epoch, hold in self._cuts if not (hold and waits)]
+        self._cuts = [(epoch, hold) for epoch, hold in self._cuts if hold and waits]
+        for epoch, hold in taken:
+            if hold:
+                self._held = epoch, self._told
+        return [Cut(epoch, self._told) for epoch, _ in taken]
 
     def _end_calls(self) -> None:
         """Fronts of answers end together, behind all others; before that those with event time tell its end,

@@ -42,7 +42,7 @@ from flamestream.model.errors import FlameStreamError
 from flamestream.model.event_time import Stamped
 from flamestream.model.failure import located, told
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Fence, LayoutVersion, SinkName, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Epoch, Fence, LayoutVersion, SinkName, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.meta import Meta, first_component, metas_of, time_of_meta
 from flamestream.model.payload import ErrorValue
@@ -208,21 +208,30 @@ class Worker:
                 if self._rejoin.replay():
                     self._fronts.start(message.bound)
                     self._calls.start()
+                    if self._acker is not None:
+                        # A request leaves no trace at a consumer: its answer has one in the journal.
+                        self._acker.replays(message.bound if self._graph.calls else message.released)
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
                 if self._acker is not None:
-                    self._acker.cut(message.epoch)
+                    self._acker.cut(message.epoch, hold=message.hold)
             case msg.Committed():
+                self._decided(message.epoch)
                 if self._epochs.committed(message.epoch, message.cut):
                     self._fronts.committed(message.cut)
                     self._outputs.commit(message.cut)
                     self._calls.commit(message.cut)
                     self._counters.committed(message.cut)
             case msg.Abort():
+                self._decided(message.epoch)
                 self._epochs.aborted(message.epoch)
             case msg.Drain():
                 self._fronts.drain()
                 self._calls.drain()
+
+    def _decided(self, epoch: Epoch) -> None:
+        if self._acker is not None:
+            self._acker.decided(epoch)
 
     def _recover(self, message: msg.Recover) -> None:
         self.fence = message.assignment.fence

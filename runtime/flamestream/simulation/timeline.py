@@ -1,0 +1,63 @@
+"""The timeline of a run whose code is changed: one graph after another, each from its tick on.
+
+An operation of the next graph begins with the state of the one of its name; the rest begins empty. Does not:
+know when runs enter (oracle.py).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flamestream.model.graph import Graph
+from flamestream.model.meta import Meta
+from flamestream.model.time import FrontId, Time
+from flamestream.reference import State, Walk
+
+
+class Timeline:
+    """The graphs of a run. `ticks` grows while it goes on."""
+
+    def __init__(self, first: Graph, fronts: Mapping[FrontId, str]) -> None:
+        self.first, self.fronts = first, fronts
+        self.ticks: list[tuple[Time, Graph]] = []
+
+    @property
+    def graph(self) -> Graph:
+        """The newest."""
+        return self.ticks[-1][1] if self.ticks else self.first
+
+
+class Walked:
+    """The reference interpreter along a timeline."""
+
+    def __init__(self, line: Timeline) -> None:
+        self.graph = line.first
+        self._line, self._walk, self._made = line, Walk(line.first, fronts=line.fronts), 0
+
+    @property
+    def errors(self) -> str:
+        """The name that error items have in results."""
+        return self._walk.errors
+
+    def run(self, front: FrontId, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
+        """The items of a run that reach a sink, by the graph of its time."""
+        self._go_to(time)
+        source = next(v for v in self.graph.sources if v.name == self._line.fronts[front])
+        return self._walk.run(source, time, records)
+
+    def state_at(self, cut: Time) -> State:
+        """The state below `cut`, as the graph of then has it; behind the last run before."""
+        self._go_to(cut)
+        return self._walk.state
+
+    def _go_to(self, time: Time) -> None:
+        while self._made < len(self._line.ticks) and self._line.ticks[self._made][0] <= time:
+            before, self.graph = self.graph, self._line.ticks[self._made][1]
+            places = {each.number: each.place for each in self.graph.operations}
+            moved = {each.place: places.get(each.number) for each in before.operations}
+            state = {
+                (place, key): value
+                for (vertex, key), value in self._walk.state.items()
+                if (place := moved.get(vertex)) is not None
+            }
+            self._walk = Walk(self.graph, state, fronts=self._line.fronts)
+            self._made += 1

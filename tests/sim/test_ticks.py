@@ -1,0 +1,39 @@
+"""Code that is changed while the job runs: every result is of one version of it, by the cut that its tick names."""
+
+from random import Random
+
+import pytest
+
+from flamestream.simulation.faults import FaultPlan
+from flamestream.simulation.settings import Plan, promising
+from flamestream.simulation.simulator import Result
+from flamestream.simulation.tick_jobs import edited_job, ticking
+from flamestream.testing import simulate
+from support.seeds import chunks
+
+STRICT = ("exactly-once-2pc", "at-most-once", "strong-productions", "none")
+
+
+def _run(seed: int, guarantee: str = "exactly-once", calm: bool = False) -> Result:
+    def without_faults(rng: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
+        faults.rates, faults.moments = {}, []
+        return plan, faults
+
+    direct = ticking(without_faults if calm else None)
+    return simulate(seed, job=edited_job(Random(seed)), adjust=promising(guarantee, direct))
+
+
+@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=300))
+def test_each_result_is_of_one_version_whatever_crashes(first: int) -> None:
+    results = [_run(seed) for seed in range(first, first + 100)]
+    assert sum(result.coverage["tick.made"] for result in results) > 50
+
+
+@pytest.mark.parametrize("guarantee", STRICT)
+def test_so_it_is_under_every_guarantee(guarantee: str) -> None:
+    assert sum(_run(seed, guarantee).coverage["tick.made"] for seed in range(60)) > 30
+
+
+def test_so_it_is_at_least_once_where_nobody_dies() -> None:
+    """Else consumers that remember nothing may have got results above the cut already."""
+    assert sum(_run(seed, "at-least-once", calm=True).coverage["tick.made"] for seed in range(60)) > 30

@@ -1,0 +1,98 @@
+"""Variants of how other code takes over: where a tick is cut, what is held, and what is one write."""
+
+from collections.abc import Collection
+
+from flamestream.core.coordinator.epochs import Epochs
+from flamestream.core.coordinator.membership import Membership
+from flamestream.core.coordinator.upgrade import Upgrade
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.messages import Abort, Committed
+from flamestream.core.worker.acker_role import Acker
+from flamestream.model.ids import Epoch, WorkerId
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.tick_jobs import edited_job, ticking
+from sim.variants.variant import BrokenVariant, directed, patch
+
+_spares = Membership.spares
+_cut, _decided, _go_on = Acker.cut, Acker.decided, Epochs.go_on
+UPGRADES = ticking()
+RECOVERIES = ticking(directed(Fault.WORKER_CRASH, Fault.STORE_FULL, times=6, spacing=1_000, journalled=True))
+"""Attempts end above the committed cut, with results that have left."""
+LOST_COORDINATORS = ticking(
+    directed(
+        Fault.COORDINATOR_CRASH,
+        Fault.COORDINATOR_PAUSE_AT_WRITE,
+        Fault.STORE_SLOW,
+        Fault.SECOND_COORDINATOR,
+        rate=0.4,
+        times=8,
+        spacing=1_000,
+    )
+)
+BROKEN_LINKS = ticking(
+    directed(Fault.CONTROL_BREAK, Fault.STORE_SLOW, Fault.RECORD_UNKNOWN, rate=0.5, times=20, spacing=1_000)
+)
+"""Workers come back to their coordinator, which tells them where it is, while a tick is written."""
+
+
+def _all_spares(self: Membership, layout: Collection[WorkerId], *, ahead: bool = False) -> list[WorkerId]:
+    """Whoever is connected takes over, whatever code it has loaded."""
+    return sorted({*_spares(self, layout), *_spares(self, layout, ahead=True)})
+
+
+def _unheld(self: Acker, epoch: Epoch, *, hold: bool = False) -> None:
+    _cut(self, epoch)
+
+
+def _let_go_in_the_commit(self: Epochs) -> None:
+    """Whoever has waited long enough lets go, whatever may come of the write."""
+    epoch = self.pending
+    if epoch and epoch.turn and self.is_committing:
+        self._instructions.tell(epoch.workers, Abort(epoch.fence, epoch.number))
+    else:
+        _go_on(self)
+
+
+def _any_word(self: Acker, epoch: Epoch) -> None:
+    """The end of any epoch lets go."""
+    _decided(self, epoch)
+    self._held = None
+
+
+def _committed_first(self: Upgrade, record: JobRecord) -> JobRecord:
+    return record
+
+
+def _then_an_attempt(self: Upgrade) -> None:
+    record, chosen = self._context.record, self._chosen
+    assert self._wanted is not None
+    before = self._context.workers
+    self._context.instructions.tell(before, Committed(record.fence, record.committed, record.cut))
+    self._turn(self._wanted)
+    self._healing.recover(chosen, "the tick was committed", self._context.time.now, "tick")
+
+
+VARIANTS = [
+    BrokenVariant("a tick's cut that is not held", patch(Acker, cut=_unheld), UPGRADES, edited_job),
+    BrokenVariant(
+        "a worker of other code that takes over before the tick", patch(Membership, spares=_all_spares),
+        RECOVERIES, edited_job,
+    ),
+    BrokenVariant(
+        "a hold that is let go while its tick is written", patch(Epochs, go_on=_let_go_in_the_commit),
+        LOST_COORDINATORS, edited_job,
+    ),
+    BrokenVariant(
+        "a tick below what attempts before have released", patch(Acker, replays=lambda self, released: None),
+        RECOVERIES, edited_job, seeds=400,
+    ),
+    BrokenVariant(
+        "a tick in two writes",
+        patch(Upgrade, turned=_committed_first, made=_then_an_attempt),
+        LOST_COORDINATORS, edited_job, seeds=300,
+    ),
+    BrokenVariant(
+        "a hold without its epoch's number", patch(Acker, decided=_any_word), BROKEN_LINKS, edited_job,
+        seeds=400,
+    ),
+]  # fmt: skip

@@ -22,6 +22,7 @@ from flamestream.cli import (
     simulate,
     snapshots,
     status,
+    upgrade,
     validate,
 )
 
@@ -32,6 +33,7 @@ for module in (
     run,
     validate,
     plan,
+    upgrade,
     status,
     cat,
     audit,

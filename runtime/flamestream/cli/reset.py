@@ -37,9 +37,9 @@ from flamestream.store.places import store_from
 
 _FILES: Final = (
     "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json",
-    "executor.json",
+    "executor.json", "upgrade.json", "worker-*.json",
 )  # fmt: skip
-_FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch")
+_FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch", "code")
 """Folders of a run folder that are removed with it."""
 
 

@@ -114,6 +114,7 @@ def run(
             number: signal.signal(number, lambda *_: launcher.request("drain" if drain else "stop"))
             for number in _SIGNALS
         }
+        before[signal.SIGUSR2] = signal.signal(signal.SIGUSR2, lambda *_: launcher.upgrade())
         try:
             outcome = launcher.run()
         finally:

@@ -53,7 +53,7 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     """Milliseconds from its cause to the replay; 0 while it is under way."""
     kind: str = ""
-    """The cause in a word: start, lost, link, worker, stuck, drained or joined."""
+    """The cause in a word: start, lost, link, worker, stuck, drained, joined or tick."""
     attempt: int = 0
     """The attempt that it began."""
     replayed_from: int = 0
@@ -85,6 +85,12 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     graph: str = ""
     """Identity of the graph."""
+    code: str = ""
+    """Digest of the application."""
+    successors: list[str] = []
+    """Connected workers of the application that an upgrade goes to."""
+    refusal: str = ""
+    """The reason why the job does not go on with the application that was asked for last."""
     attempt: int = 0
     layout: int = 0
     epoch: int = 0

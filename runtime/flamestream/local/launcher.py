@@ -20,6 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.coordinator.upgrade import MOST_ASKED
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
@@ -30,11 +34,21 @@ from flamestream.local.workers import PlainWorkers, SparkWorkers, Workers, watch
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_identity import ProcessIdentity
+from flamestream.machine.process_shell import read_config
 from flamestream.model.backoff import Backoff
-from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, StoreUnavailable, UserError
+from flamestream.model.errors import (
+    ClusterStateUnavailable,
+    FlameStreamError,
+    ManifestError,
+    StoreUnavailable,
+    UserError,
+)
 from flamestream.net.acceptor import address_of, listen
+from flamestream.node import upgrade_request
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
+from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.upgrade_request import UpgradeRequest
 from flamestream.node.worker_config import worker_config
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
@@ -87,6 +101,12 @@ class Launcher:
         self._outcome: Outcome | None = None
         self._workers: Workers | None = None
         self._coordinator: subprocess.Popen[bytes] | None = None
+        self._upgrades: dict[int, Settings | None] = {}
+        """What the coordinator was asked to go on with, by numbers from 1."""
+        self._refused = ""
+        """The reason why workers of the newest upgrade could not be started."""
+        self._worker_file = self._folder.path / "worker.json"
+        self._manifest = str(Path(checked.job.document.file).absolute())
         self._starts = self._deaths = 0
         self._told = (0, 0)
         """The pids in run.json that change without our doing: ZooKeeper's and Spark's."""
@@ -118,6 +138,10 @@ class Launcher:
         a signal handler."""
         self._reactor.soon(lambda: self._requested(what))
 
+    def upgrade(self) -> None:
+        """Go on with the application that upgrade.json names. Safe in a signal handler."""
+        self._reactor.soon(self._upgrade)
+
     # --- begin and end --------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -125,20 +149,22 @@ class Launcher:
         # Else `status` would show the end of the run before, until a coordinator has written.
         self._folder.status_file.unlink(missing_ok=True)
         self._start_coordinator()
-        told = worker_config(
-            self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.access
-        )
-        config = self._folder.write("worker.json", told)
+        keep(self._folder.code, self._checked.application, self._checked.code, self._checked.py_files)
+        self._config = worker_config(
+            self._checked, coordinator=self._address, token=self._token, zookeeper=self._zookeeper.access,
+            kept=str(self._folder.code),
+        )  # fmt: skip
         spec = self._checked.job.spec
         count = spec.workers.replicas + spec.workers.standby
         path = (self._checked.application.parent, *folders_of(self._checked.py_files))
         if self._spark:
-            data = config.read_bytes()
             self._workers = SparkWorkers(
-                self._reactor, spec.spark, count, data, self._folder.path, path, self._workers_ended
+                self._reactor, spec.spark, count, self._folder.path, path, self._workers_ended
             )
         else:
-            self._workers = PlainWorkers(self._reactor, count, config, self._folder.path, self._workers_ended)
+            self._workers = PlainWorkers(self._reactor, self._folder.path, self._workers_ended)
+        self._worker_file = self._folder.write("worker.json", self._config)
+        self._workers.start(count, self._worker_file)
         self._write_info()
         self._reactor.later(LOOK, self._regularly)
 
@@ -160,16 +186,37 @@ class Launcher:
         self._look()
         self._reactor.later(LOOK, self._regularly)
 
+    # --- an upgrade -----------------------------------------------------------------------------------------
+
+    def _upgrade(self) -> None:
+        """Start the workers of another application, and ask the coordinator to go on with it."""
+        if self._outcome is not None or self._workers is None:
+            return
+        request = read_config(UpgradeRequest, str(self._folder.path / upgrade_request.FILE))
+        number = max(self._upgrades, default=0) + 1
+        newest, settings, self._refused = self._upgrades.get(number - 1), request.settings, ""
+        if settings is not None and (newest is None or newest.code != settings.code):
+            config = msgspec.structs.replace(
+                request.worker, coordinator=self._address, token=self._token, journal=self._config.journal
+            )
+            self._worker_file = self._folder.write(f"worker-{number % LOGS_KEPT}.json", config)
+            self._workers.start(request.count, self._worker_file)
+            self._manifest = request.manifest
+        self._upgrades[number] = settings
+        while len(self._upgrades) > MOST_ASKED:
+            del self._upgrades[min(self._upgrades)]
+        self._tell_coordinator()
+        self._write_info()
+
+    def _tell_coordinator(self) -> None:
+        """Have the coordinator read its configuration again, once it listens."""
+        self._folder.write("coordinator.json", self._coordinator_config())
+        self._signal(signal.SIGUSR2, self._tell_coordinator)
+
     # --- the coordinator ------------------------------------------------------------------------------------
 
     def _start_coordinator(self) -> None:
-        config = CoordinatorProcessConfig(
-            settings=local_coordinator(self._checked, changed=self._changed),
-            token=self._token,
-            zookeeper=self._zookeeper.access,
-            store=self._checked.job.store,
-            status=str(self._folder.status_file),
-        )
+        config = self._coordinator_config()
         file, fd = self._folder.write("coordinator.json", config), self._listener.fileno()
         command: list[str | Path] = [
             sys.executable,
@@ -190,6 +237,16 @@ class Launcher:
         if self._workers is not None:
             self._write_info()
         self._pass_request_on()
+
+    def _coordinator_config(self) -> CoordinatorProcessConfig:
+        return CoordinatorProcessConfig(
+            settings=local_coordinator(self._checked, changed=self._changed),
+            token=self._token,
+            zookeeper=self._zookeeper.access,
+            store=self._checked.job.store,
+            status=str(self._folder.status_file),
+            upgrades=self._upgrades,
+        )
 
     def _forget_deaths(self, start: int) -> None:
         if start == self._starts:
@@ -219,27 +276,30 @@ class Launcher:
             self._reactor.stop()
 
     def _pass_request_on(self) -> None:
-        """Pass a request on to the coordinator, once it has shown that it listens; the successor of one that
-        dies is told again."""
-        if (
-            self._request is None
-            or self._outcome is not None
-            or self._coordinator is None
-            or self._coordinator.poll() is not None
-        ):
+        """Pass a request on to the coordinator; the successor of one that dies is told again."""
+        if self._request is not None:
+            number = signal.SIGTERM if self._request == "stop" else signal.SIGUSR1
+            self._signal(number, self._pass_request_on)
+
+    def _signal(self, number: int, again: Callable[[], None]) -> None:
+        """Send the coordinator a signal, once it has shown that it listens: before, it is asked `again`."""
+        if self._outcome is not None or self._coordinator is None or self._coordinator.poll() is not None:
             return
         status, pid = self._folder.status(), self._coordinator.pid
         # Before it has written its status it may have no handlers yet, and the signal would kill it.
         if status is not None and status.pid == pid:
-            os.kill(pid, signal.SIGTERM if self._request == "stop" else signal.SIGUSR1)
+            os.kill(pid, number)
         else:
-            self._reactor.later(AGAIN.first, self._pass_request_on)
+            self._reactor.later(AGAIN.first, again)
 
     # --- the workers, and the end ---------------------------------------------------------------------------
 
     def _workers_ended(self, problem: FlameStreamError | None) -> None:
         if self._outcome is not None:
             self._reactor.stop()
+        elif isinstance(problem, ManifestError):
+            self._refused = str(problem)
+            self._write_info()
         elif problem is not None:
             self._outcome = Outcome("failed", problem.category, str(problem))
             self._reactor.stop()
@@ -258,7 +318,9 @@ class Launcher:
         assert self._coordinator is not None, "the coordinator is started first"
         info = RunInfo(
             job=self._checked.job.name,
-            manifest=str(Path(self._checked.job.document.file).absolute()),
+            manifest=self._manifest,
+            config=self._worker_file.name,
+            refused=self._refused,
             launcher=ProcessIdentity.of_this_process(),
             address=self._address,
             coordinator=self._coordinator.pid,

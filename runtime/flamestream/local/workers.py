@@ -4,8 +4,9 @@ tests.
 Spark starts a lost task again by itself. If Spark itself is lost, with its JVM, a new one is started, with a
 growing pause: the coordinator sees workers go and others come, and decides what that means.
 
-Keeps: `ended` is called once, when every worker was told to stop, or with the error that nothing can be done
-about. Does not: know what workers do, or tell them to stop.
+Keeps: `ended` is called when every worker was told to stop, or with an error that nothing can be done about;
+a ManifestError means that there is no room for those that were started last, and the others run on. Does not:
+know what workers do, or tell them to stop.
 """
 
 import os
@@ -20,7 +21,7 @@ from flamestream.job.manifest import SparkSettings as Asked
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
 from flamestream.model.backoff import Backoff
-from flamestream.model.errors import FlameStreamError, Retryable
+from flamestream.model.errors import FlameStreamError, ManifestError, Retryable
 from flamestream.spark.streaming.worker_main import worker_main
 
 AGAIN: Final = Backoff(0.1, 5.0)
@@ -38,87 +39,111 @@ class Workers(Protocol):
         """Pid of Spark's JVM; 0 if there is none."""
         ...
 
+    def start(self, count: int, config: Path) -> None:
+        """Start so many workers that are told `config`, beside those that run. Raises ManifestError if there
+        is no room for them."""
+        ...
+
     def stop(self) -> None:
         """End those that still run."""
         ...
 
 
 class SparkWorkers:
-    """Workers as tasks of our own Spark."""
+    """Workers as tasks of our own Spark: a Spark job of tasks for each start."""
 
     def __init__(
         self,
         reactor: EpollReactor,
         asked: Asked,
         count: int,
-        config: bytes,
         folder: Path,
         python_path: tuple[Path, ...],
         ended: Ended,
     ) -> None:
-        """Start Spark and its tasks. Only in the main thread."""
+        """Start Spark, for twice `count` tasks: those that run, and those that will take over from them. Only
+        in the main thread."""
         # lazily: PySpark takes a while to import
         from flamestream.spark.streaming.session import SparkSettings
 
-        self._reactor, self._count, self._ended = reactor, count, ended
+        self._reactor, self._ended, self._folder = reactor, ended, folder
         self._settings = SparkSettings(
-            workers=count,
+            workers=2 * count,
             scratch=folder / "spark",
             master=asked.master or "",
             conf=asked.conf,
             python_path=python_path,
             name=f"flamestream {folder.name}",
         )
-        self._main = partial(worker_main, config, str(folder) if self._settings.local else "")
-        self._starts = 0
-        self._stopping = False
-        self._start()
+        self._jobs: dict[int, tuple[int, Callable[..., int]]] = {}
+        """Count and main of each Spark job that has not ended."""
+        self._starts = self._numbers = 0
+        self._stopping = self._again_soon = False
+        self._start_spark()
 
     @property
     def driver(self) -> int:
         return self._spark.jvm.pid
 
+    def start(self, count: int, config: Path) -> None:
+        """Start `count` tasks; behind a loss of Spark they are started once more."""
+        main = partial(worker_main, config.read_bytes(), str(self._folder) if self._settings.local else "")
+        self._numbers += 1
+        self._jobs[self._numbers] = count, main
+        self._run_tasks(self._numbers)
+
     def stop(self) -> None:
         self._stopping = True
         self._spark.close()
 
-    def _start(self) -> None:
+    def _start_spark(self) -> None:
         from flamestream.spark.streaming.session import SparkDriver
 
         self._starts += 1
         # Here, in the main thread, which the JVM ends with (parent_death.py): only what waits for it is in a
         # helper.
         self._spark = SparkDriver(self._settings)
-        self._reactor.background(self._run_tasks, self._begun)
 
-    def _run_tasks(self) -> None:
+    def _run_tasks(self, job: int) -> None:
         from flamestream.spark.streaming.streaming import run_workers
 
-        run_workers(
-            self._spark.context,
-            self._count,
-            self._main,
-            lambda problem: self._reactor.soon(lambda: self._over(problem)),
-        )
+        def run() -> None:
+            count, main = self._jobs[job]
+            tasks = sum(count for count, _ in self._jobs.values())
+            run_workers(
+                self._spark.context, count, main, of=tasks,
+                ended=lambda problem: self._reactor.soon(lambda: self._over(job, problem)),
+            )  # fmt: skip
 
-    def _begun(self, result: Exception | None) -> None:
+        self._reactor.background(run, lambda result: self._begun(job, result))
+
+    def _begun(self, job: int, result: Exception | None) -> None:
         if isinstance(result, Retryable):
-            self._over(result)
+            self._over(job, result)
+        elif isinstance(result, ManifestError) and len(self._jobs) > 1:
+            del self._jobs[job]
+            self._ended(result)
         elif isinstance(result, Exception):
             raise result
 
-    def _over(self, problem: Retryable | None) -> None:
+    def _over(self, job: int, problem: Retryable | None) -> None:
         if problem is None or self._stopping:
-            self._ended(None)
+            self._jobs.pop(job, None)
+            if not self._jobs:
+                self._ended(None)
         elif self._starts >= MAX_STARTS:
             self._ended(problem)
-        else:
+        elif not self._again_soon:  # each of the jobs says that Spark is lost
+            self._again_soon = True
             self._reactor.later(AGAIN.after(self._starts), self._again)
 
     def _again(self) -> None:
+        self._again_soon = False
         if not self._stopping:
             self._spark.close()
-            self._start()
+            self._start_spark()
+            for job in self._jobs:
+                self._run_tasks(job)
 
 
 class PlainWorkers:
@@ -126,14 +151,19 @@ class PlainWorkers:
 
     driver = 0
 
-    def __init__(self, reactor: EpollReactor, count: int, config: Path, folder: Path, ended: Ended) -> None:
-        """Start the processes. Only in the main thread."""
-        self._reactor, self._config, self._folder, self._ended = reactor, config, folder, ended
+    def __init__(self, reactor: EpollReactor, folder: Path, ended: Ended) -> None:
+        self._reactor, self._folder, self._ended = reactor, folder, ended
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._lives = dict.fromkeys(range(count), 0)
+        self._configs: list[Path] = []
+        self._lives: list[int] = []
         self._stopping = False
-        for index in range(count):
-            self._start(index)
+
+    def start(self, count: int, config: Path) -> None:
+        """Start the processes. Only in the main thread."""
+        for _ in range(count):
+            self._configs.append(config)
+            self._lives.append(0)
+            self._start(len(self._lives) - 1)
 
     def stop(self) -> None:
         self._stopping = True
@@ -147,7 +177,7 @@ class PlainWorkers:
             sys.executable,
             "-m",
             _MODULE,
-            self._config,
+            self._configs[index],
             self._folder,
             str(index),
             str(ordinal),

@@ -118,6 +118,11 @@ class CoordinatorHost:
         """End the job. Safe in a signal handler, and from other threads."""
         self._reactor.soon(lambda: self._inbox.append(co.Requested(what)))
 
+    def upgrade(self, settings: co.Settings | None) -> None:
+        """Go on with another application, whose workers connect beside those that run; None: with none but
+        that which runs. Safe from other threads."""
+        self._reactor.soon(lambda: self._inbox.append(co.UpgradeRequested(settings)))
+
     def hold_deletions(self, held: bool) -> None:
         """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go
         again."""
@@ -309,6 +314,7 @@ class CoordinatorHost:
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since,
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            code=status.code, successors=list(status.successors), refusal=status.refusal,
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
                 told for worker in status.workers if (said := self._figures.get(worker)) is not None

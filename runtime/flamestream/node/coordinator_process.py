@@ -2,8 +2,8 @@
 
 `python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket
 and passes it as descriptor N, so a coordinator that is started again has the same address, and workers find
-it by themselves. SIGTERM and SIGINT stop the job at once, SIGUSR1 drains it to an epoch; killing this process
-harms nothing, the stream goes on without it.
+it by themselves. SIGTERM and SIGINT stop the job at once, SIGUSR1 drains it to an epoch, SIGUSR2 has it read
+its configuration once more, for upgrades; killing this process harms nothing, the stream goes on without it.
 
 Does not: decide anything (core/coordinator/coordinator.py), carry it out (coordinator_host.py), or start
 workers (the launcher does).
@@ -42,12 +42,19 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     status: str
     """Path of the file status.json."""
+    upgrades: dict[int, co.Settings | None] = {}
+    """Settings under other applications that the job was asked to go on with since it was started, by their
+    numbers from 1; the newest MOST_ASKED of them. None: no other than that which runs."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: don't."""
 
 
-def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
+def run(file_of_config: str, listener: socket.socket) -> int:
     """Coordinate until the job ends. The exit code."""
+    try:
+        config = process_shell.read_config(CoordinatorProcessConfig, file_of_config)
+    except FlameStreamError as error:
+        return ended_by(error)
     process_shell.begin(config.parent, job=config.settings.job, role="coordinator")
     reactor = EpollReactor()
     try:
@@ -67,7 +74,7 @@ def run(config: CoordinatorProcessConfig, listener: socket.socket) -> int:
     )
     server.handlers = host
     file = StatusFile(reactor, Path(config.status), host.look)
-    _obey_signals(host)
+    _obey_signals(host, _Upgrades(host, file_of_config))
     # the first event is in the inbox already: without this the loop would wait until something else comes
     reactor.soon(lambda: None)
     reactor.run(lambda: _turn(host, reactor))
@@ -84,10 +91,27 @@ def _turn(host: CoordinatorHost, reactor: EpollReactor) -> None:
         reactor.stop()
 
 
-def _obey_signals(host: CoordinatorHost) -> None:
+class _Upgrades:
+    """The applications that the job was asked to go on with, told once each."""
+
+    def __init__(self, host: CoordinatorHost, file: str) -> None:
+        self._host, self._file, self._told = host, file, 0
+        self.read()
+
+    def read(self) -> None:
+        """Tell of those that are new in the configuration."""
+        config = process_shell.read_config(CoordinatorProcessConfig, self._file)
+        for number, settings in sorted(config.upgrades.items()):
+            if number > self._told:
+                self._host.upgrade(settings)
+                self._told = number
+
+
+def _obey_signals(host: CoordinatorHost, upgrades: _Upgrades) -> None:
     signal.signal(signal.SIGTERM, lambda *_: host.request("stop"))
     signal.signal(signal.SIGINT, lambda *_: host.request("stop"))
     signal.signal(signal.SIGUSR1, lambda *_: host.request("drain"))
+    signal.signal(signal.SIGUSR2, lambda *_: upgrades.read())
 
 
 def main(arguments: list[str]) -> int:
@@ -97,11 +121,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("config")
     parser.add_argument("--fd", type=int, required=True, help="descriptor of the listening socket")
     parsed = parser.parse_args(arguments)
-    try:
-        config = process_shell.read_config(CoordinatorProcessConfig, parsed.config)
-    except FlameStreamError as error:
-        return ended_by(error)
-    return run(config, socket.socket(fileno=parsed.fd))
+    return run(parsed.config, socket.socket(fileno=parsed.fd))
 
 
 if __name__ == "__main__":

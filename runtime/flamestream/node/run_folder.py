@@ -4,6 +4,7 @@
     status.json    written by the coordinator
     workers/       the pid of every worker's life
     logs/          what the processes print
+    code/          the application as it began
     zookeeper/     data of the embedded ZooKeeper
 
 Keeps: files are readable by their owner only (those of coordinator and workers hold the job's token), and
@@ -40,6 +41,10 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: int = 0
     driver: int = 0
     """Pid of Spark's JVM; 0 without Spark."""
+    config: str = ""
+    """Name of the file with what the newest workers were told; "": its launcher takes no upgrades."""
+    refused: str = ""
+    """The reason why workers of the newest upgrade could not be started."""
 
     @property
     def running(self) -> bool:
@@ -60,9 +65,14 @@ class RunFolder:
 
     def made(self) -> "RunFolder":
         """Itself, with its folders there."""
-        for folder in (self.path, self.logs, self.path / "workers"):
+        for folder in (self.path, self.logs, self.path / "workers", self.code):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return self
+
+    @property
+    def code(self) -> Path:
+        """Copies of applications that ran here (kept_code.py)."""
+        return self.path / "code"
 
     @property
     def logs(self) -> Path:

@@ -15,10 +15,11 @@ from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 
 
 def worker_config(
-    checked: CheckedJob, *, coordinator: str, token: str, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE
-) -> WorkerProcessConfig:
+    checked: CheckedJob, *, coordinator: str = "", token: str = "", job: str = "", kept: str = "",
+    zookeeper: ZooKeeperAccess = NOWHERE,
+) -> WorkerProcessConfig:  # fmt: skip
     """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose
-    status others see as well."""
+    status others see as well. `kept`: where copies of its application are."""
     described, spec = checked.job, checked.job.spec
     settings = worker_settings(checked)
     return WorkerProcessConfig(
@@ -28,6 +29,8 @@ def worker_config(
         application=str(described.path(spec.application.file)),
         graph=spec.application.graph,
         py_files=checked.py_files,
+        code=checked.code if kept else "",
+        kept=kept,
         productions=spec.guarantee == STRONG,
         settings=replace(settings, job=job or settings.job),
         private=bool(job),

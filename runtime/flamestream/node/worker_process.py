@@ -55,6 +55,7 @@ from flamestream.node.calls.caller import Caller
 from flamestream.node.calls.process import CallerConfig
 from flamestream.node.calls.productions import Productions
 from flamestream.node.discretion import Discretion
+from flamestream.node.kept_code import as_begun
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled
 from flamestream.store.lazy import LazyStore
@@ -81,6 +82,10 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the graph in that file."""
     py_files: tuple[PyFile, ...] = ()
     """Files that the application needs on Python's path, by content."""
+    code: str = ""
+    """Digest of the application that is meant; "": the one that is there."""
+    kept: str = ""
+    """Folder with copies of applications (kept_code.py); "": there are none."""
     productions: bool = False
     """`strong-productions`: with a call in the place of each chain of its functions."""
     settings: WorkerSettings
@@ -124,12 +129,11 @@ def run(config: WorkerProcessConfig) -> int:
         log.warning("the life before was ended", extra={"reason": died_of})
     try:
         with watchdog.limited(config.loads_within, config.words):
-            graph = load(
-                Path(config.application), config.graph, config.py_files, productions=config.productions
-            )
+            file = as_begun(Path(config.application), config.code, config.kept, config.py_files)
+            graph = load(file, config.graph, config.py_files, productions=config.productions)
         change_calls(graph, config.settings.calls)
         take_in_sequence(graph, {front.source for front in config.settings.fronts if front.in_sequence})
-        code = code_of(located(Path(config.application), folders_of(config.py_files)), config.py_files)
+        code = code_of(located(file, folders_of(config.py_files)), config.py_files)
         process = _WorkerProcess(
             config, graph, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
         )

@@ -271,6 +271,8 @@ class Status:
     """Digest of the application that the newest attempt runs."""
     successors: tuple[WorkerId, ...] = ()
     """Connected workers of the application that an upgrade goes to."""
+    refusal: str = ""
+    """The reason why the job does not go on with the application that was asked for last."""
     problems: tuple[str, ...] = ()
 
 

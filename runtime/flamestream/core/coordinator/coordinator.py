@@ -40,7 +40,7 @@ from flamestream.model.time import END, Instant
 
 EDITED = (
     "the application's files were edited while the job runs, and it has loaded other code: put them back, or "
-    "stop the job and go on with `flamestream run --changed`"
+    "go on with them by `flamestream upgrade`"
 )
 
 
@@ -357,7 +357,7 @@ class Coordinator:
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
-        troubles = self._epochs.problem, self._refused, self._upgrade.refusal
+        troubles = self._upgrade.refusal, self._epochs.problem, self._refused
         status = status_of(self._context, self._healing, self._endings, *troubles)
         if status != self._reported:
             self._reported = status

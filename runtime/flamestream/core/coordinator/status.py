@@ -9,8 +9,10 @@ from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.healing import Healing
 
 
-def status_of(context: Context, healing: Healing, endings: Endings, *troubles: str) -> co.Status:
-    """The status; `troubles` are those that neither of these knows."""
+def status_of(
+    context: Context, healing: Healing, endings: Endings, refusal: str, *troubles: str
+) -> co.Status:
+    """The status; `refusal`: why an upgrade is not made; `troubles` are those that neither of these knows."""
     phase, problems = _phase(context, healing, endings), _problems(context, endings, *troubles)
     if context.keeper.record is None:
         return co.Status(phase=phase, standbys=tuple(context.members.connected), problems=problems)
@@ -21,7 +23,8 @@ def status_of(context: Context, healing: Healing, endings: Endings, *troubles: s
         standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
         cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
-        code=record.code, successors=tuple(sorted(context.members.spares((), ahead=True))),
+        code=record.code, refusal=refusal,
+        successors=tuple(sorted(context.members.spares((), ahead=True))),
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Upgrade:
         self._before: co.Settings | None = None
         self._chosen: list[WorkerId] = []
         self._later: list[co.Settings | None] = []
-        """The newest word, where it came while the tick was being written."""
+        """The newest word, as long as it is not known what the record says."""
         self._closing: Epoch | None = None
         """The epoch that was committed when its workers were there, or its last try began: a later one leaves
         little to save."""
@@ -57,22 +57,30 @@ class Upgrade:
     def ask(self, wanted: co.Settings | None) -> None:
         """Go on with another application; None: with none but that which runs. The last word counts, until the
         tick is made."""
-        if self._turning() and self._epochs.is_committing:
-            self._later = [wanted]
-            return
-        self._give_up("another upgrade was asked for" if wanted else "the upgrade was called off")
-        self.refusal = ""
-        if wanted is not None and wanted.code != self._context.settings.code:
-            self._wanted = self._asked[wanted.code] = wanted
+        if wanted is not None:
+            self._asked.pop(wanted.code, None)
+            self._asked[wanted.code] = wanted
             while len(self._asked) > MOST_ASKED:
                 del self._asked[next(iter(self._asked))]
+        # What runs now is not known before the record is, nor while it is being written.
+        self._later = [wanted]
         if self._context.keeper.record is not None:
             self.heed(self._context.record)
 
     def heed(self, record: JobRecord) -> None:
-        """Another coordinator may have made the tick, and died."""
+        """Another coordinator may have made the tick, and died; then what was asked for meanwhile."""
+        if self._turning() and self._epochs.is_committing:
+            return
         if record.code in self._asked and record.code != self._context.settings.code:
             self._turn(self._asked[record.code])
+        words, self._later = self._later, []
+        for wanted in words:
+            if wanted is not None and self._wanted is not None and wanted.code == self._wanted.code:
+                continue
+            self._give_up("another upgrade was asked for" if wanted else "the upgrade was called off")
+            self.refusal = ""
+            if wanted is not None and wanted.code != self._context.settings.code:
+                self._wanted = wanted
 
     def takes(self, hello: Hello) -> bool:
         """Whether it is a worker of the application that the job is to go on with."""
@@ -89,10 +97,9 @@ class Upgrade:
 
     def go_on(self) -> None:
         """Take the next step: the stream runs, and nothing is wrong."""
+        if self._later:
+            self.heed(self._context.record)
         if self._wanted is None:
-            for word in self._later:
-                self.ask(word)
-            self._later = []
             return
         if self._turning():
             if self._context.members.lost(self._chosen):

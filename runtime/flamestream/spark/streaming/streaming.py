@@ -76,12 +76,16 @@ class WorkerTasks:
         self._ended(problem)
 
 
-def run_workers(context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> WorkerTasks:
-    """Run `count` workers in `context`. Raises ManifestError if it cannot run them all at once."""
-    master, room = context.master or "", context.defaultParallelism
-    if re.match(r"local(\[|$)", master) and room < count:
+def run_workers(
+    context: SparkContext, count: int, main: WorkerMain, ended: Ended, *, of: int = 0
+) -> WorkerTasks:
+    """Run `count` workers in `context`, of so many (`of`) that run there at the same time; 0: no more than
+    these. Raises ManifestError if it cannot run them all at once."""
+    master, room, wanted = context.master or "", context.defaultParallelism, max(of, count)
+    if re.match(r"local(\[|$)", master) and room < wanted:
+        beside = f", of which {wanted - count} are to be replaced by the others" if wanted > count else ""
         raise ManifestError(
-            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {count} workers: give "
-            "it more cores, or leave it out"
+            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {wanted} workers{beside}: "
+            "give it more cores, or leave it out"
         )
     return WorkerTasks(context, count, main, ended)

@@ -1,0 +1,177 @@
+"""`flamestream upgrade`: a job that runs on this machine goes on with other code, at one cut.
+
+It checks the manifest as `run` does, compares it with what runs, hands it to the launcher, and waits until
+the job runs the new code or says why it does not. Until then the job runs on as it did.
+
+Does not: start workers (local/launcher.py), or decide (core/coordinator/upgrade.py).
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from flamestream.cli.output import Json, answer
+from flamestream.cli.run import RunFolderOption
+from flamestream.cli.validate import ManifestFile
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.job.settings import local_coordinator
+from flamestream.job.status import JobStatus
+from flamestream.job.validation import CheckedJob, checked
+from flamestream.machine.process_shell import keep_private, read_config
+from flamestream.model.errors import ManifestError, Retryable, UserError
+from flamestream.node import upgrade_request
+from flamestream.node.kept_code import keep
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.upgrade_request import UpgradeRequest
+from flamestream.node.worker_config import worker_config
+from flamestream.node.worker_process import WorkerProcessConfig
+
+LOOK: Final = 0.05
+"""Seconds between two looks at the job's status."""
+PATIENCE: Final = 120.0
+
+
+def command(
+    manifest: ManifestFile,
+    run_folder: RunFolderOption = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait for it; then it is called off.", min=1.0)
+    ] = PATIENCE,
+    json: Json = False,
+) -> None:
+    """Have a job that runs go on with the code that its manifest names now. Its workers start beside those
+    that run, and take over between two results.
+
+    Every result is of the old code or of the new one, by its place in the order: none is lost or made twice.
+
+    Example: [bold]flamestream upgrade job.yaml[/bold]. Exit codes: 1 it is refused, 2 the manifest is wrong, 5
+    it was not made in time, or the job does not run.
+    """
+    keep_private()
+    job = checked(manifest)
+    folder = RunFolder.of(job.job.name, run_folder)
+    info = _running(folder, job.job.name)
+    settings = local_coordinator(job)
+    if (before := folder.status()) is not None and before.code == job.code:
+        told = f"job {job.job.name!r} runs this code already"
+        answer({"job": job.job.name, "code": job.code, "made": False}, told, json)
+        return
+    _refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
+    keep(folder.code, job.application, job.code, job.py_files)
+    _ask(folder, info, job, settings)
+    made = _made(folder, job, time.monotonic() + timeout)
+    if made is None:
+        _call_off(folder, info, job)
+        raise Retryable(
+            f"job {job.job.name!r} has not gone on with the new code within {timeout:g} s, and runs on with the "
+            f"old one: {_state(folder)}. Its workers' words are in {folder.logs}"
+        )
+    recovery = made.last_recovery
+    gap = recovery.duration_ms if recovery is not None and recovery.kind == "tick" else None
+    value = {
+        "job": job.job.name,
+        "code": job.code,
+        "made": True,
+        "cut": made.cut,
+        "epoch": made.epoch,
+        "gap_ms": gap,
+    }
+    took = f", {gap:.0f} ms after it had stopped releasing results" if gap else ""
+    told = f"job {job.job.name!r} runs code {job.code[:12]} from epoch {made.epoch} on{took}"
+    answer(value, told, json)
+
+
+def _running(folder: RunFolder, job: str) -> RunInfo:
+    info = folder.info()
+    if info is None or not info.running:
+        raise Retryable(
+            f"job {job!r} does not run here: `flamestream run --changed` starts it with the code of now "
+            f"(run folder {folder.path})"
+        )
+    if not info.config:
+        raise UserError(
+            f"job {job!r} was started by an older release, whose launcher takes no upgrades: stop it, and start "
+            "it by `flamestream run --changed`"
+        )
+    return info
+
+
+def _refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
+    """Raises ManifestError if more than code is other, of which a running stream cannot let go."""
+    wanted = worker_config(job)
+    one, other = runs.settings, wanted.settings
+    for field, a, b in (
+        (
+            "spec.guarantee",
+            (one.exactly_once, one.two_phase, one.skips, one.durable),
+            (other.exactly_once, other.two_phase, other.skips, other.durable),
+        ),
+        ("spec.workers.slots", one.slots, other.slots),
+        ("spec.checkpoint.store", runs.store, wanted.store),
+        *(
+            (f"spec.sources.{name}", runs.sources[name], its)
+            for name, its in wanted.sources.items()
+            if name in runs.sources
+        ),
+        *(
+            (f"spec.sinks.{name}", runs.sinks[name], its)
+            for name, its in wanted.sinks.items()
+            if name in runs.sinks
+        ),
+    ):
+        if a != b:
+            raise ManifestError(
+                f"{field}: it is another than that of the job that runs, and cannot be changed by an upgrade: put it "
+                "back, or give what is new a name of its own; else stop the job with a drain, and start it by "
+                "`flamestream run --changed`"
+            )
+
+
+def _ask(folder: RunFolder, info: RunInfo, job: CheckedJob, settings: Settings | None) -> None:
+    spec = job.job.spec
+    folder.write(
+        upgrade_request.FILE,
+        UpgradeRequest(
+            manifest=str(Path(job.job.document.file).absolute()), settings=settings,
+            worker=worker_config(job, kept=str(folder.code)),
+            count=spec.workers.replicas + spec.workers.standby,
+        ),
+    )  # fmt: skip
+    os.kill(info.launcher.pid, signal.SIGUSR2)
+
+
+def _call_off(folder: RunFolder, info: RunInfo, job: CheckedJob) -> None:
+    if info.running:
+        _ask(folder, info, job, None)
+
+
+def _made(folder: RunFolder, job: CheckedJob, until: float) -> JobStatus | None:
+    """The status in which the job runs the new code; None if it does not in time. Raises UserError if it will
+    not."""
+    while time.monotonic() < until:
+        status, info = folder.status(), folder.info()
+        if status is not None and status.code == job.code and status.phase == "running":
+            return status
+        if status is not None and status.refusal:
+            raise UserError(f"job {job.job.name!r} runs on with the old code: {status.refusal}")
+        if info is None or not info.running:
+            raise UserError(f"job {job.job.name!r} has ended meanwhile: {_state(folder)}")
+        if info.refused:
+            raise UserError(f"job {job.job.name!r} runs on with the old code: {info.refused}")
+        time.sleep(LOOK)
+    return None
+
+
+def _state(folder: RunFolder) -> str:
+    status = folder.status()
+    if status is None:
+        return "nothing is known of it"
+    if status.outcome:
+        return f"it {status.outcome}{f': {status.message}' if status.message else ''}"
+    here: Any = ", ".join(status.successors) or "none"
+    problems = "; ".join(status.problems)
+    return f"it is {status.phase}, workers of the new code that are there: {here}{f'; {problems}' if problems else ''}"

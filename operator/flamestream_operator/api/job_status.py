@@ -60,6 +60,8 @@ class DriverStatus(Part, frozen=True):
     """Workers and standbys that it runs."""
     revision: str
     """Hash of everything that the pods were made from."""
+    code: str = ""
+    """Hash of the application that its workers have loaded; "": that of the run."""
     uid: str = ""
     """The pod's uid, once it was seen: a pod that was seen and is not there any more is never made again."""
     state: Literal["Starting", "Running", "Retiring"] = "Starting"
@@ -77,7 +79,11 @@ class RunStatus(Part, frozen=True):
     generation: int = 0
     """The generation of the spec that it runs."""
     code: str = ""
-    """Hash of application and image: a change of it stops the run at an epoch."""
+    """Hash of the application that it runs, and of what cannot be mixed with it."""
+    digest: str = ""
+    """The same of the application's files alone, as workers say it; "": none has said it yet."""
+    next: str = ""
+    """Hash of the application whose workers start beside those that run, to take over; "": none."""
     application: str = ""
     """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
     stage: Literal[
@@ -164,8 +170,10 @@ class PreflightStatus(Part, frozen=True):
     """The generation of the spec that asks for it."""
     pod: str
     """Name of the pod in which it is tried."""
+    digest: str = ""
+    """Digest of the application's files, as its workers will say it."""
     state: Literal["Running", "Passed", "Failed"] = "Running"
-    """Passed: the stream is stopped for it. Failed: the stream goes on with the code that it has."""
+    """Passed: the stream goes on with it. Failed: the stream goes on with the code that it has."""
     since: str = ""
     """When it began."""
     message: Annotated[str, Meta(max_length=512)] = ""

@@ -114,6 +114,11 @@ class Coordinators:
         it is let in no more."""
         self._to(job, lambda hosted: hosted.retire(ips))
 
+    def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None:
+        """Go on with another application, whose workers dial in beside those that run; its code is known.
+        None: with none but that which runs."""
+        self._to(job, lambda hosted: hosted.upgrade(next_one))
+
     # --- records and savepoints -----------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
@@ -201,7 +206,7 @@ class Coordinators:
 
     def _start(self, job: JobToCoordinate) -> None:
         known = self._hosted.get(job.job)
-        if known is not None and known.job == job and not known.ended:
+        if known is not None and not known.ended and known.serves(job):
             return
         if known is not None:
             known.close()

@@ -61,6 +61,10 @@ class Hosted:
         self._told = 0
         """Which epoch was told last, and when."""
         self._closed = False
+        self._next: JobToCoordinate | None = None
+        """The application that it is to go on with."""
+        self._asked = ""
+        """The code that its coordinator was asked to go on with."""
 
     @property
     def ended(self) -> bool:
@@ -84,7 +88,7 @@ class Hosted:
         found = sorted(self._hellos.items())
         # one that fell silent was let go without a word from its link
         if host is not None and host.finish is None:
-            known = {*inside, *host.status.standbys}
+            known = {*inside, *host.status.standbys, *host.status.successors}
             found = [each for each in found if each[0] in known]
         return tuple(
             ConnectedWorker(
@@ -135,6 +139,26 @@ class Hosted:
         if self._host is not None:
             self._host.gone(workers)
 
+    def serves(self, job: JobToCoordinate) -> bool:
+        """Whether nothing has to begin anew for `job`: it is this one, or what this one has gone on to."""
+        if self.job.is_like(job):
+            return True
+        turned = self._next is not None and self._next.is_like(job)
+        if turned and self._host is not None and self._host.status.code == job.settings.code:
+            self.job, self._next = job, None
+            return True
+        return False
+
+    def upgrade(self, next_one: JobToCoordinate | None) -> None:
+        """Go on with another application; None: with none but that which runs."""
+        self._next, self._asked = next_one, ""
+        if self._host is None:
+            return
+        if next_one is None:
+            self._host.upgrade(None)
+        else:
+            self._greet(next_one.settings.code)
+
     def hold_deletions(self, held: bool) -> None:
         """Several savepoints may be under way."""
         self._held += 1 if held else -1
@@ -158,9 +182,13 @@ class Hosted:
         if self._early_end or (self._host is not None and self._host.finish is not None):
             self._server.tell(hello.worker, Stop("the job has ended"))
             return
-        if self._host is None:
-            self._host = self._made(hello)
-        self._host.connected(hello)
+        if self._host is not None:
+            self._introduce(hello)
+        elif not self.job.settings.code or hello.code in ("", self.job.settings.code):
+            self._host = self._made(self.job, hello)
+            self._greet()
+        else:
+            self._ask_the_record(hello)
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
         """Take note that a worker's link is gone; the worker may dial again."""
@@ -189,9 +217,40 @@ class Hosted:
 
     # --- inside ---------------------------------------------------------------------------------------------
 
-    def _made(self, hello: Hello) -> CoordinatorHost:
+    def _introduce(self, hello: Hello) -> None:
+        """A worker to its coordinator: the first of another application with what that is."""
+        assert self._host is not None, "asked before"
+        code, wanted = hello.code, self._next
+        if wanted is not None and code == wanted.settings.code and code != self._asked:
+            self._asked = code
+            self._host.upgrade(wanted.settings_with(hello))
+        self._host.connected(hello)
+
+    def _greet(self, code: str = "") -> None:
+        """Workers that are connected already, to a coordinator that does not know them; of `code` alone if that
+        is said."""
+        for hello, _ in list(self._hellos.values()):
+            if code in ("", hello.code):
+                self._introduce(hello)
+
+    def _ask_the_record(self, hello: Hello) -> None:
+        """A worker of another application than the one that ran as far as is known: the job may have gone on
+        with it, under a leader that has not lived to say so."""
+
+        def read(found: object) -> None:
+            record = found[0] if isinstance(found, tuple) else None
+            wanted = self._next
+            if self._host is not None or self._closed or record is None or wanted is None:
+                return
+            if record.code == hello.code == wanted.settings.code:
+                self._host = self._made(wanted, hello)
+                self._greet()
+
+        self._threads[0].background(self._records.read, read)
+
+    def _made(self, job: JobToCoordinate, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
-            self.job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
+            job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
             self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
         # A savepoint may be under way since before this coordinator.
@@ -206,9 +265,10 @@ class Hosted:
         if host is None:
             return
         status, finish = host.status, host.finish
+        waiting = (*status.standbys, *status.successors)
         shown = (
             status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries,
-            finish, [worker for worker in status.standbys if host.is_warm(worker)],
+            status.code, status.successors, status.refusal, finish, [*filter(host.is_warm, waiting)],
         )  # fmt: skip
         now = self._reactor.instant()
         if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):

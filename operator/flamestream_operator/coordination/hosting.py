@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace as replaced
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.job_record import JobRecord
@@ -32,6 +33,13 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
         """Identity of the job."""
         return self.settings.job
 
+    def is_like(self, other: "JobToCoordinate") -> bool:
+        """Whether it is the same, as far as both are known: which code runs may be heard of later."""
+        codes = {self.settings.code, other.settings.code} - {""}
+        return len(codes) < 2 and replaced(self, settings=replace(self.settings, code="")) == replaced(
+            other, settings=replace(other.settings, code="")
+        )
+
     def settings_with(self, hello: Hello) -> Settings:
         """Settings of the coordinator, once there is a worker."""
         known = self.settings
@@ -48,7 +56,8 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
             python=python,
             fronts=fronts,
             code=hello.code,
-            code_changed=True,
+            code_changed=not known.code,
+            code_told=bool(known.code),
             inventory=inventory,
         )
 
@@ -98,6 +107,7 @@ class Hosting(Protocol):
     def end(self, job: str) -> None: ...
     def gone(self, job: str, ip: str) -> None: ...
     def retire(self, job: str, ips: Sequence[str]) -> None: ...
+    def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None: ...
     def record(self, job: str) -> Future[JobRecord | None]: ...
     def savepoint(self, job: JobToCoordinate, name: str) -> Future[Savepoint]: ...
     def restore(self, job: JobToCoordinate, savepoint: Savepoint) -> Future[JobRecord]: ...

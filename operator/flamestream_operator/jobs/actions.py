@@ -129,6 +129,13 @@ class Coordinate(Action, frozen=True):
     """The run whose token it is."""
 
 
+class Upgrade(Action, frozen=True):
+    """Have the coordinator go on with another application, or with none but that which runs."""
+
+    job: JobToCoordinate | None
+    """Without token and keys."""
+
+
 class Suspend(Action, frozen=True):
     """Drain to an epoch."""
 

@@ -97,6 +97,8 @@ def _phase(observed: Observed, status: JobResourceStatus, desired: Desired) -> P
             if desired.plan is not None and desired.plan.spec.suspend
             else "Pending"
         )
+    if run.stage == "Running" and run.next and reported == "running":
+        return "Upgrading"
     if run.stage == "Running":
         return "Running" if reported in ("running", "ending", "", "finished") else "Recovering"
     waits = (

@@ -31,6 +31,7 @@ from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.savepoints import with_savepoint_due
 from flamestream_operator.jobs.spec import Desired, needs_config_map
 from flamestream_operator.jobs.suspicion import due_in
+from flamestream_operator.jobs.upgrade import running_of
 from flamestream_operator.objects.meta import FINALIZER
 
 SOON = 1.0
@@ -132,8 +133,7 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
     if desired.plan is not None:
         status = drivers.with_refusals(observed, status, desired.plan)
         status = drivers.with_endings(observed, status, desired.plan)
-        if status.run.stage in ("Starting", "Running") and desired.plan.code == status.run.code:
-            status = drivers.with_drivers(observed, status, desired.plan)
+        status = _with_drivers(observed, status, desired)
         status = with_savepoint_due(
             observed, with_old_failures_forgotten(status, desired.plan.spec, observed.now), desired.plan
         )
@@ -141,6 +141,17 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
     return with_conditions(
         observed, before, replace(status, observed_generation=observed.generation), desired
     ), desired
+
+
+def _with_drivers(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
+    """One step towards the drivers of the code that runs, and of the one that is to take over."""
+    if status.run.stage not in ("Starting", "Running"):
+        return status
+    status = drivers.with_codes(observed, status)
+    for plan in (running_of(observed, status, desired).plan, desired.plan):
+        if plan is not None and plan.code in (status.run.code, status.run.next):
+            status = drivers.with_drivers(observed, status, plan)
+    return status
 
 
 def is_transition(before: JobResourceStatus, after: JobResourceStatus) -> bool:

@@ -10,9 +10,9 @@ Keeps: a launch number is used once; a pod that was seen once is never made agai
 application is starting. Does not: make or delete pods (effects.py).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -31,6 +31,7 @@ from flamestream_operator.jobs.observed import (
 )
 from flamestream_operator.jobs.spec import Plan
 from flamestream_operator.jobs.suspicion import suspects
+from flamestream_operator.jobs.upgrade import code_of
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 
@@ -43,6 +44,10 @@ WARM_WITHIN = 15.0
 HAND_OVER_WITHIN = 60.0
 """Seconds after which a driver that is replaced is deleted whoever still has slots: its loss is then a
 failure like any other."""
+
+
+_OF_PODS: Final = ("DriverDeleted", "DriverReplaced", "NodeLost")
+"""Reasons of an ending that its application has no part in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             if (
                 driver.state != "Retiring"
                 and status.run.stage in ("Starting", "Running")
+                and code_of(driver, status) == status.run.code
                 and not _has_successor(status, driver)
             ):
                 status = with_failure(status, plan.spec, observed.now, ending.reason, ending.message)
@@ -82,12 +88,20 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
 
 
 def ending_that_is_final(observed: Observed, status: JobResourceStatus) -> Ending | None:
-    """A driver that says that its application cannot run."""
+    """A driver that says that the run's application cannot run."""
+    return next((each for each in _endings_of(observed, status, status.run.code) if each.final), None)
+
+
+def ending_of_next(observed: Observed, status: JobResourceStatus) -> Ending | None:
+    """A driver of the application that is to take over has ended, and not for what happened to its pod."""
+    ends = _endings_of(observed, status, status.run.next)
+    return next((each for each in ends if each.reason not in _OF_PODS), None)
+
+
+def _endings_of(observed: Observed, status: JobResourceStatus, code: str) -> Iterator[Ending]:
     for driver in status.drivers:
-        ending = _ending(observed, driver)
-        if ending is not None and ending.final:
-            return ending
-    return None
+        if code_of(driver, status) == code and (ending := _ending(observed, driver)) is not None:
+            yield ending
 
 
 def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
@@ -98,7 +112,9 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
         mine = [
             driver
             for driver in status.drivers
-            if driver.application == application and driver.state != "Retiring"
+            if driver.application == application
+            and driver.state != "Retiring"
+            and code_of(driver, status) == plan.code
         ]
         fresh = [
             driver
@@ -122,11 +138,24 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
     superfluous = [
         driver
         for driver in status.drivers
-        if driver.application not in plan.applications and driver.state != "Retiring"
+        if driver.application not in plan.applications
+        and driver.state != "Retiring"
+        and code_of(driver, status) == plan.code
     ]
     # Not while one starts: until it is there the superfluous ones may be all that carries the stream.
     whole = all(driver.state != "Starting" for driver in status.drivers)
     return _retired(status, superfluous, observed.now) if whole else status
+
+
+def with_codes(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
+    """Retire drivers of code that the run neither has nor goes on to."""
+    codes = {status.run.code, status.run.next}
+    others = [
+        driver
+        for driver in status.drivers
+        if code_of(driver, status) not in codes and driver.state != "Retiring"
+    ]
+    return _retired(status, others, observed.now)
 
 
 def _may_start(observed: Observed, status: JobResourceStatus, application: str) -> bool:
@@ -145,7 +174,7 @@ def _launched(
     launch = status.launches + 1
     driver = DriverStatus(
         name=names.driver_pod(observed.name, application, launch), application=application, launch=launch,
-        tasks=tasks, revision=plan.revision, since=written(observed.now),
+        tasks=tasks, revision=plan.revision, code=plan.code, since=written(observed.now),
     )  # fmt: skip
     intent = replace(status.intent, key=f"launch/{launch}", generation=observed.generation)
     return replace(status, launches=launch, drivers=[*status.drivers, driver], intent=intent)
@@ -183,7 +212,10 @@ def has_handed_over(observed: Observed, status: JobResourceStatus, driver: Drive
 def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
     """Whether the next launch began already: a planned stop, and it was announced."""
     return any(
-        each.application == driver.application and each.launch > driver.launch for each in status.drivers
+        each.application == driver.application
+        and each.launch > driver.launch
+        and code_of(each, status) == code_of(driver, status)
+        for each in status.drivers
     )
 
 

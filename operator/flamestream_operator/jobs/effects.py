@@ -34,6 +34,7 @@ from flamestream_operator.jobs.observed import (
 from flamestream_operator.jobs.preflight import may_restore, trial_of
 from flamestream_operator.jobs.savepoints import scheduled_savepoints
 from flamestream_operator.jobs.spec import Desired, Plan
+from flamestream_operator.jobs.upgrade import desired_for, running_of
 from flamestream_operator.objects.meta import Object, is_owned
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
@@ -59,7 +60,7 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     yield from _coordination(observed, status, desired)
     yield from _operations(observed, status, desired)
     if desired.plan is not None and status.run.stage in ("Starting", "Running"):
-        yield from _drivers(observed, status, desired, desired.plan)
+        yield from _drivers(observed, status, desired)
         yield from scheduled_savepoints(observed, status, desired.plan)
     if desired.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
         yield from trial_of(observed, status, desired, desired.plan)
@@ -78,8 +79,10 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
             token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or ""
         )
         return
-    if stage in _HOSTED and desired.plan is not None and observed.token:
-        yield do.Coordinate(settings_of(observed, desired.plan), status.run.number)
+    running = running_of(observed, status, desired).plan
+    if stage in _HOSTED and running is not None and observed.token:
+        yield do.Coordinate(settings_of(observed, running, status.run.digest), status.run.number)
+        yield do.Upgrade(_next_of(observed, status, desired))
     if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
         # a run that could not begin has nothing to drain
         yield do.Suspend() if status.run.cause != "Rollback" else do.End()
@@ -90,11 +93,20 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
             yield do.Abandon()
 
 
-def settings_of(observed: Observed, plan: Plan) -> JobToCoordinate:
-    """The job as its coordinator is told of it; the shell adds token and keys."""
+def _next_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobToCoordinate | None:
+    """The job as it goes on, once the workers of the next code are there; None: as it is."""
+    plan, trial = desired.plan, status.preflight
+    if plan is None or trial is None or not status.run.next or status.run.next != plan.code:
+        return None
+    return settings_of(observed, plan, trial.digest)
+
+
+def settings_of(observed: Observed, plan: Plan, code: str = "") -> JobToCoordinate:
+    """The job as its coordinator is told of it; the shell adds token and keys. `code`: the digest that its
+    workers say, if it is known."""
     spec = plan.spec
     settings = replace(
-        coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE
+        coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE, code=code
     )
     return JobToCoordinate(settings=settings, store=spec.checkpoint.store)
 
@@ -125,9 +137,7 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
 # --- drivers ------------------------------------------------------------------------------------------------
 
 
-def _drivers(
-    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
-) -> Iterator[do.Action]:
+def _drivers(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     for driver in status.drivers:
         if driver.state == "Retiring":
             # Not before the coordinator has found them (!): it would let none of them in, and adopt nothing.
@@ -141,7 +151,9 @@ def _drivers(
             if driver.name not in observed.absent:
                 yield do.LookFor(driver.name)
             elif not driver.uid:  # one that was seen is never made again (!)
-                yield from _launch(observed, status, desired, plan, driver)
+                its = desired_for(observed, status, desired, driver)
+                if its.plan is not None:
+                    yield from _launch(observed, status, its, its.plan, driver)
 
 
 def _launch(

@@ -4,10 +4,11 @@
                                         │           ▲           └─▶ Forgetting ─▶ Starting (strategy: Fresh)
                                         └─▶ Ended (completed, failed)
 
-A change of code drains to an epoch and begins the next run from there. If that run cannot begin before it was
-ever Ready, the spec goes back to the last stable one.
+A change of code is taken over at a tick, within the run; or, where it is more than code, or upgrade.strategy
+says so, the run drains to an epoch and the next one begins from there. If that cannot begin before it was ever
+Ready, the spec goes back to the last stable one.
 
-Keeps: a run has one code; a new run has a new number, and with it a new token. Does not: make pods
+Keeps: a run has one code at a time; a new run has a new number, and with it a new token. Does not: make pods
 (drivers.py).
 """
 
@@ -25,11 +26,12 @@ from flamestream_operator.api.job_status import (
     StableSpec,
     SuspensionStatus,
 )
-from flamestream_operator.jobs.drivers import ending_that_is_final
+from flamestream_operator.jobs.drivers import ending_of_next, ending_that_is_final
 from flamestream_operator.jobs.failures import gives_up, with_failure
 from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.preflight import taken_snapshot, with_trial
 from flamestream_operator.jobs.spec import Desired, Plan
+from flamestream_operator.jobs.upgrade import needs_a_stop, running_of
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
@@ -80,15 +82,23 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     if plan.spec.suspend:
         return _draining(observed, status, "Suspend")
     if plan.code != status.run.code:
-        return _upgrading(observed, status, plan)
+        return _upgrading(observed, status, desired, plan)
+    if status.run.next:  # the edit was taken back
+        status = replace(status, run=replace(status.run, next=""))
+    # Not before it runs: until then the record has the code of the run before.
+    if reported is not None and reported.phase == "running" and reported.code and not status.run.digest:
+        status = replace(status, run=replace(status.run, digest=reported.code))
     if reported is not None and reported.phase == "running" and status.run.stage == "Starting":
         return replace(status, run=replace(status.run, stage="Running"), intent=IntentStatus())
     return _stable(observed, status, desired, plan)
 
 
-def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+def _upgrading(
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
+) -> JobResourceStatus:
     """Other code: tried beside the stream first, if there is one that could go on without it."""
-    fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
+    strategy = "Tick" if plan.spec.upgrade is None else plan.spec.upgrade.strategy
+    fresh = strategy == "Fresh"
     # No trial where the state is dropped, where nothing has ever been stable, or of what is gone back to:
     # that one has run.
     if fresh or status.last_stable is None or status.rolled_back:
@@ -99,7 +109,47 @@ def _upgrading(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
         and status.preflight.code == plan.code
         and status.preflight.state == "Passed"
     )
-    return _draining(observed, status, "Upgrade") if passed else status
+    if not passed:
+        return status
+    if strategy != "Tick" or needs_a_stop(status, running_of(observed, status, desired).plan, plan):
+        return _draining(observed, status, "Upgrade")
+    return _turning(observed, status, desired, plan)
+
+
+def _turning(
+    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
+) -> JobResourceStatus:
+    """Workers of the new code start beside those that run, and take over at one cut."""
+    run, trial = status.run, status.preflight
+    assert trial is not None, "it has passed"
+    reported = observed.coordinated.status if observed.coordinated else None
+    if run.next != plan.code:
+        intent = IntentStatus(key=f"upgrade/{plan.code}", generation=observed.generation)
+        return replace(status, run=replace(run, next=plan.code), intent=intent)
+    if reported is not None and reported.code == trial.digest:
+        drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
+        run = replace(
+            run, code=plan.code, digest=trial.digest, next="", generation=observed.generation,
+            application=desired.app_digest,
+        )  # fmt: skip
+        return replace(status, run=run, drivers=drivers, intent=IntentStatus())
+    if reported is not None and reported.refusal:
+        return _not_taken_over(observed, status, "UpgradeRefused", reported.refusal)
+    if (ending := ending_of_next(observed, status)) is not None:
+        return _not_taken_over(observed, status, ending.reason, ending.message)
+    return status
+
+
+def _not_taken_over(
+    observed: Observed, status: JobResourceStatus, reason: str, message: str
+) -> JobResourceStatus:
+    """The stream goes on with the code that it has; as behind a trial that failed, this generation is not tried
+    again."""
+    failures = replace(status.failures, last=message[:1000], reason=reason[:128], time=written(observed.now))
+    return replace(
+        status, run=replace(status.run, next=""), failures=failures, rolled_back=observed.generation,
+        rolled_back_application=observed.app_digest,
+    )  # fmt: skip
 
 
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
@@ -182,7 +232,7 @@ def _deadline(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
 
 
 def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
-    run = replace(status.run, stage="Draining", cause=cause)
+    run = replace(status.run, stage="Draining", cause=cause, next="")
     # The key has the moment, from which `_drained` counts under whatever leader.
     intent = IntentStatus(key=f"drain/{run.number}/{written(observed.now)}", generation=observed.generation)
     return replace(status, run=run, intent=intent)

@@ -17,6 +17,8 @@ class Memory:
 
     uid: str
     specs: Specs = field(default_factory=Specs)
+    upgrading: JobToCoordinate | None = None
+    """The application that its coordinator was told to go on with."""
     token_run: int = -1
     """Which run's token is known."""
     token: str = ""

@@ -52,10 +52,14 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
         return status
     # no verdict, or a store that is away: the start itself will tell
     if said is None or said.get("ok") or said.get("passing"):
-        return replace(
-            status,
-            preflight=replace(trial, state="Passed", message=str((said or {}).get("message", ""))[:500]),
+        told = said or {}
+        passed_one = replace(
+            trial,
+            state="Passed",
+            message=str(told.get("message", ""))[:500],
+            digest=str(told.get("code", "")),
         )
+        return replace(status, preflight=passed_one)
     text = str(said.get("message", "without a word"))[:1000]
     failures = replace(
         status.failures,

@@ -41,17 +41,24 @@ class JobStreams:
         )
         self._tasks: set[asyncio.Task[None]] = set()
         self.handlers: Final[dict[type[object], Handler]] = {
-            do.Coordinate: self._coordinate, do.Suspend: self._suspend, do.End: self._end,
+            do.Coordinate: self._coordinate, do.Upgrade: self._upgrade, do.Suspend: self._suspend, do.End: self._end,
             do.Abandon: self._abandon, do.Retire: self._retire, do.Gone: self._gone, do.Begin: self._begin,
         }  # fmt: skip
 
     async def _coordinate(self, key: Key, memory: Memory, job: Object, action: do.Coordinate) -> bool:
         settings = with_secrets(action.job, memory)
-        if settings == memory.hosted and self._hosting.status(settings.job) is not None:
+        hosted = memory.hosted
+        if hosted is not None and hosted.is_like(settings) and self._hosting.status(settings.job) is not None:
             return False  # one that has ended must stay readable: a second start would begin anew
         self._hosting.start(settings)
         memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.run, self._instant()
+        memory.upgrading = None  # a coordinator that begins knows of none
         return True
+
+    async def _upgrade(self, key: Key, memory: Memory, job: Object, action: do.Upgrade) -> None:
+        if action.job != memory.upgrading:
+            memory.upgrading = action.job
+            self._hosting.upgrade(".".join(key), action.job)
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> None:
         intent = status_of(job).intent.key
@@ -64,7 +71,7 @@ class JobStreams:
 
     async def _abandon(self, key: Key, memory: Memory, job: Object, action: do.Abandon) -> None:
         self._hosting.stop(".".join(key))
-        memory.hosted, memory.hosted_run = None, -1
+        memory.hosted, memory.hosted_run, memory.upgrading = None, -1, None
         memory.retired.clear()
 
     async def _retire(self, key: Key, memory: Memory, job: Object, action: do.Retire) -> None:

@@ -56,7 +56,7 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             "message": str(error)[:LONGEST],
             "passing": passing,
         }
-    return {"ok": True, "graph": checked.graph.identity[:LONGEST]}
+    return {"ok": True, "graph": checked.graph.identity[:LONGEST], "code": checked.code}
 
 
 def fits(checked: CheckedJob, index: SnapshotIndex | None) -> None:

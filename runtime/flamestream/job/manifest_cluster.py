@@ -70,12 +70,14 @@ class PodSettings(Part, frozen=True):
 
 
 class Upgrade(Part, frozen=True):
-    """The fate of the state at a change of code or image. Without it, state is restored; a change of graph
-    name or file is refused. On one machine `drop` counts alone."""
+    """How other code takes over, and the fate of the state. Without it, at a tick; a change of graph name or
+    file is refused. On one machine `drop` counts alone."""
 
-    strategy: Literal["Restore", "Fresh"] = "Restore"
-    """Restore: stop at an epoch, check that the snapshot fits the new graph, go on from it, go back to the
-    last stable spec if that fails. Fresh: drop the state and begin anew."""
+    strategy: Literal["Tick", "Restore", "Fresh"] = "Tick"
+    """Tick: workers of the new code start beside those that run, and take over between two results; where more
+    than code is other (the guarantee, the journal, the place of a source or sink), as Restore. Restore: stop at
+    an epoch, go on from it. Both check first that the snapshot fits the new graph, and go back to the last
+    stable spec if it does not start. Fresh: drop the state and begin anew."""
     drop: Annotated[list[OperationName], Meta(max_length=256)] = field(default_factory=list)
     """Names of operations that the graph has no more, and whose state is to be forgotten."""
 

@@ -120,8 +120,8 @@ class CoordinatorHost:
 
     def upgrade(self, settings: co.Settings | None) -> None:
         """Go on with another application, whose workers connect beside those that run; None: with none but
-        that which runs. Safe from other threads."""
-        self._reactor.soon(lambda: self._inbox.append(co.UpgradeRequested(settings)))
+        that which runs. In the loop, before any of these connects."""
+        self._inbox.append(co.UpgradeRequested(settings))
 
     def hold_deletions(self, held: bool) -> None:
         """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go

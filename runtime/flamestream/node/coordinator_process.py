@@ -13,6 +13,7 @@ import argparse
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -74,7 +75,8 @@ def run(file_of_config: str, listener: socket.socket) -> int:
     )
     server.handlers = host
     file = StatusFile(reactor, Path(config.status), host.look)
-    _obey_signals(host, _Upgrades(host, file_of_config))
+    upgrades = _Upgrades(host, file_of_config)
+    _obey_signals(host, lambda: reactor.soon(upgrades.read))
     # the first event is in the inbox already: without this the loop would wait until something else comes
     reactor.soon(lambda: None)
     reactor.run(lambda: _turn(host, reactor))
@@ -107,11 +109,11 @@ class _Upgrades:
                 self._told = number
 
 
-def _obey_signals(host: CoordinatorHost, upgrades: _Upgrades) -> None:
+def _obey_signals(host: CoordinatorHost, read_upgrades: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, lambda *_: host.request("stop"))
     signal.signal(signal.SIGINT, lambda *_: host.request("stop"))
     signal.signal(signal.SIGUSR1, lambda *_: host.request("drain"))
-    signal.signal(signal.SIGUSR2, lambda *_: upgrades.read())
+    signal.signal(signal.SIGUSR2, lambda *_: read_upgrades())
 
 
 def main(arguments: list[str]) -> int:

@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
 from flamestream.model.ids import SourceName
@@ -29,6 +31,8 @@ class Record:
     attempt: int = 0
     epoch: int = 0
     completed: bool = False
+    code: str = ""
+    """Digest of the application that the newest attempt runs."""
     unsaved_since: float = 0.0
     """Seconds: when something happened that no epoch has saved; 0: nothing."""
     commits: list[tuple[int, int]] = field(default_factory=list)
@@ -83,7 +87,7 @@ class Fleet:
         said = (
             '{"ok": false, "reason": "ImportError", "message": "no such module"}'
             if broken
-            else '{"ok": true}'
+            else json.dumps({"ok": True, "code": self.code_of(pod)})
         )
         ended = {"exitCode": int(broken), "message": said}
         return {
@@ -92,13 +96,17 @@ class Fleet:
         }
 
     def _is_broken(self, pod: Object) -> bool:
-        for volume in pod["spec"].get("volumes") or ():
+        return bool(self.broken_digest) and self.code_of(pod) == self.broken_digest
+
+    def code_of(self, pod: Object) -> str:
+        """Digest of the application in a pod, or in its driver's; "none" if it is in the image."""
+        holder = pod if pod["metadata"]["labels"][ROLE] != "worker" else self._driver_of(pod)
+        for volume in (holder or {"spec": {}})["spec"].get("volumes") or ():
             if volume["name"] == "application":
-                copy = self.kubernetes.things[
-                    ("ConfigMap", pod["metadata"]["namespace"], volume["configMap"]["name"])
-                ]
-                return digest_of_application(copy) == self.broken_digest
-        return False
+                name = volume["configMap"]["name"]
+                copy = self.kubernetes.things[("ConfigMap", pod["metadata"]["namespace"], name)]
+                return digest_of_application(copy)
+        return "none"
 
     def _executors(self, driver: Object) -> None:
         meta, settings = driver["metadata"], self._settings(driver)
@@ -178,11 +186,11 @@ class Fleet:
         found = self.kubernetes.things.get(("Secret", namespace, secret))
         return base64.b64decode(found["data"]["token"]).decode() if found else ""
 
-    def end_workers(self, job: str, token: str) -> None:
-        """Told to stop, they end, and their driver with them."""
+    def end_workers(self, job: str, token: str, code: str = "") -> None:
+        """Told to stop, they end (those of `code` alone, if it is said), and their driver with them."""
         drivers = set()
         for pod in self.workers(job, token):
-            if (driver := self._driver_of(pod)) is not None:
+            if code in ("", self.code_of(pod)) and (driver := self._driver_of(pod)) is not None:
                 drivers.add((pod["metadata"]["namespace"], driver["metadata"]["name"]))
         for namespace, name in drivers:
             ended = {"phase": "Succeeded", "containerStatuses": [{"state": {"terminated": {"exitCode": 0}}}]}
@@ -205,7 +213,7 @@ class FakeHosting:
         if known is None or known.settings != job:
             fresh_token = known is None or known.settings.token != job.token
             if known is not None and not fresh_token:
-                known.settings = job
+                known.settings, known.code = job, job.settings.code or known.code
             else:
                 self.jobs[job.job] = _Hosted(self.fleet, job)
 
@@ -229,6 +237,10 @@ class FakeHosting:
     def gone(self, job: str, ip: str) -> None:
         if job in self.jobs:
             self.jobs[job].shunned.add(ip)
+
+    def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None:
+        if job in self.jobs:
+            self.jobs[job].next = next_one
 
     def retire(self, job: str, ips: Sequence[str]) -> None:
         for ip in ips:
@@ -289,6 +301,9 @@ class _Hosted:
         self.fleet, self.settings = fleet, settings
         self.attempt = 0
         self.draining = False
+        self.next: JobToCoordinate | None = None
+        self.code = settings.settings.code
+        """Digest of the application that it coordinates; "": the first worker's, which nobody has seen yet."""
         self.outcome = ""
         self.shunned: set[str] = set()
         self.layout: tuple[str, ...] = ()
@@ -308,10 +323,19 @@ class _Hosted:
         if self.record.completed:
             self.finish("completed")
             return
-        here = tuple(
-            pod["status"]["podIP"] for pod in self.fleet.workers(self.settings.job, self.settings.token)
-        )
-        usable = [ip for ip in here if ip not in self.shunned]
+        here = {
+            pod["status"]["podIP"]: self.fleet.code_of(pod)
+            for pod in self.fleet.workers(self.settings.job, self.settings.token)
+        }
+        if not self.code and here:
+            self.code = next(iter(here.values()))
+        if self.settings.settings.code and self.record.code not in ("", self.code):
+            # Another leader has made the tick.
+            if self.next is None or self.next.settings.code != self.record.code:
+                self.layout = ()
+                return
+            self.code, self.settings = self.record.code, wanted_with(self.next, self.settings)
+        usable = [ip for ip, code in here.items() if ip not in self.shunned and code == self.code]
         if (
             self.attempt != self.record.attempt
             or not set(self.layout) <= set(usable)
@@ -321,13 +345,34 @@ class _Hosted:
                 self.layout = ()
                 return
             self.record.attempt += 1  # compare-and-set: everything older is fenced
+            self.record.code = self.code
             self.attempt, self.layout = self.record.attempt, tuple(usable[: self.settings.settings.workers])
             self.recoveries += 1
+            return
+        if self.next is not None and not self.draining and self._turned(here, self.next):
             return
         self.record.epoch += 1
         self.record.commits.append((self.attempt, hash(self.settings.token)))
         if self.draining:
             self.finish("drained")
+
+    def _turned(self, here: dict[str, str], wanted: JobToCoordinate) -> bool:
+        """Whether workers of other code have taken over: epoch, attempt and code in one write."""
+        code, count = wanted.settings.code, wanted.settings.workers
+        ahead = [ip for ip, its in here.items() if its == code != self.code]
+        if len(ahead) < count:
+            return False
+        before, self.code, self.record.code = self.code, code, code
+        self.record.epoch += 1
+        self.record.attempt += 1
+        self.record.commits.append((self.record.attempt, hash(self.settings.token)))
+        self.attempt, self.layout, self.settings = (
+            self.record.attempt,
+            tuple(ahead[:count]),
+            wanted_with(wanted, self.settings),
+        )
+        self.fleet.end_workers(self.settings.job, self.settings.token, before)
+        return True
 
     def finish(self, outcome: str) -> None:
         if not self.outcome:
@@ -361,8 +406,13 @@ class _Hosted:
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt,
             epoch=self.record.epoch, cut=self.record.epoch * 10, workers=workers, recoveries=self.recoveries,
             last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),
-            problems=self.problems, event_times=self.event_times, late=self.late,
+            problems=self.problems, event_times=self.event_times, late=self.late, code=self.record.code,
         )  # fmt: skip
+
+
+def wanted_with(wanted: JobToCoordinate, before: JobToCoordinate) -> JobToCoordinate:
+    """The next application's settings, with the token and keys of the run."""
+    return replace(wanted, token=before.token, keys=before.keys)
 
 
 def _done(result: Any) -> "Future[Any]":

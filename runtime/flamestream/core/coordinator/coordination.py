@@ -43,6 +43,9 @@ class Settings:
     code_changed: bool = False
     """The application may be another than that of the attempt before: somebody has said that it is meant to
     be."""
+    code_told: bool = False
+    """`code` is that which the job runs, as far as is known: where the record has another one, a newer
+    coordinator has gone on with that."""
     inventory: Inventory | None = None
     """Contents of a snapshot of the graph. None: nobody said, and an index must be of the same graph."""
     drop: tuple[str, ...] = ()

@@ -267,7 +267,11 @@ class Coordinator:
             self._context.finish(co.Finish("failed", "user", other))
         elif record:
             self._upgrade.heed(record)
-            check_code(record, self._context.settings.code, changed=self._context.settings.code_changed)
+            settings = self._context.settings
+            if settings.code_told and record.code not in ("", settings.code):
+                self._context.finish(co.Finish("fenced", "fenced", f"{TURNED}: another coordinator made it"))
+            else:
+                check_code(record, settings.code, changed=settings.code_changed)
 
     def _requested(self, what: str) -> None:
         if what == "stop" or not (self._context.running or self._healing.recovery):

@@ -44,9 +44,27 @@ def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str,
     played(play)
 
 
-def test_new_code_drains_to_an_epoch_first() -> None:
+def test_new_code_takes_over_a_stream_that_runs() -> None:
     async def play(world: World) -> None:
         await started(world)
+        digest, attempt = world.edit_code("print(2)"), world.fleet.records["default.job"].attempt
+        await world.calm(80)
+        assert (world.status.run.number, world.status.phase, world.pods("driver")) == (
+            1,
+            "Running",
+            ["job-driver-a-2"],
+        )
+        record = world.fleet.records["default.job"]
+        assert (record.code, record.attempt) == (digest, attempt + 1)  # one recovery, which is the tick
+        assert (world.status.run.digest, world.status.run.next) == (digest, "")
+
+    played(play)
+
+
+def test_new_code_drains_to_an_epoch_first_where_the_spec_says_so() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.apply(upgrade={"strategy": "Restore"})
         world.edit_code("print(2)")
         await world.calm(80)
         assert (world.status.run.number, world.status.phase, world.pods("driver")) == (
@@ -54,6 +72,32 @@ def test_new_code_drains_to_an_epoch_first() -> None:
             "Running",
             ["job-driver-a-2"],
         )
+
+    played(play)
+
+
+def test_what_is_more_than_code_drains_too() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.apply(workers={"replicas": 2, "slots": 512})
+        world.edit_code("print(2)")
+        await world.calm(80)
+        assert (world.status.run.number, world.status.phase) == (2, "Running")
+
+    played(play)
+
+
+def test_an_edit_that_is_taken_back_leaves_the_stream_as_it_is() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        attempt, before = world.fleet.records["default.job"].attempt, world.status.run.digest
+        world.edit_code("print(2)")
+        await world.calm(2)
+        world.edit_code("print(1)")
+        await world.calm(60)
+        assert (world.status.run.next, world.status.run.digest) == ("", before)
+        assert (world.pods("driver"), world.status.phase) == (["job-driver-a-1"], "Running")
+        assert world.fleet.records["default.job"].attempt == attempt
 
     played(play)
 
@@ -67,7 +111,7 @@ def test_a_trial_is_made_again_when_the_spec_drops_the_state_that_was_in_its_way
         world.fleet.broken_digest = ""
         world.apply(upgrade={"drop": ["visits"]})
         await world.calm(60)
-        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert (world.status.phase, world.status.rolled_back) == ("Running", 0)
         assert world.condition("Degraded").status == "False"
 
     played(play)
@@ -89,7 +133,7 @@ def test_code_that_fails_its_trial_never_stops_the_stream() -> None:
         assert world.pods("preflight") == []
         world.edit_code("print('mended')")
         await world.calm(60)
-        assert (world.status.phase, world.status.run.number) == ("Running", 2)
+        assert (world.status.phase, world.status.rolled_back) == ("Running", 0)
         assert world.condition("Degraded").status == "False"
 
     played(play)

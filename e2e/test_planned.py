@@ -93,6 +93,19 @@ def test_changed_settings_roll_through(planned: Stream, report: Report) -> None:
     broken(planned, report, what(planned, "changed settings of pods"), edit)
 
 
+def test_changed_code_takes_over_between_two_results(planned: Stream, report: Report) -> None:
+    before, run = generation_of(planned), planned.status()["run"]["number"]
+    planned.wait_status("lastStable")
+
+    def edit() -> None:
+        planned.change_code(f"\n# changed at {time.time()}\n")
+        rolled(planned, before)
+
+    broken(planned, report, what(planned, "changed code"), edit)
+    status = planned.status()
+    assert (status["run"]["number"], status["recovery"]["kind"]) == (run, "tick"), status["recovery"]
+
+
 @pytest.mark.skipif(not OTHER_IMAGE, reason="E2E_OTHER_IMAGE does not name one")
 def test_another_image_rolls_through(planned: Stream, report: Report) -> None:
     """The same content under another name: what counts is that pods are made anew from it."""

@@ -82,6 +82,14 @@ class Stream(Job):
         )
         self.kube.wait_condition("Pod", self.outside, "Ready", 60)
 
+    def change_code(self, more: str) -> None:
+        """Go on with the same application and `more` lines, from a ConfigMap of its own."""
+        name, workload = f"{self.name}-changed", (ROOT / "benchmarks" / "jobs" / "workload.py").read_text()
+        labels = {"flamestream.dev/application-source": "true"}
+        self.kube.apply(config_map(name, {"workload.py": workload + more}, labels))
+        self.extra["application"] = {**self.spec()["application"], "configMap": name}
+        self.apply()
+
     def ask(self, path: str, within: float = 300) -> Any:
         """The outside."""
         return self.kube.ask(self.outside, path, within)

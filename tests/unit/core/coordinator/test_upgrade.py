@@ -1,0 +1,145 @@
+"""An upgrade: when other code takes over, and what it costs the stream until then: nothing."""
+
+from typing import Any
+
+from flamestream.core.coordinator.coordination import Settings, UpgradeRequested, WriteRecord
+from flamestream.core.coordinator.upgrade import TURNED
+from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.snapshot import Inventory, SegmentRef
+from flamestream.model.ids import Slot
+from support.core.coordinating import BASE, MS, SECOND, Bench, running, settings, successor
+
+NAMES = Inventory((), (), ())
+"""Both graphs have no state, so either goes on from the other's snapshot."""
+OLD: dict[str, Any] = {"code": "old", "inventory": NAMES}
+NEXT: dict[str, Any] = {"graph": "other", "code": "new", "inventory": NAMES}
+
+
+def wanted(**changes: Any) -> Settings:
+    return settings(**{"workers": 1, **NEXT, **changes})
+
+
+def asked(**changes: Any) -> Bench:
+    """A job that runs `old` on worker a, has come beyond what it has saved, and is to go on with `new`."""
+    bench = running("a", **OLD).epoch(10, segments=[SegmentRef("s", 100, "", 1, (Slot(0),))]).beat(20)
+    return bench.say(UpgradeRequested(wanted(**changes))).clear()
+
+
+def ahead(bench: Bench, *workers: str) -> Bench:
+    """Workers of the new code come, and have the snapshot at hand."""
+    for worker in workers:
+        bench.say(bench.hello(worker, graph="other", code="new"))
+        bench.progress(worker, warm=True)
+    return bench
+
+
+def holding(bench: Bench) -> Bench:
+    """Its workers are there; what was left is saved, and the next epoch holds."""
+    ahead(bench, "z").cut(20).accept("a", 20).beat(30)
+    assert bench.last(msg.Announce).hold
+    return bench
+
+
+def test_one_write_commits_the_epoch_and_begins_the_attempt_of_the_new_code() -> None:
+    bench = holding(asked())
+    before = bench.record
+    bench.cut(31).accept("a", 31)
+    writes = [action.record for action in bench.actions if isinstance(action, WriteRecord)]
+    record = next(each for each in writes if each.committed > before.committed)
+    assert (record.cut, record.code, record.attempt) == (31, "new", before.attempt + 1)
+    assert record.layout.workers == ("z",)
+    recover = bench.last(msg.Recover, "z")
+    assert (recover.cut, recover.index.graph) == (31, "g")  # what the old graph has saved
+
+
+def test_the_workers_before_are_told_to_stop_and_take_no_part_any_more() -> None:
+    bench = holding(asked())
+    bench.cut(31).accept("a", 31)
+    assert bench.last(msg.Stop, "a").reason == TURNED
+    bench.recover().clear()
+    bench.say(bench.hello("a", code="old"))  # one that had not heard it
+    assert bench.last(msg.Stop, "a").reason == TURNED
+
+
+def test_nothing_is_held_before_its_workers_have_the_snapshot() -> None:
+    bench = asked(warm_us=60 * SECOND)
+    bench.say(bench.hello("z", graph="other", code="new"))
+    bench.run_for(2 * SECOND, 20)
+    assert not any(message.hold for _, message in bench.told if isinstance(message, msg.Announce))
+
+
+def test_what_is_left_is_saved_first_so_that_little_is_held_for() -> None:
+    bench = ahead(asked(), "z")
+    assert not bench.last(msg.Announce).hold
+    bench.cut(20).accept("a", 20).beat(30)
+    assert bench.last(msg.Announce).hold
+
+
+def test_a_worker_of_the_new_code_takes_nothing_over_before() -> None:
+    bench = ahead(asked(grace_us=MS), "z").clear()
+    bench.lose("a").sleep(2 * SECOND)
+    assert bench.last(msg.Recover) is None and bench.record.code == "old"
+
+
+def test_a_graph_that_the_snapshot_does_not_fit_is_refused_before_anything_is_held() -> None:
+    bench = ahead(asked(slots=8), "z")
+    assert "number of slots" in bench.status.refusal
+    assert "refused" in bench.last(msg.Stop, "z").reason
+    assert not any(message.hold for _, message in bench.told if isinstance(message, msg.Announce))
+
+
+def test_called_off_while_it_holds_it_lets_go() -> None:
+    bench = holding(asked()).clear()
+    bench.say(UpgradeRequested(None))
+    assert bench.last(msg.Abort, "a").epoch == bench.record.announced
+    assert bench.last(msg.Stop, "z") is not None
+    bench.epoch(40)
+    assert (bench.record.code, bench.record.cut) == ("old", 40)
+
+
+def test_called_off_while_its_tick_is_written_it_is_made() -> None:
+    bench = holding(asked())
+    bench.held.add(WriteRecord)
+    bench.cut(31).accept("a", 31)
+    bench.clear().say(UpgradeRequested(None))
+    assert bench.last(msg.Abort) is None
+    bench.held.clear()
+    bench.release(bench.pending.pop())
+    assert bench.record.code == "new" and bench.last(msg.Recover, "z") is not None
+
+
+def test_one_that_comes_to_nothing_is_followed_by_an_ordinary_epoch() -> None:
+    """A store that is away, or a job in which nothing moves, must not keep the stream from saving."""
+    bench = holding(asked()).clear()
+    bench.hear("a", msg.Refused(bench.fence, bench.record.announced, "the store is away"))
+    bench.run_for(2 * SECOND, 40)
+    assert not bench.last(msg.Announce).hold
+
+
+def test_without_a_worker_of_its_own_it_lets_go() -> None:
+    bench = holding(asked()).clear()
+    bench.lose("z").beat(40)
+    assert bench.last(msg.Abort, "a") is not None
+
+
+def test_who_comes_behind_a_tick_goes_on_with_what_it_has_made() -> None:
+    bench = holding(asked())
+    bench.cut(31).accept("a", 31)
+    own = {**BASE, "workers": 1, **OLD}
+    next_one = Bench(bench.outside, "n2", **own).say(UpgradeRequested(wanted()))
+    next_one.say(next_one.hello("z", graph="other", code="new")).sleep(3 * SECOND)
+    assert next_one.finish is None
+    assert next_one.last(msg.Recover, "z") is not None and next_one.record.code == "new"
+
+
+def test_who_was_told_which_code_runs_steps_back_from_a_record_with_another() -> None:
+    bench = holding(asked())
+    bench.cut(31).accept("a", 31)
+    assert successor(bench, **OLD, code_told=True).say().end.outcome == "fenced"
+
+
+def test_the_code_that_runs_is_no_upgrade() -> None:
+    bench = running("a", **OLD).epoch(10).clear()
+    bench.say(UpgradeRequested(settings(**OLD))).beat(20)
+    bench.run_for(SECOND, 30)
+    assert not bench.last(msg.Announce).hold

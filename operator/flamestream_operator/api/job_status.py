@@ -84,6 +84,12 @@ class RunStatus(Part, frozen=True):
     """The same of the application's files alone, as workers say it; "": none has said it yet."""
     next: str = ""
     """Hash of the application whose workers start beside those that run, to take over; "": none."""
+    before: str = ""
+    """Hash of the application that it has gone on from, as long as its workers are kept; "": none."""
+    before_digest: str = ""
+    """Its digest."""
+    turned_at: str = ""
+    """When it went on from that."""
     application: str = ""
     """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
     stage: Literal[

@@ -148,8 +148,8 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
 
 
 def with_codes(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
-    """Retire drivers of code that the run neither has nor goes on to."""
-    codes = {status.run.code, status.run.next}
+    """Retire drivers of code that the run neither has, nor goes on to, nor may go back to."""
+    codes = {status.run.code, status.run.next, status.run.before} - {""}
     others = [
         driver
         for driver in status.drivers

@@ -16,6 +16,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.moments import moment, passed, written
 from flamestream.job.status import JobStatus
 from flamestream_operator.api.job_status import (
@@ -78,6 +79,10 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
         return _failed_for_good(observed, status, plan, ending.reason, ending.message)
     if gives_up(status, plan.spec):  # spec.backoff.limit, or restartPolicy: Never
         return _ended(observed, status, "Failed")
+    if status.run.before:
+        status = _kept(observed, status, reported, plan)
+        if status.rolled_back:
+            return status
     # Before the code: a run that stops for the suspension begins again with the new code anyway.
     if plan.spec.suspend:
         return _draining(observed, status, "Suspend")
@@ -130,13 +135,29 @@ def _turning(
         drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
         run = replace(
             run, code=plan.code, digest=trial.digest, next="", generation=observed.generation,
-            application=desired.app_digest,
+            application=desired.app_digest, before=run.code, before_digest=run.digest,
+            turned_at=written(observed.now),
         )  # fmt: skip
         return replace(status, run=run, drivers=drivers, intent=IntentStatus())
     if reported is not None and reported.refusal:
         return _not_taken_over(observed, status, "UpgradeRefused", reported.refusal)
     if (ending := ending_of_next(observed, status)) is not None:
         return _not_taken_over(observed, status, ending.reason, ending.message)
+    return status
+
+
+def _kept(
+    observed: Observed, status: JobResourceStatus, reported: JobStatus | None, plan: Plan
+) -> JobResourceStatus:
+    """The workers of the code before: kept for a while, or in charge again, for the new code has failed."""
+    run, upgrade = status.run, plan.spec.upgrade or Upgrade()
+    if reported is not None and reported.code == run.before_digest != run.digest:
+        drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
+        run = replace(run, code=run.before, digest=run.before_digest, next="", before="", before_digest="")
+        reason = reported.refusal or "the new code has failed"
+        return _not_taken_over(observed, replace(status, run=run, drivers=drivers), "TakenBack", reason)
+    if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep))):
+        status = replace(status, run=replace(run, before="", before_digest=""))
     return status
 
 
@@ -232,7 +253,7 @@ def _deadline(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobR
 
 
 def _draining(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
-    run = replace(status.run, stage="Draining", cause=cause, next="")
+    run = replace(status.run, stage="Draining", cause=cause, next="", before="", before_digest="")
     # The key has the moment, from which `_drained` counts under whatever leader.
     intent = IntentStatus(key=f"drain/{run.number}/{written(observed.now)}", generation=observed.generation)
     return replace(status, run=run, intent=intent)

@@ -71,7 +71,7 @@ class PodSettings(Part, frozen=True):
 
 class Upgrade(Part, frozen=True):
     """How other code takes over, and the fate of the state. Without it, at a tick; a change of graph name or
-    file is refused. On one machine `drop` counts alone."""
+    file is refused. On one machine all but `strategy` counts."""
 
     strategy: Literal["Tick", "Restore", "Fresh"] = "Tick"
     """Tick: workers of the new code start beside those that run, and take over between two results; where more
@@ -80,6 +80,12 @@ class Upgrade(Part, frozen=True):
     stable spec if it does not start. Fresh: drop the state and begin anew."""
     drop: Annotated[list[OperationName], Meta(max_length=256)] = field(default_factory=list)
     """Names of operations that the graph has no more, and whose state is to be forgotten."""
+    watch: Seconds = Seconds(60)
+    """For so long after a tick the new code may not fail: where it raises under onError: fail, gives error items
+    that the code before did not give, or has its workers lost three times, the job goes back to the code
+    before, at a tick. 0: it is not watched."""
+    keep: Seconds = Seconds(0)
+    """For so long workers of the code before stay beside the new ones, if not for as long as it is watched."""
 
 
 class Backoff(Part, frozen=True):

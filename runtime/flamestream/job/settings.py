@@ -16,6 +16,7 @@ from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.protocol.snapshot import Inventory
 from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
+from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import ROOM, FrontId
@@ -96,11 +97,13 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
     Graph, Python and code are still to be said: a cluster's coordinator loads no application, and hears of
     them from the first worker.
     """
+    upgrade = spec.upgrade or Upgrade()
     settings = Settings(
         job=job, graph="", python="", workers=spec.workers.replicas,
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD, drop=dropped(spec),
+        watch_us=int(upgrade.watch * 1_000_000), keep_us=int(upgrade.keep * 1_000_000),
     )  # fmt: skip
     # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
     return replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.batches else settings

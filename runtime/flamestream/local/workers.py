@@ -61,14 +61,14 @@ class SparkWorkers:
         python_path: tuple[Path, ...],
         ended: Ended,
     ) -> None:
-        """Start Spark, for twice `count` tasks: those that run, and those that will take over from them. Only
-        in the main thread."""
+        """Start Spark, for three times `count` tasks: those that run, those that are to take over from them, and
+        those that have run before. Only in the main thread."""
         # lazily: PySpark takes a while to import
         from flamestream.spark.streaming.session import SparkSettings
 
         self._reactor, self._ended, self._folder = reactor, ended, folder
         self._settings = SparkSettings(
-            workers=2 * count,
+            workers=3 * count,
             scratch=folder / "spark",
             master=asked.master or "",
             conf=asked.conf,

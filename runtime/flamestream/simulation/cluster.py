@@ -42,10 +42,16 @@ class Cluster:
         self._make_worker = make_worker
         self._plan = plan
         self._settings = plan.coordinator
+        """Of the first version; others are asked for."""
         self._outside = outside
         self._lives = 0
-        self._version = self._wanted = 0
-        """The code that the job runs, by its record, and the newest that somebody has asked for."""
+        self._version = self._wanted = self._before = 0
+        """The code that the job runs, by its record; the newest that somebody has asked for; and the one that
+        it ran before."""
+        self._made: set[int] = {0}
+        """Versions that it has ever run."""
+        self._watched_until = 0
+        """Until then the newest may be taken back."""
         self._versions: dict[int, int] = {}
         """The code at each place."""
         self._far: frozenset[int] = frozenset()
@@ -83,8 +89,8 @@ class Cluster:
 
     def _start_worker(self, place: int) -> None:
         version = self._versions.get(place, 0)
-        # Code that nobody runs, or wants, any more is not started.
-        if self.outcome is not None or version not in (self._version, self._wanted):
+        # Code that nobody runs, wants or may go back to any more is not started.
+        if self.outcome is not None or version not in (self._version, self._wanted, self._before):
             return
         self._lives += 1
         # Never used twice: what is meant for the life before must not reach this one.
@@ -143,8 +149,7 @@ class Cluster:
         if self._plan.edited:
             self._settings = self._edited()
         node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
-        if self._wanted != self._version:
-            self._ask(node)
+        self._ask(node)
         # The one before is left as it is, a zombie if it lives: fencing has to bear it.
         self.coordinators.append(node)
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
@@ -171,12 +176,13 @@ class Cluster:
 
     @property
     def is_upgrading(self) -> bool:
-        """Whether the code is still to change."""
-        return self._version < len(self._plan.upgrades)
+        """Whether the code is still to change, or may be taken back."""
+        fails = self._plan.job.mistaken and self._version % 2 == 1 and self.world.now < self._watched_until
+        return max(self._made) < len(self._plan.upgrades) or fails
 
     def _ask(self, node: CoordinatorNode) -> None:
         """Tell whoever is in charge of all upgrades that it may not know of."""
-        for version in range(max(self._version, node.asked) + 1, self._wanted + 1):
+        for version in range(node.asked + 1, self._wanted + 1):
             node.asked = version
             node.post(c.UpgradeRequested(self._settings_of(version)))
 
@@ -190,10 +196,12 @@ class Cluster:
     def _look_at_the_record(self) -> None:
         """The job may have gone on with other code."""
         record = self._outside.records.record
-        for version in range(self._version + 1, self._wanted + 1):
-            if record is not None and record.code == code_of(version):
-                self.world.trace.cover("tick.made")
-                self._version, self._settings = version, self._settings_of(version)
+        for version in range(self._wanted + 1):
+            if record is not None and record.code == code_of(version) and version != self._version:
+                self.world.trace.cover("tick.made" if version > self._version else "tick.taken back")
+                self._before, self._version = self._version, version
+                self._made.add(version)
+                self._watched_until = self.world.now + self._settings.watch_us + 200 * MS
 
     def watch(self) -> None:
         """Called now and then: a coordinator that is gone is replaced."""

@@ -48,6 +48,9 @@ class SimJob:
     versions: Callable[[int], Graph] | None = None
     """The graph after so many edits, where the code is changed; 0 is `graph`."""
 
+    mistaken: bool = False
+    """Every second version raises."""
+
     def of_version(self, version: int) -> "SimJob":
         """The job after so many edits."""
         return self if self.versions is None else replace(self, graph=self.versions(version))

@@ -61,6 +61,7 @@ class Oracle:
         """Runs below have been interpreted."""
         self.error_at: Time | None = None
         """Under `onError: fail`: the first run with an error, where everything ends."""
+        self._error_run: tuple[Time, FrontId, Partition, Offset, int] | None = None
         self.slots: dict[tuple[SinkName, Slot], Expected] = {}
         self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         """All that were interpreted, ascending."""
@@ -114,6 +115,9 @@ class Oracle:
             f"other code goes on from {time}, and the code before has given results of {newest}",
         )
         self._line.ticks.append((time, graph))
+        if self._error_run is not None:  # what the code before has failed at is the new one's
+            heappush(self._waiting, self._error_run)
+            self.error_at = self._error_run = None
 
     def _foresee(self, site: SourceSite) -> None:
         last = START
@@ -320,10 +324,12 @@ class Oracle:
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
+        before = dict(self._walk.state) if self.dead_letter is None else None
         reached = self._walk.run(front, time, self._records(time, front, partition, first, count))
         if self.dead_letter is None and any(name == self._walk.errors for name, _, _ in reached):
             # The job ends below this run: nothing of it may come out, its other results neither.
-            self.error_at = time
+            self.error_at, self._error_run = time, run
+            self._walk.state = before or {}
             return
         self.runs.append(run)
         for name, meta, payload in reached:

@@ -7,6 +7,7 @@ versions have folded the same item into ends with other bytes.
 Does not: start workers (cluster.py), or know what must come out (oracle.py).
 """
 
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -14,7 +15,16 @@ from typing import Any
 from flamestream.model.graph import Graph
 from flamestream.model.stream import Stream
 from flamestream.simulation.faults import Fault, FaultPlan
-from flamestream.simulation.graphs import SimJob, digest, key_of, same, source_streams, spread, string_record
+from flamestream.simulation.graphs import (
+    DEAD_LETTERS,
+    SimJob,
+    digest,
+    key_of,
+    same,
+    source_streams,
+    spread,
+    string_record,
+)
 from flamestream.simulation.settings import MS, Adjust, Plan
 from flamestream.simulation.world import EPOCH_START
 
@@ -26,7 +36,18 @@ def edited_job(rng: Random) -> SimJob:
     return SimJob(first, None, record, len(first.sources), versions=partial(_version, seed))
 
 
-def _version(seed: int, version: int) -> Graph:
+def mistaken_job(rng: Random) -> SimJob:
+    """The same, with every second version raising for some records: it has to be taken back."""
+    seed, record, dead = rng.getrandbits(32), string_record(rng), rng.choice([None, DEAD_LETTERS])
+    first = _version(seed, 0)
+    return SimJob(first, dead, record, len(first.sources), versions=partial(_mistaken, seed), mistaken=True)
+
+
+def _mistaken(seed: int, version: int) -> Graph:
+    return _version(seed, version, mistaken=version % 2 == 1)
+
+
+def _version(seed: int, version: int, *, mistaken: bool = False) -> Graph:
     drawn, own = Random(seed), Random(seed + version)
     graph, stream, _ = source_streams(drawn, "edited")
     if own.random() < 0.5:
@@ -37,12 +58,20 @@ def _version(seed: int, version: int) -> Graph:
         stream = stream.group(window, key=key_of, name="last").map(
             lambda w: (w[-1][0], digest("|".join(v for _, v in w)))
         )
+    if mistaken:
+        stream = stream.map(_raising)
     if version % 2 and own.random() < 0.7:
         stream = _folded(stream, f"fresh-{version}", "f")
     if own.random() < 0.3:
         stream = stream.filter(lambda p: p[1][-1] in "02468ace")
     stream.map(lambda p: (p[0], f"{p[1]}v{version}")).sink("out", key=key_of)
     return graph
+
+
+def _raising(payload: Any) -> Any:
+    if payload[1][-1] in "37":
+        raise ValueError(f"cannot take {payload[1]!r}")
+    return payload
 
 
 def _folded(stream: Stream[Any], name: str, mark: str) -> Stream[Any]:
@@ -60,6 +89,8 @@ def ticking(direct: Adjust | None = None, *, most: int = 3) -> Adjust:
         # Nobody can know what a consumer had and has lost: it comes again, of the code that runs then.
         faults.moments = [each for each in faults.moments if each.fault is not Fault.CONSUMER_LOSS]
         moments = [rng.randint(EPOCH_START + MS, plan.heal_at + 50 * MS) for _ in range(rng.randint(1, most))]
-        return plan.upgraded_at(moments), faults
+        watch = rng.choice([0, 30 * MS, 150 * MS])
+        coordinator = replace(plan.coordinator, watch_us=watch, keep_us=rng.choice([0, watch, 100 * MS]))
+        return replace(plan, coordinator=coordinator).upgraded_at(moments), faults
 
     return adjust

@@ -38,6 +38,15 @@ class Walked:
         """The name that error items have in results."""
         return self._walk.errors
 
+    @property
+    def state(self) -> State:
+        """The state behind the newest run."""
+        return self._walk.state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._walk.state = dict(state)
+
     def run(self, front: FrontId, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """The items of a run that reach a sink, by the graph of its time."""
         self._go_to(time)

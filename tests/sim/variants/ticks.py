@@ -35,9 +35,9 @@ BROKEN_LINKS = ticking(
 """Workers come back to their coordinator, which tells them where it is, while a tick is written."""
 
 
-def _all_spares(self: Membership, layout: Collection[WorkerId], *, ahead: bool = False) -> list[WorkerId]:
+def _all_spares(self: Membership, layout: Collection[WorkerId], code: str | None = None) -> list[WorkerId]:
     """Whoever is connected takes over, whatever code it has loaded."""
-    return sorted({*_spares(self, layout), *_spares(self, layout, ahead=True)})
+    return _spares(self, layout, code or "")
 
 
 def _unheld(self: Acker, epoch: Epoch, *, hold: bool = False) -> None:
@@ -68,7 +68,7 @@ def _then_an_attempt(self: Upgrade) -> None:
     assert self._wanted is not None
     before = self._context.workers
     self._context.instructions.tell(before, Committed(record.fence, record.committed, record.cut))
-    self._turn(self._wanted)
+    self._turn(self._wanted, self._context.settings)
     self._healing.recover(chosen, "the tick was committed", self._context.time.now, "tick")
 
 

@@ -30,6 +30,7 @@ class Context:
         self.time = Deadlines(settings.heartbeat_us // 2)
         self.keeper = RecordKeeper(self.instructions, self.time, settings.retry_us)
         self.members = Membership()
+        self.members.code = settings.code
         self.committed = CommittedSnapshot(self.instructions, self.time, lambda: self.settings)
         self.running = False
         """Whether the workers of the record's layout run under its fence, as far as is known."""
@@ -37,6 +38,8 @@ class Context:
         """Whether nothing was in flight at the newest report of this attempt's acker, which may be lost
         since."""
         self.finished = False
+        self.deaths = 0
+        """How often workers of a running stream were lost, or could not go on."""
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""
         self.reached: dict[FrontId, FrontPosition] = {}
@@ -53,6 +56,11 @@ class Context:
     def workers(self) -> tuple[WorkerId, ...]:
         """The workers of the layout; none before the first attempt."""
         return self.keeper.record.layout.workers if self.keeper.record else ()
+
+    @property
+    def errors(self) -> int:
+        """Error items that this attempt's workers have released, by their newest reports."""
+        return sum(report.errors for report in self.members.progress(self.workers) if report is not None)
 
     @property
     def acker_progress(self) -> Progress | None:

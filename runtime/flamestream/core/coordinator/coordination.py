@@ -48,6 +48,10 @@ class Settings:
     coordinator has gone on with that."""
     inventory: Inventory | None = None
     """Contents of a snapshot of the graph. None: nobody said, and an index must be of the same graph."""
+    watch_us: int = 0
+    """For so long after an upgrade to these settings the code may not fail, or the job goes back."""
+    keep_us: int = 0
+    """For so long workers of the code before stay, if not for as long as it is watched."""
     drop: tuple[str, ...] = ()
     """Names of operations that are gone and whose state may go."""
     workers: int

@@ -126,7 +126,7 @@ class Coordinator:
         """A worker that cannot take part: it may be ahead, or behind."""
         context = self._context
         if self._upgrade.takes(hello):
-            context.members.connect(hello, context.time.now, ahead=True)
+            context.members.connect(hello, context.time.now)
             context.warm([hello.worker])
         elif self._upgrade.is_behind(hello):
             context.instructions.tell([hello.worker], msg.Stop(TURNED))
@@ -178,7 +178,8 @@ class Coordinator:
             case msg.Failed(category="retryable"):
                 self._healing.complain("worker", f"{worker}: {message.message}")
             case msg.Failed():
-                self._endings.fail(message.category, message.message)
+                if message.category != "user" or not self._upgrade.take_back(message.message):
+                    self._endings.fail(message.category, message.message)
 
     def _hear_running(
         self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused

@@ -63,6 +63,10 @@ class Turn(Protocol):
         """The reason why the other code cannot go on from an epoch with this index; "" if it can."""
         ...
 
+    def fitted(self, index: SnapshotIndex) -> SnapshotIndex:
+        """The index, without what the other code lets go."""
+        ...
+
     def made(self) -> None:
         """It is in the record."""
         ...
@@ -324,7 +328,8 @@ class Epochs:
             if epoch.turn is not None and (reason := epoch.turn.refuses(index, self._context.record)):
                 self.abort(reason)
                 return
-            epoch.stage, epoch.index = Stage.WRITING, index
+            epoch.stage = Stage.WRITING
+            epoch.index = index if epoch.turn is None else epoch.turn.fitted(index)
             # nobody else can mean this object (!)
             epoch.name = f"indexes/{epoch.number:012d}-{epoch.fence.attempt}-{self._nonce}"
             self._instructions.add(WriteIndex(epoch.name, epoch.index))

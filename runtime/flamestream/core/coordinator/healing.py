@@ -22,7 +22,7 @@ from flamestream.core.coordinator.assignment import next_layout
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import NO_EPOCH, Settings
 from flamestream.core.coordinator.epochs import Epochs
-from flamestream.core.coordinator.failures import Failures
+from flamestream.core.coordinator.failures import BY_THE_INPUT, Failures
 from flamestream.core.coordinator.recovery import Recovery
 from flamestream.core.coordinator.takeover import successors
 from flamestream.core.protocol.job_record import JobRecord
@@ -227,6 +227,7 @@ class Healing:
             assert self.complaint, "a recovery without a cause"
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
         if self._context.running:
+            self._context.deaths += kind in BY_THE_INPUT
             self._failures.count(kind, message, self._context.minimal, idle=self._context.idle)
         self.recover(chosen, message, since, kind)
 

@@ -35,8 +35,6 @@ class Member:
     standby's."""
     warm: bool = False
     """Whether it has a committed snapshot at hand, by its newest heartbeat."""
-    ahead: bool = False
-    """Whether it has loaded the application that an upgrade goes to: until then it takes part in nothing."""
 
 
 class Membership:
@@ -46,6 +44,9 @@ class Membership:
         self._members: dict[WorkerId, Member] = {}
         self._left: dict[WorkerId, Instant] = {}
         self._gone: set[WorkerId] = set()
+        self.code = ""
+        """Digest of the application that takes part; whoever has loaded another one takes part in nothing.
+        "": nobody said."""
 
     def __contains__(self, worker: WorkerId) -> bool:
         return worker in self._members
@@ -57,9 +58,9 @@ class Membership:
     def connected(self) -> list[WorkerId]:
         return sorted(self._members)
 
-    def connect(self, hello: Hello, now: Instant, *, ahead: bool = False) -> None:
+    def connect(self, hello: Hello, now: Instant) -> None:
         """A worker says who it is. A second connection of the same one replaces the first."""
-        self._members[hello.worker] = Member(hello, now, now, ahead=ahead)
+        self._members[hello.worker] = Member(hello, now, now)
         self._left.pop(hello.worker, None)
         # it is here, whatever was said of it
         self._gone.discard(hello.worker)
@@ -102,28 +103,30 @@ class Membership:
         """Whether nobody of those that are not connected can come back."""
         return all(worker in self._gone for worker in self.lost(workers))
 
-    def ticked(self) -> list[WorkerId]:
-        """The job goes on with the application that an upgrade went to: the workers that are behind now, and
-        no longer members."""
-        behind = [worker for worker, member in self._members.items() if not member.ahead]
-        for worker in behind:
+    def of(self, code: str) -> list[WorkerId]:
+        """Connected workers that have loaded the application with digest `code`."""
+        return [worker for worker, member in self._members.items() if _has(member, code)]
+
+    def dismiss(self, codes: Collection[str]) -> list[WorkerId]:
+        """Those that have loaded none of the applications with these digests are no longer members."""
+        others = [worker for worker, it in self._members.items() if it.hello.code not in {"", *codes}]
+        for worker in others:
             del self._members[worker]
-        for member in self._members.values():
-            member.ahead = False
-        return sorted(behind)
+        return sorted(others)
 
     def standbys(self, layout: Collection[WorkerId]) -> list[WorkerId]:
         """All connected workers without a part in `layout`, of whatever application."""
         return [worker for worker in self._members if worker not in layout]
 
-    def spares(self, layout: Collection[WorkerId], *, ahead: bool = False) -> list[WorkerId]:
-        """Connected workers without a part in `layout`, which have its application (`ahead`: that of an
-        upgrade): those heard last first, so that a paused one is not preferred; of those that are heard of
-        all the time, first those that have the state at hand."""
+    def spares(self, layout: Collection[WorkerId], code: str | None = None) -> list[WorkerId]:
+        """Connected workers without a part in `layout`, which have its application (or that with digest
+        `code`): those heard last first, so that a paused one is not preferred; of those that are heard of all
+        the time, first those that have the state at hand."""
+        wanted = self.code if code is None else code
         found = {
             worker: member
             for worker, member in self._members.items()
-            if worker not in layout and member.ahead == ahead
+            if worker not in layout and _has(member, wanted)
         }
         newest = max((member.heard for member in found.values()), default=0)
 
@@ -149,3 +152,7 @@ class Membership:
         """Forget workers that left, unless they are of `layout`."""
         self._left = {worker: left for worker, left in self._left.items() if worker in layout}
         self._gone &= set(layout)  # or names of workers that are never used again would pile up
+
+
+def _has(member: Member, code: str) -> bool:
+    return not code or member.hello.code in ("", code)

@@ -24,7 +24,7 @@ def status_of(
         cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
         code=record.code, refusal=refusal,
-        successors=tuple(sorted(context.members.spares((), ahead=True))),
+        successors=tuple(sorted(set(context.members.connected) - {*context.members.of(context.members.code)})),
     )  # fmt: skip
 
 

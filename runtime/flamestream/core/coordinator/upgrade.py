@@ -4,14 +4,16 @@
     closing    they are there: one more epoch, so that what is left to save is small
     turning    an epoch whose cut holds minimal time: nothing above is released, so all of it is the new
                code's; its commit is the new code's attempt, by one write
-    made       the workers before are told to stop; the new ones recover, and replay from the cut
+    made       the new workers recover, and replay from the cut; those before are kept for a while
+    watched    for a while: new code that fails is taken back, by a tick to the code before
 
 Until that write the stream runs on as ever, and giving it up costs nothing.
 
 Keeps: a result is made by one code, whatever dies in between; who has loaded other code takes part in nothing
-before. Does not: start workers (the launcher, the operator), or say whether the code is any good.
+before. Does not: start workers (the launcher, the operator), or try the code before (preflight).
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Final
 
@@ -20,8 +22,10 @@ import msgspec
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
-from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.healing import TICK, Healing
 from flamestream.core.coordinator.snapshot_index import check_index
+from flamestream.core.coordinator.watch import Watch
+from flamestream.core.protocol.inventory import only_in, without
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, Stop
 from flamestream.core.protocol.snapshot import SnapshotIndex
@@ -35,16 +39,19 @@ Differs = Callable[[Hello, co.Settings], str]
 
 
 class Upgrade:
-    """The change of code that is asked for, if one is."""
+    """The change of code that is asked for, if one is; and the code before, as long as it can go back."""
 
     def __init__(self, context: Context, epochs: Epochs, healing: Healing, differs: Differs) -> None:
         """`differs` says why a worker does not fit settings; "" if it does."""
         self.refusal = ""
-        """The reason why the last one that was asked for is not made."""
-        self._asked: dict[str, co.Settings] = {}
-        """Those that were asked for, by their code: another coordinator may have made the tick to any."""
+        """The reason why the last one that was asked for is not made, or was taken back."""
+        self._asked: dict[str, co.Settings] = {context.settings.code: context.settings}
+        """Those that were asked for, by their code, the first one first: another coordinator may have made the
+        tick to any."""
         self._wanted: co.Settings | None = None
         self._before: co.Settings | None = None
+        """The code that it has gone on from, as long as its workers are kept."""
+        self._watch: Watch | None = None
         self._chosen: list[WorkerId] = []
         self._later: list[co.Settings | None] = []
         """The newest word, as long as it is not known what the record says."""
@@ -52,6 +59,7 @@ class Upgrade:
         """The epoch that was committed when its workers were there, or its last try began: a later one leaves
         little to save."""
         self._since = Instant(0)
+        """When the hold of the newest tick began."""
         self._context, self._epochs, self._healing, self._differs = context, epochs, healing, differs
 
     def ask(self, wanted: co.Settings | None) -> None:
@@ -72,23 +80,21 @@ class Upgrade:
         if self._turning() and self._epochs.is_committing:
             return
         if record.code in self._asked and record.code != self._context.settings.code:
-            self._turn(self._asked[record.code])
+            self._since = self._context.time.now
+            self._turn(self._asked[record.code], self._asked_before(record.code))
+        if self._wanted is not None and self._goes_back(self._wanted):
+            return  # first back, then on
         words, self._later = self._later, []
         for wanted in words:
-            if wanted is not None and self._wanted is not None and wanted.code == self._wanted.code:
-                continue
-            self._give_up("another upgrade was asked for" if wanted else "the upgrade was called off")
-            self.refusal = ""
-            if wanted is not None and wanted.code != self._context.settings.code:
-                self._wanted = wanted
+            self._change(wanted)
 
     def takes(self, hello: Hello) -> bool:
-        """Whether it is a worker of the application that the job is to go on with."""
-        return self._wanted is not None and not self._differs(hello, self._wanted)
+        """Whether it is a worker of the application that the job is to go on with, or may go back to."""
+        return any(not self._differs(hello, each) for each in (self._wanted, self._before) if each)
 
     def is_behind(self, hello: Hello) -> bool:
-        """Whether it is a worker of the application that the job has gone on from."""
-        return self._before is not None and not self._differs(hello, self._before)
+        """Whether it is a worker of an application that the job has gone on from."""
+        return hello.code in self._asked and hello.code != self._context.settings.code
 
     @property
     def asked(self) -> bool:
@@ -99,42 +105,64 @@ class Upgrade:
         """Take the next step: the stream runs, and nothing is wrong."""
         if self._later:
             self.heed(self._context.record)
-        if self._wanted is None:
+        self._look_back()
+        if (wanted := self._wanted) is None:
             return
+        chosen, context = self._there(wanted), self._context
         if self._turning():
-            if self._context.members.lost(self._chosen):
+            if context.members.lost(self._chosen):
                 self._epochs.interrupted("a worker of the new code is lost")
-            return
-        chosen, context = self._there(self._wanted), self._context
-        if not chosen or not context.committed.known(context.record):
+        elif not chosen or not context.committed.known(context.record):
             self._closing = None
         elif context.settings.durable:
-            self._close(chosen)
+            self._close(wanted, chosen)
         elif not self._epochs.pending and context.keeper.idle:
-            self._turn(self._wanted)
-            self._healing.recover(chosen, TURNED, context.time.now, "tick")
+            self._since = context.time.now
+            self._turn(wanted, context.settings)
+            self._healing.recover(chosen, TURNED, self._since, TICK)
+
+    def take_back(self, reason: str) -> bool:
+        """New code fails while it is watched: whether the job goes back to the code before instead of failing
+        of it."""
+        before, context = self._before, self._context
+        if self._turning() or (self._wanted is not None and self._goes_back(self._wanted)):
+            return True  # it is on its way; who fails says so again, should it come to nothing
+        if self._watch is None or before is None or not context.members.of(before.code):
+            return False
+        if gone := only_in(before.inventory, context.settings.inventory):
+            self.refusal = f"{reason}; there is no way back: it has dropped the state of {', '.join(gone)}"
+            return False
+        self._watch, self.refusal = None, f"taken back: {reason}"
+        if self._wanted is not None and not self._later:
+            self._later = [self._wanted]  # what was asked for meanwhile
+        fresh = only_in(context.settings.inventory, before.inventory)
+        # As if it had never been: what it alone kept goes with it.
+        self._wanted = dataclasses.replace(before, drop=(*before.drop, *fresh))
+        return True
 
     # --- of its epoch (epochs.Turn) -------------------------------------------------------------------------
 
     def turned(self, record: JobRecord) -> JobRecord:
         """The record that commits the epoch, made the next attempt's."""
         assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        return self._healing.next_record(record, self._chosen, self._wanted)
+        failed = self._context.settings.code if self._goes_back(self._wanted) else ""
+        following = self._healing.next_record(record, self._chosen, self._wanted)
+        return msgspec.structs.replace(following, taken_back=failed)
 
     def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
         """The reason why the new code cannot go on from this index; "" if it can."""
         assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        found = msgspec.structs.replace(record, committed=index.epoch, cut=index.cut)
-        try:
-            check_index(index, found, self._wanted)
-        except UserError as error:
-            self._refuse(str(error))
-        return self.refusal
+        return self._misfit(self._wanted, index, record)
+
+    def fitted(self, index: SnapshotIndex) -> SnapshotIndex:
+        """The index, without what the new code lets go: who starts from it later need not say so again."""
+        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
+        return without(index, only_in(index.inventory, self._wanted.inventory))
 
     def made(self) -> None:
         """It is in the record."""
         assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        self._turn(self._wanted)
+        self._turn(self._wanted, self._context.settings)
         self._healing.ticked(TURNED, self._since)
 
     # --- inside ---------------------------------------------------------------------------------------------
@@ -142,22 +170,51 @@ class Upgrade:
     def _turning(self) -> bool:
         return self._epochs.pending is not None and self._epochs.pending.turn is self
 
+    def _goes_back(self, to: co.Settings) -> bool:
+        return self._before is not None and self._before.code == to.code
+
+    def _change(self, wanted: co.Settings | None) -> None:
+        if wanted is not None and self._wanted is not None and wanted.code == self._wanted.code:
+            return
+        reason = "another upgrade was asked for" if wanted else "the upgrade was called off"
+        if self._wanted is not None and self._turning():
+            self._epochs.abort(reason)
+        self._wanted = self._closing = None
+        if wanted is not None and wanted.code == self._context.record.taken_back:
+            self.refusal = self.refusal or "this code was taken back, for it had failed: change it"
+        elif wanted is not None and wanted.code != self._context.settings.code:
+            self._wanted, self.refusal = wanted, ""
+        self._dismiss(reason)
+
+    def _look_back(self) -> None:
+        """Whether the code that runs holds what it should, and for how long those before are kept."""
+        time, settings = self._context.time, self._context.settings
+        if self._watch is not None and self._watch.over:
+            self._watch = None
+        elif self._watch is not None and (reason := self._watch.failed()):
+            self.take_back(reason)
+        kept = max(settings.keep_us, settings.watch_us)
+        if self._before is not None and self._wanted is None and time.due_in(self._since, kept):
+            self._before = None
+            self._dismiss(TURNED)
+
     def _there(self, wanted: co.Settings) -> list[WorkerId]:
         """Who makes up the first layout of the new code; empty while it is better to wait."""
         members, time = self._context.members, self._context.time
-        ahead = members.spares(self._context.workers, ahead=True)[: min(wanted.workers, wanted.slots)]
+        places = min(wanted.workers, wanted.slots)
+        ahead = members.spares(self._context.workers, wanted.code)[:places]
         if not ahead:
             return []
         since = [members[worker].since for worker in ahead]
-        enough = len(ahead) == min(wanted.workers, wanted.slots) or time.due_in(min(since), wanted.gather_us)
+        enough = len(ahead) == places or time.due_in(min(since), wanted.gather_us)
         # (!) Read before: while minimal time is held, everybody waits for it.
         warm = not self._context.committed.size or all(members[worker].warm for worker in ahead)
         return ahead if enough and (warm or time.due_in(max(since), wanted.warm_us)) else []
 
-    def _close(self, chosen: list[WorkerId]) -> None:
+    def _close(self, wanted: co.Settings, chosen: list[WorkerId]) -> None:
         context, epochs = self._context, self._epochs
         record, index = context.record, context.committed.index
-        if index is not None and self.refuses(index, record):
+        if index is not None and self._misfit(wanted, index, record):
             return
         if self._closing is None:
             self._closing = record.committed
@@ -167,21 +224,36 @@ class Upgrade:
             # (!) If it comes to nothing an ordinary one is next: the stream must not wait for an upgrade.
             self._closing, self._chosen, self._since = record.committed, chosen, context.time.now
 
-    def _turn(self, made: co.Settings) -> None:
-        """From here on the new code counts."""
-        context = self._context
-        self._before, context.settings = context.settings, made
-        self._wanted, self._closing = None if self._wanted is made else self._wanted, None
-        context.instructions.tell(context.members.ticked(), Stop(TURNED))
+    def _misfit(self, wanted: co.Settings, index: SnapshotIndex, record: JobRecord) -> str:
+        """The reason why it is refused; then it is asked for no more."""
+        found = msgspec.structs.replace(record, committed=index.epoch, cut=index.cut)
+        try:
+            check_index(index, found, wanted)
+        except UserError as error:
+            self.refusal, self._wanted = str(error), None
+            self._dismiss(f"refused: {error}")
+            return self.refusal
+        return ""
 
-    def _refuse(self, reason: str) -> None:
-        self.refusal, self._wanted = reason, None
+    def _turn(self, made: co.Settings, before: co.Settings) -> None:
+        """From here on the code of `made` counts."""
+        context, goes_back = self._context, self._goes_back(made)
+        watch = Watch(context, context.time.now - self._healing.ended_at)
+        context.settings, context.members.code = made, made.code
+        self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
+        self._closing, self._watch, self._before = None, None, None
+        if (made.keep_us or made.watch_us) and not goes_back:
+            self._before, self._watch = before, watch if made.watch_us else None
+        self._dismiss(TURNED)
+
+    def _asked_before(self, code: str) -> co.Settings:
+        """The code that ran before that of a tick which another coordinator made, as far as is known here."""
+        codes = [*self._asked]
+        return self._asked[codes[max(0, codes.index(code) - 1)]]
+
+    def _dismiss(self, reason: str) -> None:
+        """Stop workers of code that the job neither has nor may go to."""
         members = self._context.members
-        self._context.instructions.tell(members.spares((), ahead=True), Stop(f"refused: {reason}"))
-
-    def _give_up(self, reason: str) -> None:
-        if self._wanted is not None and self._turning():
-            self._epochs.abort(reason)
-        self._wanted = self._closing = None
-        ahead = self._context.members.spares((), ahead=True)
-        self._context.instructions.tell(ahead, Stop(reason))
+        codes = {each.code for each in (self._context.settings, self._wanted, self._before) if each}
+        if "" not in codes:
+            self._context.instructions.tell(members.dismiss(codes), Stop(reason))

@@ -96,6 +96,7 @@ class HeldOutputs(Outputs):
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):
                 count += len(released)
+                self.counts[number] += len(released)
                 # before the next line, which may take them out of `released`
                 self._uncut[number] += len(released)
                 self.deliveries[number].put(released)

@@ -29,6 +29,8 @@ class Outputs:
         self.deliveries = {number: parts.delivery(name, cut, most_items) for number, name in sinks.items()}
         self._fence = fence
         self._by_name = {delivery.sink: delivery for delivery in self.deliveries.values()}
+        self.counts = dict.fromkeys(sinks, 0)
+        """Results of each sink that were released."""
         self._bundles: dict[SinkName, int] = {}
         """Bundles in the newest call of each sink, until it is acknowledged."""
 
@@ -54,6 +56,7 @@ class Outputs:
         for number, barrier in self.barriers.items():
             if released := barrier.release(minimal):
                 count += len(released)
+                self.counts[number] += len(released)
                 self.deliveries[number].put(released)
             self.deliveries[number].passed(minimal)
         return count

@@ -58,6 +58,22 @@ def listed(index: SnapshotIndex) -> dict[int, Operation]:
     return {each.number: each for each in (index.inventory.operations if index.inventory is not None else ())}
 
 
+def only_in(one: Inventory | None, other: Inventory | None) -> list[str]:
+    """Names of operations whose state `one` has and `other` has not."""
+    if one is None or other is None:
+        return []
+    known = {each.number for each in other.operations}
+    return [each.name for each in one.operations if each.number not in known and each.form != MARKS]
+
+
+def without(index: SnapshotIndex, names: Collection[str]) -> SnapshotIndex:
+    """The snapshot, with these operations' state forgotten: rows of theirs count no more."""
+    if index.inventory is None or not names:
+        return index
+    kept = tuple(each for each in index.inventory.operations if each.name not in names)
+    return replace(index, inventory=replace(index.inventory, operations=kept))
+
+
 def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Collection[str] = ()) -> str:
     """The reason why a graph cannot go on from a snapshot, and what to do; "" if it can. `graph`: its
     identity; `drop`: names of operations whose state may go."""

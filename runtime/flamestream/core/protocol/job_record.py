@@ -36,6 +36,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """"" while the job may run; "completed", or why it must not go on."""
     code: str = ""
     """Digest of the application that this attempt runs; "" if nobody said."""
+    taken_back: str = ""
+    """Digest of the application that this one has taken over from because it failed; "": none."""
     writer: str = ""
     """Nonce of the coordinator that wrote it last."""
 

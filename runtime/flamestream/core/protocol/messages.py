@@ -281,6 +281,8 @@ class Progress(_Message, frozen=True):
     began."""
     idle: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """Partitions of my fronts of each source with event time that are idle, where there are any."""
+    errors: Count = 0
+    """Error items that were released here, in this attempt."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of

@@ -490,6 +490,7 @@ class Worker:
             idle=self._entrances.idle(self._layout.fronts_of(self.me)),
             in_flight=fronts.in_flight, asked=self._calls.asked, waiting=self._calls.waiting, drained=fronts.drained,
             reached=fronts.reached, skipped=fronts.skipped,
+            errors=self._outputs.counts.get(self.flow.errors, 0),
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))

@@ -7,7 +7,7 @@ from flamestream.core.coordinator.upgrade import TURNED
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import Inventory, SegmentRef
 from flamestream.model.ids import Slot
-from support.core.coordinating import BASE, MS, SECOND, Bench, running, settings, successor
+from support.core.coordinating import BASE, MS, SECOND, Bench, settings, successor
 
 NAMES = Inventory((), (), ())
 """Both graphs have no state, so either goes on from the other's snapshot."""
@@ -21,8 +21,13 @@ def wanted(**changes: Any) -> Settings:
 
 def asked(**changes: Any) -> Bench:
     """A job that runs `old` on worker a, has come beyond what it has saved, and is to go on with `new`."""
-    bench = running("a", **OLD).epoch(10, segments=[SegmentRef("s", 100, "", 1, (Slot(0),))]).beat(20)
+    bench = runs_old().epoch(10, segments=[SegmentRef("s", 100, "", 1, (Slot(0),))]).beat(20)
     return bench.say(UpgradeRequested(wanted(**changes))).clear()
+
+
+def runs_old() -> Bench:
+    bench = Bench(**{**OLD, "workers": 1}).say()
+    return bench.say(bench.hello("a", code="old")).recover().clear()
 
 
 def ahead(bench: Bench, *workers: str) -> Bench:
@@ -139,7 +144,62 @@ def test_who_was_told_which_code_runs_steps_back_from_a_record_with_another() ->
 
 
 def test_the_code_that_runs_is_no_upgrade() -> None:
-    bench = running("a", **OLD).epoch(10).clear()
+    bench = runs_old().epoch(10).clear()
     bench.say(UpgradeRequested(settings(**OLD))).beat(20)
     bench.run_for(SECOND, 30)
     assert not bench.last(msg.Announce).hold
+
+
+WATCHED: dict[str, Any] = {"watch_us": 60 * SECOND, "keep_us": 60 * SECOND}
+
+
+def turned(**changes: Any) -> Bench:
+    """The new code runs on z, a is kept."""
+    bench = holding(asked(**{**WATCHED, **changes}))
+    bench.cut(31).accept("a", 31)
+    bench.recover().beat(40)
+    return bench.clear()
+
+
+def test_workers_of_the_code_before_are_kept_for_a_while() -> None:
+    bench = turned(watch_us=SECOND, keep_us=5 * SECOND)
+    for _ in range(3):
+        bench.progress("a").run_for(SECOND, 50)
+    assert bench.last(msg.Stop, "a") is None
+    for _ in range(4):
+        bench.progress("a").run_for(SECOND, 60)
+    assert bench.last(msg.Stop, "a").reason == TURNED
+
+
+def test_new_code_that_raises_is_taken_back_instead_of_failing_the_job() -> None:
+    bench = turned()
+    bench.hear("z", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    bench.progress("a", warm=True).beat(40)
+    assert "taken back: it raised ValueError" in bench.status.refusal
+    if not bench.last(msg.Announce).hold:
+        bench.cut(40).accept("z", 40).beat(40)
+    assert bench.last(msg.Announce).hold
+    bench.cut(40).accept("z", 40)
+    assert (bench.record.code, bench.record.taken_back, bench.finish) == ("old", "new", None)
+    assert bench.last(msg.Recover, "a").cut == 40
+    assert bench.last(msg.Stop, "z") is not None
+
+
+def test_a_job_whose_code_is_watched_no_more_fails_of_what_it_raises() -> None:
+    bench = turned(watch_us=SECOND).run_for(3 * SECOND, 50)
+    bench.hear("z", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    assert bench.status.phase == "ending"
+
+
+def test_code_that_was_taken_back_is_not_taken_once_more() -> None:
+    """A coordinator that starts is told what was asked for: it must not try again what has failed."""
+    bench = turned()
+    bench.hear("z", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    bench.progress("a", warm=True).beat(40)
+    while not bench.last(msg.Announce).hold:
+        bench.cut(40).accept("z", 40).beat(40)
+    bench.cut(40).accept("z", 40)
+    own = {**BASE, "workers": 1, **OLD}
+    next_one = Bench(bench.outside, "n2", **own).say(UpgradeRequested(wanted()))
+    next_one.say(next_one.hello("a", bench.fence, ready=True, code="old")).sleep(SECOND)
+    assert "taken back" in next_one.status.refusal and next_one.status.code == "old"

@@ -1,0 +1,48 @@
+"""The watch over new code: whether it fails where the code before did not.
+
+    a worker says that the job cannot go on, and it is the user's code     at once (upgrade.py is told)
+    workers die                                                            the third time
+    error items are delivered as dead letters                              the first, if the code before had
+                                                                           none; else ten, at twice its rate
+
+Does not: see results that are wrong (that is for a canary), or act (upgrade.py).
+"""
+
+from typing import Final
+
+from flamestream.core.coordinator.context import Context
+from flamestream.model.time import Instant
+
+MOST_DEATHS: Final = 3
+ENOUGH_ERRORS: Final = 10
+TIMES: Final = 2.0
+
+
+class Watch:
+    """From a tick on, for as long as the settings say. Made before the new code's workers say anything."""
+
+    def __init__(self, context: Context, ran_for_us: int) -> None:
+        """`ran_for_us`: how long the newest attempt of the code before has run."""
+        self._context, self._since = context, context.time.now
+        self._deaths, self._errors = context.deaths, context.errors
+        self._ran_for = max(ran_for_us, 1)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has been watched for long enough."""
+        return self._context.time.due_in(self._since, self._context.settings.watch_us)
+
+    def failed(self) -> str:
+        """The reason why the new code is no good; "" as long as nothing is known."""
+        if (deaths := self._context.deaths - self._deaths) >= MOST_DEATHS:
+            return f"workers of the new code were lost {deaths} times"
+        errors, lasted = self._context.errors, self._lasted()
+        if errors and not self._errors:
+            return f"{errors} error items, and the code before had none"
+        if errors >= ENOUGH_ERRORS and errors / lasted > TIMES * self._errors / self._ran_for:
+            rates = f"{errors / lasted * 1e6:.3g} a second, {self._errors / self._ran_for * 1e6:.3g} before"
+            return f"{errors} error items: {rates}"
+        return ""
+
+    def _lasted(self) -> int:
+        return max(Instant(self._context.time.now - self._since), 1)

@@ -139,7 +139,7 @@ def _turning(
             turned_at=written(observed.now),
         )  # fmt: skip
         return replace(status, run=run, drivers=drivers, intent=IntentStatus())
-    if reported is not None and reported.refusal:
+    if reported is not None and reported.refusal and reported.refused == trial.digest:
         return _not_taken_over(observed, status, "UpgradeRefused", reported.refusal)
     if (ending := ending_of_next(observed, status)) is not None:
         return _not_taken_over(observed, status, ending.reason, ending.message)

@@ -40,6 +40,10 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
             say(line(status, None))
             if status.last_recovery is not None:
                 say(_recovery(status.last_recovery))
+            if status.refusal:
+                say(f"code {status.refused[:12]} is refused: {status.refusal}")
+            elif status.successors:
+                say(f"upgrade under way: {len(status.successors)} workers of other code are there")
             for source, time_of_events in status.event_times.items():
                 idle, late = status.idle.get(source, 0), status.late.get(source, 0)
                 say(_event_time(source, time_of_events, status.updated, idle, late))

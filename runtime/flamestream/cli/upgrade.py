@@ -156,7 +156,7 @@ def _made(folder: RunFolder, job: CheckedJob, until: float) -> JobStatus | None:
         status, info = folder.status(), folder.info()
         if status is not None and status.code == job.code and status.phase == "running":
             return status
-        if status is not None and status.refusal:
+        if status is not None and status.refusal and status.refused == job.code:
             raise UserError(f"job {job.job.name!r} runs on with the old code: {status.refusal}")
         if info is None or not info.running:
             raise UserError(f"job {job.job.name!r} has ended meanwhile: {_state(folder)}")

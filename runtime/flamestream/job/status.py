@@ -90,7 +90,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     successors: list[str] = []
     """Connected workers of the application that an upgrade goes to."""
     refusal: str = ""
-    """The reason why the job does not go on with the application that was asked for last."""
+    """The reason why the job does not go on with the application that was asked for last, or has not stayed
+    with it."""
+    refused: str = ""
+    """Digest of that application."""
     attempt: int = 0
     layout: int = 0
     epoch: int = 0

@@ -279,7 +279,10 @@ class Status:
     successors: tuple[WorkerId, ...] = ()
     """Connected workers of the application that an upgrade goes to."""
     refusal: str = ""
-    """The reason why the job does not go on with the application that was asked for last."""
+    """The reason why the job does not go on with the application that was asked for last, or has not stayed
+    with it."""
+    refused: str = ""
+    """Digest of that application."""
     problems: tuple[str, ...] = ()
 
 

@@ -362,8 +362,9 @@ class Coordinator:
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
-        troubles = self._upgrade.refusal, self._epochs.problem, self._refused
-        status = status_of(self._context, self._healing, self._endings, *troubles)
+        refusal = self._upgrade.refused, self._upgrade.refusal
+        troubles = self._epochs.problem, self._refused
+        status = status_of(self._context, self._healing, self._endings, refusal, *troubles)
         if status != self._reported:
             self._reported = status
             actions.append(co.Report(status))

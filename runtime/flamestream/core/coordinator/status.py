@@ -10,9 +10,10 @@ from flamestream.core.coordinator.healing import Healing
 
 
 def status_of(
-    context: Context, healing: Healing, endings: Endings, refusal: str, *troubles: str
+    context: Context, healing: Healing, endings: Endings, refusal: tuple[str, str], *troubles: str
 ) -> co.Status:
-    """The status; `refusal`: why an upgrade is not made; `troubles` are those that neither of these knows."""
+    """The status; `refusal`: of which application, and why; `troubles` are those that neither of these
+    knows."""
     phase, problems = _phase(context, healing, endings), _problems(context, endings, *troubles)
     if context.keeper.record is None:
         return co.Status(phase=phase, standbys=tuple(context.members.connected), problems=problems)
@@ -23,7 +24,7 @@ def status_of(
         standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
         cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
-        code=record.code, refusal=refusal,
+        code=record.code, refused=refusal[0], refusal=refusal[1],
         successors=tuple(sorted(set(context.members.connected) - {*context.members.of(context.members.code)})),
     )  # fmt: skip
 

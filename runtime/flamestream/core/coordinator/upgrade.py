@@ -45,6 +45,8 @@ class Upgrade:
         """`differs` says why a worker does not fit settings; "" if it does."""
         self.refusal = ""
         """The reason why the last one that was asked for is not made, or was taken back."""
+        self.refused = ""
+        """The code that it is of."""
         self._asked: dict[str, co.Settings] = {context.settings.code: context.settings}
         """Those that were asked for, by their code, the first one first: another coordinator may have made the
         tick to any."""
@@ -131,8 +133,9 @@ class Upgrade:
             return False
         if gone := only_in(before.inventory, context.settings.inventory):
             self.refusal = f"{reason}; there is no way back: it has dropped the state of {', '.join(gone)}"
+            self.refused = context.settings.code
             return False
-        self._watch, self.refusal = None, f"taken back: {reason}"
+        self._watch, self.refusal, self.refused = None, f"taken back: {reason}", context.settings.code
         if self._wanted is not None and not self._later:
             self._later = [self._wanted]  # what was asked for meanwhile
         fresh = only_in(context.settings.inventory, before.inventory)
@@ -181,9 +184,11 @@ class Upgrade:
             self._epochs.abort(reason)
         self._wanted = self._closing = None
         if wanted is not None and wanted.code == self._context.record.taken_back:
-            self.refusal = self.refusal or "this code was taken back, for it had failed: change it"
+            if self.refused != wanted.code:  # by another coordinator, which knew why
+                self.refusal = "it was taken back, for it had failed: change it"
+            self.refused = wanted.code
         elif wanted is not None and wanted.code != self._context.settings.code:
-            self._wanted, self.refusal = wanted, ""
+            self._wanted, self.refusal, self.refused = wanted, "", ""
         self._dismiss(reason)
 
     def _look_back(self) -> None:
@@ -230,7 +235,7 @@ class Upgrade:
         try:
             check_index(index, found, wanted)
         except UserError as error:
-            self.refusal, self._wanted = str(error), None
+            self.refusal, self.refused, self._wanted = str(error), wanted.code, None
             self._dismiss(f"refused: {error}")
             return self.refusal
         return ""

@@ -112,7 +112,9 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
-        return self._with_logs_of(record, _seen_of(self.root, self._life(), fence))
+        seen = _seen_of(self.root, self._life(), fence)
+        seen.counted = self._with_logs_of(record, seen.counted)
+        return seen.counted
 
     def log_for(self, fence: Fence, writer: WorkerId, counted: Counted) -> tuple[int, int]:
         """A descriptor of a log to write on in, and the byte at which. `counted`: as `open` gave it."""
@@ -220,20 +222,21 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             _sync_file(self.root / name)
         return FenceRecord(fence, counted.lengths, counted.last)
 
-    def _with_logs_of(self, record: FenceRecord, seen: Counted | None = None) -> Counted:
-        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `seen`: what
-        was of them before; it learns the rest."""
-        seen = seen or Counted({}, {})
+    def _with_logs_of(self, record: FenceRecord, before: Counted | None = None) -> Counted:
+        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `before`:
+        the same, as it was found earlier."""
+        known = before or record
+        counted = Counted({**known.lengths}, {**known.last})
         for name in self.logs_of(record.fence):
-            path, start = self.root / name, seen.lengths.get(name, 0)
+            path, start = self.root / name, counted.lengths.get(name, 0)
             with FileIO(path) as file:
-                seen.lengths[name] = start = start if os.fstat(file.fileno()).st_size >= start else 0
+                counted.lengths[name] = start = start if os.fstat(file.fileno()).st_size >= start else 0
                 for found in scan(file, str(path), start):
-                    seen.lengths[name] = found.end
-                    seen.last.update(
+                    counted.lengths[name] = found.end
+                    counted.last.update(
                         (slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles
                     )
-        return Counted({**record.lengths, **seen.lengths}, {**record.last, **seen.last})
+        return counted
 
     def _forget_before(self, fence: Fence) -> None:
         for older, kind in self._known():
@@ -268,11 +271,19 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         sync_folder(path.parent)  # also if it was there: its creator may have died before this
 
 
+@dataclass(slots=True)
+class _Seen:
+    """The answer of this process's last opening under a fence. Replaced whole (!): two threads may open at
+    once."""
+
+    counted: Counted | None = None
+
+
 @lru_cache(maxsize=8)
-def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> Counted:
-    """A fence's own logs as far as this process has seen them: who opens one folder again and again, as tasks of
-    batches do, reads each byte once. `life`: another one of a folder that was removed and made again."""
-    return Counted({}, {})
+def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> _Seen:
+    """Holds an opening's answer for the next: so who opens one folder again and again, as tasks of batches do,
+    reads each byte once. `life`: another one of a folder that was removed and made again."""
+    return _Seen()
 
 
 def _writer(name: str) -> str:

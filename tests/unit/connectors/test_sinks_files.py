@@ -13,9 +13,10 @@ from flamestream.connectors import sinks
 from flamestream.connectors.kit import folder as files_sink
 from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
+from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed
 from flamestream.fenced import fences
 from flamestream.fenced.fences import FencedFolder
+from flamestream.fenced.log import Delivery, Record, scan
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
@@ -182,6 +183,33 @@ def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(
             deliver(worker, fence(1), bundle(0, number + 1))
             worker.close()
         shutil.rmtree(root)
+
+
+def test_an_opening_finds_all_while_another_is_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads open at once: neither takes for read what the other has only begun to read."""
+    with ExitStack() as closing:
+        writer = writing(tmp_path, "w", fence(1))
+        closing.callback(writer.close)
+        deliver(writer, fence(1), bundle(0, 1))
+        found: list[dict[Slot, LastBundle]] = []
+
+        class HalfWay:
+            def __init__(self, record: Record) -> None:
+                self.start, self.end, self._delivery = record.start, record.end, record.delivery
+
+            @property
+            def delivery(self) -> Delivery:
+                monkeypatch.undo()
+                another = writing(tmp_path, "another")
+                closing.callback(another.close)
+                found.append(another.open(OpenSink(fence(1), SINK, SLOTS)))
+                return self._delivery
+
+        monkeypatch.setattr(fences, "scan", lambda *args: map(HalfWay, scan(*args)))
+        writer.open(OpenSink(fence(1), SINK, SLOTS))
+    assert [last[Slot(0)].sequence for last in found] == [1]
 
 
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:

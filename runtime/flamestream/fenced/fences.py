@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENOLCK, ENOSYS, ENOTSUP
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import lru_cache
 from io import FileIO
@@ -37,6 +38,8 @@ from flamestream.store.folder import sync_folder, write_all
 
 FORMAT: Final = 1
 MOST_LOGS: Final = 1_000_000
+_NO_LOCKS: Final = (ENOLCK, ENOSYS, ENOTSUP)
+"""Errors of a file system that has no locks, as NFS may be."""
 _LOG_NAME: Final = re.compile(r"attempt-(\d+)-(\d+)-(.+)-(\d+)\.log")
 _FENCE_NAME: Final = re.compile(r"(\d{10})-(\d{10})\.(announced|record)")
 
@@ -118,13 +121,11 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
     def log_for(self, fence: Fence, writer: WorkerId, counted: Counted) -> tuple[int, int]:
         """A descriptor of a log to write on in, and the byte at which. `counted`: as `open` gave it."""
-        number, mine = -1, f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}"
-        for name in counted.lengths:
-            if _writer(name) == mine:
-                number = max(number, _number(name))
-        if number >= 0 and (found := self._whole(f"{mine}-{number}.log", counted)) is not None:
+        mine = f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}"
+        logs = ordered_logs(name for name in counted.lengths if _writer(name) == mine)
+        if logs and (found := self._whole(logs[-1], counted)) is not None:
             return found
-        return self._new_log(mine, number + 1), 0
+        return self._new_log(mine), 0
 
     def _life(self) -> tuple[int, int]:
         found = os.stat(self.root / "sink.msgpack")
@@ -132,25 +133,21 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
     def _whole(self, name: str, counted: Counted) -> tuple[int, int] | None:
         """The log of an earlier opening, if all of it counts and nobody has it open."""
-        fd, length = os.open(self.root / name, os.O_WRONLY | os.O_CLOEXEC), counted.lengths[name]
-        try:
-            flock(fd, LOCK_EX | LOCK_NB)
-            # (!) Behind a torn end records would be damage.
-            if os.fstat(fd).st_size == os.lseek(fd, length, os.SEEK_SET):
-                return fd, length
-        except BlockingIOError:
-            pass
+        fd, length = _open_alone(self.root / name), counted.lengths[name]
+        if fd is None:
+            return None
+        # (!) Behind a torn end records would be damage.
+        if os.fstat(fd).st_size == os.lseek(fd, length, os.SEEK_SET):
+            return fd, length
         os.close(fd)
         return None
 
-    def _new_log(self, mine: str, first: int) -> int:
-        for number in range(first, MOST_LOGS):
-            path = self.root / f"{mine}-{number}.log"
+    def _new_log(self, mine: str) -> int:
+        for number in range(MOST_LOGS):
             with suppress(FileExistsError):
-                fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-                flock(fd, LOCK_EX)
-                sync_folder(self.root)
-                return fd
+                fd = _open_alone(self.root / f"{mine}-{number}.log", os.O_CREAT | os.O_EXCL)
+                if fd is not None:
+                    return fd
         raise UserError(f"{self.root}: there are a million logs {mine}: move the folder away")
 
     # --- looking --------------------------------------------------------------------------------------------
@@ -290,8 +287,23 @@ def _writer(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def _number(name: str) -> int:
-    return int(name.rpartition("-")[2].removesuffix(".log"))
+def _open_alone(path: Path, new: int = 0) -> int | None:
+    """A descriptor of a log that nobody else writes on in; None if somebody may. `new`: flags that make it."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | new, 0o666)
+    try:
+        if new:
+            sync_folder(path.parent)
+        # (!) Without waiting: a log that was just made may be another's by now, who found it empty.
+        flock(fd, LOCK_EX | LOCK_NB)
+        return fd
+    except OSError as error:
+        unknown = error.errno in _NO_LOCKS
+        if new and unknown:
+            return fd  # nobody writes on in any: each opening has a log of its own
+        os.close(fd)
+        if unknown or isinstance(error, BlockingIOError):
+            return None
+        raise
 
 
 def _fence(attempt: str, layout: str) -> Fence:

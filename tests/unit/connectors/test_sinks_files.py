@@ -4,7 +4,9 @@ import errno
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from fcntl import LOCK_NB, flock
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,13 @@ def sequences(root: Path, slot: int = 0) -> list[int]:
 def log_of(root: Path, writer: str) -> Path:
     (found,) = root.glob(f"attempt-*-{writer}-0.log")
     return found
+
+
+def failing_with(number: int) -> Callable[[int, int], None]:
+    def flock(fd: int, how: int) -> None:
+        raise OSError(number, "no lock")
+
+    return flock
 
 
 def keep_delivering(worker: Writing, under: Fence, first: int, acknowledged: list[int]) -> None:
@@ -168,6 +177,56 @@ def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:
                 log.write(b"\x00\x00\x01")
     assert len(list(tmp_path.glob("*.log"))) == 2
     assert sequences(tmp_path) == [1, 2]
+
+
+def test_without_locks_each_opening_has_a_log_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fences, "flock", failing_with(errno.ENOLCK))
+    for sequence in (1, 2, 3):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+    assert len(list(tmp_path.glob("*.log"))) == 3
+    assert sequences(tmp_path) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("logs", [0, 1])
+def test_a_lock_that_fails_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: int
+) -> None:
+    for _ in range(logs):
+        writing(tmp_path, "w", fence(1)).close()
+    monkeypatch.setattr(fences, "flock", failing_with(errno.EIO))
+    with pytest.raises(OSError, match="no lock"):
+        writing(tmp_path, "w", fence(1))
+    opened = {path.resolve() for path in Path("/proc/self/fd").iterdir()}
+    assert not opened & {path.resolve() for path in tmp_path.iterdir()}
+
+
+def test_a_new_log_that_another_has_found_is_that_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of one name open: nobody waits for the other, and each has a log."""
+    with ExitStack() as closing:
+
+        def another_first(fd: int, how: int) -> None:
+            monkeypatch.undo()
+            assert how & LOCK_NB
+            another = writing(tmp_path, "w", fence(1))
+            closing.callback(another.close)
+            deliver(another, fence(1), bundle(0, 1))
+            flock(fd, how)
+
+        monkeypatch.setattr(fences, "flock", another_first)
+        writer = writing(tmp_path, "w", fence(1))
+        closing.callback(writer.close)
+        deliver(writer, fence(1), bundle(1, 1))
+    assert {path.name: path.stat().st_size > 0 for path in tmp_path.glob("*.log")} == {
+        "attempt-1-1-w-0.log": True,
+        "attempt-1-1-w-1.log": True,
+    }
+    assert (sequences(tmp_path), sequences(tmp_path, slot=1)) == ([1], [1])
 
 
 def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(tmp_path: Path) -> None:

@@ -27,11 +27,10 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import Fence, SinkName
 from flamestream.model.meta import LEAST, floor
 from flamestream.model.time import END, Time
-from flamestream.spark.calls.pairing import with_requests
 from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.commit import outputs_in, refs_in, replaced_in
 from flamestream.spark.frames.consumer import TaskConsumer
-from flamestream.spark.frames.delivering import REQUESTS, SEGMENT, Deliver, SinkPlace, delivered
+from flamestream.spark.frames.delivering import SEGMENT, Deliver, SinkPlace, delivered
 from flamestream.spark.frames.inputs import as_recorded, planner_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.kept_state import StatePlace
@@ -85,8 +84,7 @@ class Batches:
             raise UserError(report.problem)
         return BatchDone(
             asked.fence, self._told(cut), [*refs_in(lines, SEGMENT)], [*replaced_in(lines)],
-            [*refs_in(lines, REQUESTS)] if lines else [*committed.requests], self._places_at(cut, committed),
-            [*outputs_in(lines, self._names())], report.delivered,
+            self._places_at(cut, committed), [*outputs_in(lines, self._names())], report.delivered,
         )  # fmt: skip
 
     def _delivered(self, asked: ComputeBatch, cut: Cut) -> list[Any]:
@@ -101,10 +99,10 @@ class Batches:
         deliver = Deliver(
             job.name, job.sink_places(), job.slots, self._partitions, fence.attempt, compare=job.exactly_once,
             floor=floor(committed.cut), until=BEYOND if self._is_end(cut) else floor(cut.time),
-            layout=fence.layout, earlier=place, calls=job.calls(), epoch=asked.epoch,
+            layout=fence.layout, earlier=place, epoch=asked.epoch,
         )  # fmt: skip
         with raised_in_tasks():
-            return delivered(with_requests(results, self._store, committed.requests, self._numbers), deliver)
+            return delivered(results, deliver)
 
     def _ahead(self, committed: Time) -> Cut:
         """The end of the next batch."""

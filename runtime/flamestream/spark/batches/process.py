@@ -140,12 +140,12 @@ def run_batches(
     """Be the batch worker `worker` of a job until its coordinator has told it to stop. Raises GraphError or
     UserError for a job that cannot be run like this, Retryable if Spark is lost."""
     stages_of(checked.graph)
-    frames = frame_job(checked, takes_answers=True, job=meeting.job, zookeeper=zookeeper)
+    frames = frame_job(checked, job=meeting.job, zookeeper=zookeeper)
     spec = checked.job.spec
     batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.replicas)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
-        clocks=len(checked.graph.clocks) + len(checked.graph.calls), inventory=inventory(checked),
+        clocks=len(checked.graph.clocks), inventory=inventory(checked),
     )  # fmt: skip
     return BatchProcess(batches, hello, meeting, spark.jvm.alive).run()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from flamestream.connectors.files.windows import Cut
 from flamestream.core.coordinator.snapshot_index import holds_output
-from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.batch_worker import (
     BatchDone,
@@ -84,7 +84,7 @@ class Batches:
             raise UserError(report.problem)
         return BatchDone(
             asked.fence, self._told(cut), [*refs_in(lines, SEGMENT)], [*replaced_in(lines)],
-            self._places_at(cut, committed), [*outputs_in(lines, self._names())], report.delivered,
+            self._planner.places_at(cut, committed.fronts), [*outputs_in(lines, self._names())], report.delivered,
         )  # fmt: skip
 
     def _delivered(self, asked: ComputeBatch, cut: Cut) -> list[Any]:
@@ -115,8 +115,7 @@ class Batches:
         """Stand at the committed cut."""
         begin = self._planner.begin()
         end = self._end if cut == END and self._end is not None else cut
-        positions = {front: position for front, (_, position) in self._planner.pieces(begin, end).items()}
-        self._at = self._next = begin if cut <= begin.time else Cut(end, positions)
+        self._at = self._next = begin if cut <= begin.time else self._planner.at(begin, end)
 
     def _is_end(self, cut: Cut) -> bool:
         return self._end is not None and cut.time >= self._end
@@ -124,11 +123,6 @@ class Batches:
     def _told(self, cut: Cut) -> Time:
         """A cut as the coordinator knows it: END behind all input."""
         return END if self._is_end(cut) else cut.time
-
-    def _places_at(self, cut: Cut, committed: SnapshotIndex) -> list[FrontPosition]:
-        before = {position.front: position for position in committed.fronts}
-        fronts = [each.source.front.front for each in self._job.inputs]
-        return [self._planner.place_at(cut, front, before.get(front)) for front in fronts]
 
     def _names(self) -> dict[int, str]:
         return {number: place.name for number, place in self._job.sink_places().items()}

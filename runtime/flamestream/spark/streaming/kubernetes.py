@@ -104,6 +104,11 @@ def kubernetes_conf(settings: KubernetesSettings, conf: Mapping[str, str] | None
     return {**_DEFAULTS, **(conf or {}), **ours}
 
 
+def address(host: str, port: int | str) -> str:
+    """host:port; an IPv6 host stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def api_server(environment: Mapping[str, str] | None = None) -> str:
     """The API server's URL as every pod is told it: by address, so that a start needs no name service. Raises
     ManifestError elsewhere."""
@@ -111,4 +116,4 @@ def api_server(environment: Mapping[str, str] | None = None) -> str:
     host, port = given.get("KUBERNETES_SERVICE_HOST", ""), given.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
     if not host:
         raise ManifestError("KUBERNETES_SERVICE_HOST is not set: this runs in a pod only")
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return f"https://{address(host, port)}"

@@ -4,9 +4,10 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from fcntl import LOCK_NB, flock
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,22 @@ def test_who_opens_again_writes_on_in_its_log(tmp_path: Path) -> None:
         writer.close()
     assert [path.name for path in tmp_path.glob("*.log")] == ["attempt-1-1-w-0.log"]
     assert sequences(tmp_path) == [1, 2, 3, 4, 5]
+
+
+def test_who_opens_again_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def counting(file: FileIO, name: str, start: int) -> Iterator[Record]:
+        for record in scan(file, name, start):
+            read.append(record.start)
+            yield record
+
+    monkeypatch.setattr(fences, "scan", counting)
+    for sequence in range(1, 6):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+    assert len(read) == len(set(read)) == 4
 
 
 def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:

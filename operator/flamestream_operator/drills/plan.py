@@ -57,6 +57,11 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
     return ""
 
 
+def in_batches(spec: Object) -> bool:
+    """Whether a job with this spec has one worker, the driver, for which executors compute."""
+    return bool(spec.get("guarantee") == BATCHES)
+
+
 def cannot_audit(spec: Object) -> str:
     """Why the output of a job with this spec cannot be read back, as far as the spec alone says; "": it may
     be."""

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from flamestream.job.drill import step
 from flamestream.job.drill_observed import DrillObserved
 from flamestream.job.drill_status import OVER, AuditResult
-from flamestream.job.manifest import BATCHES
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
-from flamestream_operator.drills.plan import cannot_audit, plan_of
+from flamestream_operator.drills.plan import cannot_audit, in_batches, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
@@ -240,7 +239,7 @@ def _phase(job: Object | None, phase: str) -> str:
 
 def _workers(spec: Object) -> int:
     """The number of workers that the job's coordinator should know."""
-    return 1 if spec.get("guarantee") == BATCHES else int(spec["workers"]["replicas"])
+    return 1 if in_batches(spec) else int(spec["workers"]["replicas"])
 
 
 def _verdict(text: str) -> tuple[AuditResult | None, str]:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from flamestream.job.drill_status import Sight
-from flamestream.job.manifest import BATCHES
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT
-from flamestream_operator.drills.plan import forbidden, place_of
+from flamestream_operator.drills.plan import forbidden, in_batches, place_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.observed import ip_of, is_going, phase_of
 from flamestream_operator.kube.api import Api, ApiProblem
@@ -246,7 +245,7 @@ class Strikes:
     def _computes(self, namespace: str, spec: DrillSpec) -> bool:
         """Whether all that compute for a driver run; whether workers are there is the coordinator's word."""
         job = self._cluster.jobs.get((namespace, spec.job))
-        if job is None or job["spec"].get("guarantee") != BATCHES:
+        if job is None or not in_batches(job["spec"]):
             return True
         pods = [pod for pod in self._pods(namespace, spec) if _is(pod, "worker")]
         return sum(phase_of(pod) == "Running" for pod in pods) >= int(job["spec"]["workers"]["replicas"])

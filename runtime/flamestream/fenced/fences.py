@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENOLCK, ENOSYS, ENOTSUP
 from fcntl import LOCK_EX, LOCK_NB, flock
 from functools import lru_cache
 from io import FileIO
@@ -37,6 +38,8 @@ from flamestream.store.folder import sync_folder, write_all
 
 FORMAT: Final = 1
 MOST_LOGS: Final = 1_000_000
+_NO_LOCKS: Final = (ENOLCK, ENOSYS, ENOTSUP)
+"""Errors of a file system that has no locks, as NFS may be."""
 _LOG_NAME: Final = re.compile(r"attempt-(\d+)-(\d+)-(.+)-(\d+)\.log")
 _FENCE_NAME: Final = re.compile(r"(\d{10})-(\d{10})\.(announced|record)")
 
@@ -112,17 +115,17 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         record = self.decide(fence, lambda before: self._proposal(fence, before))
         # Our announcement and record say all that the older ones did: whoever misses one of them is refused.
         self._forget_before(fence)
-        return self._with_logs_of(record, _seen_of(self.root, self._life(), fence))
+        seen = _seen_of(self.root, self._life(), fence)
+        seen.counted = self._with_logs_of(record, seen.counted)
+        return seen.counted
 
     def log_for(self, fence: Fence, writer: WorkerId, counted: Counted) -> tuple[int, int]:
         """A descriptor of a log to write on in, and the byte at which. `counted`: as `open` gave it."""
-        number, mine = -1, f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}"
-        for name in counted.lengths:
-            if _writer(name) == mine:
-                number = max(number, _number(name))
-        if number >= 0 and (found := self._whole(f"{mine}-{number}.log", counted)) is not None:
+        mine = f"attempt-{fence.attempt}-{fence.layout}-{quote(writer, safe='')[:150]}"
+        logs = ordered_logs(name for name in counted.lengths if _writer(name) == mine)
+        if logs and (found := self._whole(logs[-1], counted)) is not None:
             return found
-        return self._new_log(mine, number + 1), 0
+        return self._new_log(mine), 0
 
     def _life(self) -> tuple[int, int]:
         found = os.stat(self.root / "sink.msgpack")
@@ -130,25 +133,21 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
 
     def _whole(self, name: str, counted: Counted) -> tuple[int, int] | None:
         """The log of an earlier opening, if all of it counts and nobody has it open."""
-        fd, length = os.open(self.root / name, os.O_WRONLY | os.O_CLOEXEC), counted.lengths[name]
-        try:
-            flock(fd, LOCK_EX | LOCK_NB)
-            # (!) Behind a torn end records would be damage.
-            if os.fstat(fd).st_size == os.lseek(fd, length, os.SEEK_SET):
-                return fd, length
-        except BlockingIOError:
-            pass
+        fd, length = _open_alone(self.root / name), counted.lengths[name]
+        if fd is None:
+            return None
+        # (!) Behind a torn end records would be damage.
+        if os.fstat(fd).st_size == os.lseek(fd, length, os.SEEK_SET):
+            return fd, length
         os.close(fd)
         return None
 
-    def _new_log(self, mine: str, first: int) -> int:
-        for number in range(first, MOST_LOGS):
-            path = self.root / f"{mine}-{number}.log"
+    def _new_log(self, mine: str) -> int:
+        for number in range(MOST_LOGS):
             with suppress(FileExistsError):
-                fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-                flock(fd, LOCK_EX)
-                sync_folder(self.root)
-                return fd
+                fd = _open_alone(self.root / f"{mine}-{number}.log", os.O_CREAT | os.O_EXCL)
+                if fd is not None:
+                    return fd
         raise UserError(f"{self.root}: there are a million logs {mine}: move the folder away")
 
     # --- looking --------------------------------------------------------------------------------------------
@@ -220,20 +219,21 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
             _sync_file(self.root / name)
         return FenceRecord(fence, counted.lengths, counted.last)
 
-    def _with_logs_of(self, record: FenceRecord, seen: Counted | None = None) -> Counted:
-        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `seen`: what
-        was of them before; it learns the rest."""
-        seen = seen or Counted({}, {})
+    def _with_logs_of(self, record: FenceRecord, before: Counted | None = None) -> Counted:
+        """Everything that `record` counts, and behind it what is whole in the logs of its own fence. `before`:
+        the same, as it was found earlier."""
+        known = before or record
+        counted = Counted({**known.lengths}, {**known.last})
         for name in self.logs_of(record.fence):
-            path, start = self.root / name, seen.lengths.get(name, 0)
+            path, start = self.root / name, counted.lengths.get(name, 0)
             with FileIO(path) as file:
-                seen.lengths[name] = start = start if os.fstat(file.fileno()).st_size >= start else 0
+                counted.lengths[name] = start = start if os.fstat(file.fileno()).st_size >= start else 0
                 for found in scan(file, str(path), start):
-                    seen.lengths[name] = found.end
-                    seen.last.update(
+                    counted.lengths[name] = found.end
+                    counted.last.update(
                         (slot, Pointer(name, found.start)) for slot, *_ in found.delivery.bundles
                     )
-        return Counted({**record.lengths, **seen.lengths}, {**record.last, **seen.last})
+        return counted
 
     def _forget_before(self, fence: Fence) -> None:
         for older, kind in self._known():
@@ -268,19 +268,42 @@ class FencedFolder(Decisions[Fence, FenceRecord]):
         sync_folder(path.parent)  # also if it was there: its creator may have died before this
 
 
+@dataclass(slots=True)
+class _Seen:
+    """The answer of this process's last opening under a fence. Replaced whole (!): two threads may open at
+    once."""
+
+    counted: Counted | None = None
+
+
 @lru_cache(maxsize=8)
-def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> Counted:
-    """A fence's own logs as far as this process has seen them: who opens one folder again and again, as tasks of
-    batches do, reads each byte once. `life`: another one of a folder that was removed and made again."""
-    return Counted({}, {})
+def _seen_of(root: Path, life: tuple[int, int], fence: Fence) -> _Seen:
+    """Holds an opening's answer for the next: so who opens one folder again and again, as tasks of batches do,
+    reads each byte once. `life`: another one of a folder that was removed and made again."""
+    return _Seen()
 
 
 def _writer(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def _number(name: str) -> int:
-    return int(name.rpartition("-")[2].removesuffix(".log"))
+def _open_alone(path: Path, new: int = 0) -> int | None:
+    """A descriptor of a log that nobody else writes on in; None if somebody may. `new`: flags that make it."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | new, 0o666)
+    try:
+        if new:
+            sync_folder(path.parent)
+        # (!) Without waiting: a log that was just made may be another's by now, who found it empty.
+        flock(fd, LOCK_EX | LOCK_NB)
+        return fd
+    except OSError as error:
+        unknown = error.errno in _NO_LOCKS
+        if new and unknown:
+            return fd  # nobody writes on in any: each opening has a log of its own
+        os.close(fd)
+        if unknown or isinstance(error, BlockingIOError):
+            return None
+        raise
 
 
 def _fence(attempt: str, layout: str) -> Fence:

@@ -17,6 +17,7 @@ from flamestream.machine.logs import begin_logging
 from flamestream.machine.parent_death import die_with_parent
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ManifestError
+from flamestream.model.quoted import quoted
 
 C = TypeVar("C", bound=msgspec.Struct)
 
@@ -71,6 +72,11 @@ def place_of(error: BaseException) -> str:
     """An error's type and where it was raised, without its words, which may have users' data."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {frame.name} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+def described(error: BaseException) -> str:
+    """Where an error was raised, and the last lines of its traceback, marked: they may have users' data."""
+    return f"{place_of(error)}: {quoted(last_lines(error))}"
 
 
 def uncaught(kind: type[BaseException], error: BaseException, _: object) -> None:

@@ -45,7 +45,6 @@ from flamestream.model.failure import FATAL
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.kernel import WHY_NOT, kernel
-from flamestream.model.quoted import quoted
 from flamestream.model.time import FrontId
 from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import ControlClient
@@ -187,8 +186,7 @@ class _WorkerProcess:
             self._tell_failure("retryable", f"{process_shell.place_of(error)}{notes and f': {notes}'}")
             raise
         except Exception as error:
-            said = f"{process_shell.place_of(error)}: {quoted(process_shell.last_lines(error))}"
-            self._tell_failure("bug", f"worker {self._worker.me}: {said}")
+            self._tell_failure("bug", f"worker {self._worker.me}: {process_shell.described(error)}")
             raise
         finally:
             self._watchdog.end()

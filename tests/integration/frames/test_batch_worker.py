@@ -16,38 +16,16 @@ from flamestream.model.time import END
 from flamestream.reference import interpret
 from support.eventually import eventually
 from support.frames.batch_job import BatchJob
+from support.frames.sums_job import write
 from support.runs.local_job import COUNTER
 
 pytestmark = pytest.mark.spark
-APPLICATION = """
-import flamestream as fs
-
-def key(number): return number % 7
-def total(accumulator, number): return accumulator + number
-def both(accumulator, number): return number, accumulator
-
-graph = fs.Graph("sums")
-graph.source("numbers").reduce(key=key, initial=int, combine=total, emit=both).sink("out")
-"""
-MANIFEST = """
-apiVersion: flamestream.dev/v1alpha1
-kind: FlameStreamJob
-metadata: {{name: sums}}
-spec:
-  application: {{file: {file}, graph: graph}}
-  sources: {{numbers: {{generator: {generator}}}}}
-  sinks: {{out: {{files: {{path: out}}}}}}
-  guarantee: micro-batch
-  workers: {{replicas: 2, slots: 16}}
-  checkpoint: {{interval: 200ms, store: store}}
-"""
 
 
 @pytest.fixture
 def job(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BatchJob]:
     file = f"sums_{os.getpid()}_{next(COUNTER)}.py"  # a process imports each file under a name of its own
-    (tmp_path / file).write_text(APPLICATION)
-    (tmp_path / "job.yaml").write_text(MANIFEST.format(generator=request.param, file=file))
+    write(tmp_path, "micro-batch", request.param, file)
     with BatchJob(tmp_path / "job.yaml", f"tests.{Path(file).stem}") as made:
         made.start_coordinator()
         made.start_worker()

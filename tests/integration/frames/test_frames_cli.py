@@ -15,35 +15,9 @@ import pytest
 
 from flamestream.job.exit_codes import ExitCode
 from support.eventually import eventually
+from support.frames.sums_job import write
 
 pytestmark = pytest.mark.spark
-APPLICATION = """
-import flamestream as fs
-
-def key(number): return number % 7
-def total(accumulator, number): return accumulator + number
-def both(accumulator, number): return number, accumulator
-
-graph = fs.Graph("sums")
-graph.source("numbers").reduce(key=key, initial=int, combine=total, emit=both).sink("out")
-"""
-MANIFEST = """
-apiVersion: flamestream.dev/v1alpha1
-kind: FlameStreamJob
-metadata: {{name: sums}}
-spec:
-  application: {{file: sums.py, graph: graph}}
-  sources: {{numbers: {{generator: {generator}}}}}
-  sinks: {{out: {{files: {{path: out}}}}}}
-  guarantee: {guarantee}
-  workers: {{replicas: 2, slots: 16}}
-  checkpoint: {{interval: 200ms, store: store}}
-"""
-
-
-def write(folder: Path, guarantee: str, generator: str) -> None:
-    (folder / "sums.py").write_text(APPLICATION)
-    (folder / "job.yaml").write_text(MANIFEST.format(guarantee=guarantee, generator=generator))
 
 
 def started(folder: Path, *arguments: str) -> "subprocess.Popen[str]":

@@ -177,6 +177,6 @@ class BatchBench:
         self.states[fresh] = value
         position = FrontPosition(FrontId(0), Time(batch[-1]) if batch else START, {}, records=len(self.times))
         return BatchDone(
-            asked.fence, cut, [SegmentRef(fresh, 1, "", 1, (Slot(0),))], [name] if name else [], [],
+            asked.fence, cut, [SegmentRef(fresh, 1, "", 1, (Slot(0),))], [name] if name else [],
             [position], [self.consumer.output] if batch else [], len(batch),
         )  # fmt: skip

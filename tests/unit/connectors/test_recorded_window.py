@@ -79,12 +79,12 @@ def test_a_front_stands_where_the_engines_stands(gaps: list[int], counts: list[i
     front.start(entries, START)
     for _ in entries:
         front.replayed()
-    plan, before = planner(entries, 5, most), None
+    plan, places = planner(entries, 5, most), list[FrontPosition]()
     cut = plan.begin()
     while (following := plan.next(cut)) != cut:
         cut = following
-        before = plan.place_at(cut, JOURNALLED, before)
-        assert before == front.positions.at(cut.time)
+        places = plan.places_at(cut, places)
+        assert [place for place in places if place.front == JOURNALLED] == [front.positions.at(cut.time)]
 
 
 def test_the_end_of_a_timed_source_of_event_time_is_part_of_its_place() -> None:
@@ -92,7 +92,7 @@ def test_the_end_of_a_timed_source_of_event_time_is_part_of_its_place() -> None:
     cut, places = plan.begin(), list[FrontPosition]()
     while (following := plan.next(cut)) != cut:
         cut = following
-        places.append(plan.place_at(cut, TIMED, None))
+        places += plan.places_at(cut, [])
     stamps = Stamps(TIMED, 2)
     assert [(place.last, place.ended, place.records) for place in places[-3:]] == [
         (stamps.time(0), False, 2), (stamps.time(1), False, 4), (stamps.time(2), True, 4),

@@ -4,7 +4,10 @@ import errno
 import os
 import shutil
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from fcntl import LOCK_NB, flock
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,10 @@ from flamestream.connectors import sinks
 from flamestream.connectors.kit import folder as files_sink
 from flamestream.connectors.kit.folder import Writing
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
-from flamestream.core.protocol.events import BundlesAcknowledged, SinkFailed
+from flamestream.core.protocol.events import BundlesAcknowledged, LastBundle, SinkFailed
 from flamestream.fenced import fences
 from flamestream.fenced.fences import FencedFolder
+from flamestream.fenced.log import Delivery, Record, scan
 from flamestream.model.errors import Corrupt, Fenced, UserError
 from flamestream.model.ids import Fence, SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
@@ -44,6 +48,13 @@ def sequences(root: Path, slot: int = 0) -> list[int]:
 def log_of(root: Path, writer: str) -> Path:
     (found,) = root.glob(f"attempt-*-{writer}-0.log")
     return found
+
+
+def failing_with(number: int) -> Callable[[int, int], None]:
+    def flock(fd: int, how: int) -> None:
+        raise OSError(number, "no lock")
+
+    return flock
 
 
 def keep_delivering(worker: Writing, under: Fence, first: int, acknowledged: list[int]) -> None:
@@ -157,6 +168,22 @@ def test_who_opens_again_writes_on_in_its_log(tmp_path: Path) -> None:
     assert sequences(tmp_path) == [1, 2, 3, 4, 5]
 
 
+def test_who_opens_again_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def counting(file: FileIO, name: str, start: int) -> Iterator[Record]:
+        for record in scan(file, name, start):
+            read.append(record.start)
+            yield record
+
+    monkeypatch.setattr(fences, "scan", counting)
+    for sequence in range(1, 6):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+    assert len(read) == len(set(read)) == 4
+
+
 def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:
     for sequence in (1, 2):
         writer = writing(tmp_path, "w", fence(1))
@@ -167,6 +194,56 @@ def test_behind_a_torn_end_another_log_begins(tmp_path: Path) -> None:
                 log.write(b"\x00\x00\x01")
     assert len(list(tmp_path.glob("*.log"))) == 2
     assert sequences(tmp_path) == [1, 2]
+
+
+def test_without_locks_each_opening_has_a_log_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fences, "flock", failing_with(errno.ENOLCK))
+    for sequence in (1, 2, 3):
+        writer = writing(tmp_path, "w", fence(1))
+        deliver(writer, fence(1), bundle(0, sequence))
+        writer.close()
+    assert len(list(tmp_path.glob("*.log"))) == 3
+    assert sequences(tmp_path) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("logs", [0, 1])
+def test_a_lock_that_fails_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logs: int
+) -> None:
+    for _ in range(logs):
+        writing(tmp_path, "w", fence(1)).close()
+    monkeypatch.setattr(fences, "flock", failing_with(errno.EIO))
+    with pytest.raises(OSError, match="no lock"):
+        writing(tmp_path, "w", fence(1))
+    opened = {path.resolve() for path in Path("/proc/self/fd").iterdir()}
+    assert not opened & {path.resolve() for path in tmp_path.iterdir()}
+
+
+def test_a_new_log_that_another_has_found_is_that_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of one name open: nobody waits for the other, and each has a log."""
+    with ExitStack() as closing:
+
+        def another_first(fd: int, how: int) -> None:
+            monkeypatch.undo()
+            assert how & LOCK_NB
+            another = writing(tmp_path, "w", fence(1))
+            closing.callback(another.close)
+            deliver(another, fence(1), bundle(0, 1))
+            flock(fd, how)
+
+        monkeypatch.setattr(fences, "flock", another_first)
+        writer = writing(tmp_path, "w", fence(1))
+        closing.callback(writer.close)
+        deliver(writer, fence(1), bundle(1, 1))
+    assert {path.name: path.stat().st_size > 0 for path in tmp_path.glob("*.log")} == {
+        "attempt-1-1-w-0.log": True,
+        "attempt-1-1-w-1.log": True,
+    }
+    assert (sequences(tmp_path), sequences(tmp_path, slot=1)) == ([1], [1])
 
 
 def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(tmp_path: Path) -> None:
@@ -182,6 +259,33 @@ def test_a_folder_that_was_removed_and_made_again_has_nothing_of_the_one_before(
             deliver(worker, fence(1), bundle(0, number + 1))
             worker.close()
         shutil.rmtree(root)
+
+
+def test_an_opening_finds_all_while_another_is_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads open at once: neither takes for read what the other has only begun to read."""
+    with ExitStack() as closing:
+        writer = writing(tmp_path, "w", fence(1))
+        closing.callback(writer.close)
+        deliver(writer, fence(1), bundle(0, 1))
+        found: list[dict[Slot, LastBundle]] = []
+
+        class HalfWay:
+            def __init__(self, record: Record) -> None:
+                self.start, self.end, self._delivery = record.start, record.end, record.delivery
+
+            @property
+            def delivery(self) -> Delivery:
+                monkeypatch.undo()
+                another = writing(tmp_path, "another")
+                closing.callback(another.close)
+                found.append(another.open(OpenSink(fence(1), SINK, SLOTS)))
+                return self._delivery
+
+        monkeypatch.setattr(fences, "scan", lambda *args: map(HalfWay, scan(*args)))
+        writer.open(OpenSink(fence(1), SINK, SLOTS))
+    assert [last[Slot(0)].sequence for last in found] == [1]
 
 
 def test_old_fence_files_are_removed(tmp_path: Path) -> None:

@@ -169,8 +169,14 @@ class Planner:
         known = [last for last in lasts if last is not None]
         return _behind(max(known)) if len(known) == len(lasts) else None
 
-    def place_at(self, cut: Cut, front: FrontId, before: FrontPosition | None) -> FrontPosition:
-        """A front's place at a cut, as the streaming runner says it. `before`: at an earlier one."""
+    def places_at(self, cut: Cut, before: Sequence[FrontPosition]) -> list[FrontPosition]:
+        """All fronts' places at a cut, as the streaming runner says them, in their order. `before`: those known
+        at an earlier one."""
+        known = {place.front: place for place in before}
+        fronts = sorted([*self._windows, *self._recorded])
+        return [self._place_at(cut, front, known.get(front)) for front in fronts]
+
+    def _place_at(self, cut: Cut, front: FrontId, before: FrontPosition | None) -> FrontPosition:
         if front in self._recorded:
             return self._recorded[front].place_at(cut.time, before)
         stamps, records = self._windows[front].stamps, cut.positions[front][0]
@@ -188,6 +194,10 @@ class Planner:
         cut = min([*self._bounds(before), *([] if end is None else [end])])
         if cut <= before.time:
             return before
+        return self.at(before, cut)
+
+    def at(self, before: Cut, cut: Time) -> Cut:
+        """A cut and where each front stands at it, of an earlier one."""
         return Cut(cut, {front: position for front, (_, position) in self.pieces(before, cut).items()})
 
     def pieces(self, before: Cut, cut: Time) -> dict[FrontId, tuple[Piece, Position]]:

@@ -44,7 +44,7 @@ def behind(index: SnapshotIndex, batch: "BatchDone", epoch: Epoch, ours: Invento
     the graph that runs."""
     kept = [segment for segment in index.segments if segment.name not in batch.replaced]
     return msgspec.structs.replace(
-        index, epoch=epoch, cut=batch.cut, segments=(*kept, *batch.segments), requests=tuple(batch.requests),
+        index, epoch=epoch, cut=batch.cut, segments=(*kept, *batch.segments),
         fronts=tuple(batch.fronts) or index.fronts, inventory=next_inventory(index, ours),
     )  # fmt: skip
 
@@ -77,7 +77,6 @@ class BatchDone:
     cut: Time
     segments: list[SegmentRef]
     replaced: list[str]
-    requests: list[SegmentRef]
     fronts: list[FrontPosition]
     outputs: list[SlotOutput]
     delivered: int = 0
@@ -247,9 +246,7 @@ class BatchWorker:
         elif self._batch is not None:
             self._accept(self._batch)
         elif not self._busy and (self._drained or self._ahead <= self._committed.cut):
-            self._batch = BatchDone(
-                self.fence, self._committed.cut, [], [], [*self._committed.requests], [], []
-            )
+            self._batch = BatchDone(self.fence, self._committed.cut, [], [], [], [])
             self._accept(self._batch)
         elif not self._busy:
             self._busy = True
@@ -261,8 +258,7 @@ class BatchWorker:
         self._tell(msg.CutTaken(self.fence, epoch, batch.cut))
         self._tell(
             msg.Accepted(
-                self.fence, epoch, batch.cut, batch.segments, batch.replaced, batch.fronts, batch.outputs,
-                requests=batch.requests,
+                self.fence, epoch, batch.cut, batch.segments, batch.replaced, batch.fronts, batch.outputs
             )
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from flamestream.connectors.files.windows import Cut
 from flamestream.core.coordinator.snapshot_index import holds_output
-from flamestream.core.protocol.snapshot import FrontPosition, SlotOutput, SnapshotIndex
+from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.batch_worker import (
     BatchDone,
@@ -27,11 +27,10 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import Fence, SinkName
 from flamestream.model.meta import LEAST, floor
 from flamestream.model.time import END, Time
-from flamestream.spark.calls.pairing import with_requests
 from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.commit import outputs_in, refs_in, replaced_in
 from flamestream.spark.frames.consumer import TaskConsumer
-from flamestream.spark.frames.delivering import REQUESTS, SEGMENT, Deliver, SinkPlace, delivered
+from flamestream.spark.frames.delivering import SEGMENT, Deliver, SinkPlace, delivered
 from flamestream.spark.frames.inputs import as_recorded, planner_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.kept_state import StatePlace
@@ -85,8 +84,7 @@ class Batches:
             raise UserError(report.problem)
         return BatchDone(
             asked.fence, self._told(cut), [*refs_in(lines, SEGMENT)], [*replaced_in(lines)],
-            [*refs_in(lines, REQUESTS)] if lines else [*committed.requests], self._places_at(cut, committed),
-            [*outputs_in(lines, self._names())], report.delivered,
+            self._planner.places_at(cut, committed.fronts), [*outputs_in(lines, self._names())], report.delivered,
         )  # fmt: skip
 
     def _delivered(self, asked: ComputeBatch, cut: Cut) -> list[Any]:
@@ -101,10 +99,10 @@ class Batches:
         deliver = Deliver(
             job.name, job.sink_places(), job.slots, self._partitions, fence.attempt, compare=job.exactly_once,
             floor=floor(committed.cut), until=BEYOND if self._is_end(cut) else floor(cut.time),
-            layout=fence.layout, earlier=place, calls=job.calls(), epoch=asked.epoch,
+            layout=fence.layout, earlier=place, epoch=asked.epoch,
         )  # fmt: skip
         with raised_in_tasks():
-            return delivered(with_requests(results, self._store, committed.requests, self._numbers), deliver)
+            return delivered(results, deliver)
 
     def _ahead(self, committed: Time) -> Cut:
         """The end of the next batch."""
@@ -117,8 +115,7 @@ class Batches:
         """Stand at the committed cut."""
         begin = self._planner.begin()
         end = self._end if cut == END and self._end is not None else cut
-        positions = {front: position for front, (_, position) in self._planner.pieces(begin, end).items()}
-        self._at = self._next = begin if cut <= begin.time else Cut(end, positions)
+        self._at = self._next = begin if cut <= begin.time else self._planner.at(begin, end)
 
     def _is_end(self, cut: Cut) -> bool:
         return self._end is not None and cut.time >= self._end
@@ -126,11 +123,6 @@ class Batches:
     def _told(self, cut: Cut) -> Time:
         """A cut as the coordinator knows it: END behind all input."""
         return END if self._is_end(cut) else cut.time
-
-    def _places_at(self, cut: Cut, committed: SnapshotIndex) -> list[FrontPosition]:
-        before = {position.front: position for position in committed.fronts}
-        fronts = [each.source.front.front for each in self._job.inputs]
-        return [self._planner.place_at(cut, front, before.get(front)) for front in fronts]
 
     def _names(self) -> dict[int, str]:
         return {number: place.name for number, place in self._job.sink_places().items()}

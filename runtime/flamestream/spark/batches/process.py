@@ -11,7 +11,7 @@ Keeps: what is asked under a new fence begins when the call of the old one has e
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Exit, ToldCoordinator
@@ -34,17 +34,15 @@ from flamestream.machine import process_shell
 from flamestream.machine.process_identity import resident_bytes
 from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream.model.ids import NO_FENCE, Fence, WorkerId
-from flamestream.model.quoted import quoted
 from flamestream.net.control_link import ControlClient
 from flamestream.node.discretion import Discretion
+from flamestream.node.worker_host import HEARTBEAT_SECONDS
 from flamestream.spark.batches.batches import Batches
 from flamestream.spark.batches.frame_job import frame_job
 from flamestream.spark.frames.session import session_of
 from flamestream.spark.frames.stages import stages_of
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
-
-HEARTBEAT: Final = 0.1
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +98,7 @@ class BatchProcess:
         if not self._alive():
             raise Retryable("Spark's driver JVM was lost; what it printed is above")
         self._inbox.append(Beat(self._reactor.now(), resident_bytes()))
-        self._reactor.later(HEARTBEAT, self._beat)
+        self._reactor.later(HEARTBEAT_SECONDS, self._beat)
 
     def _turn(self) -> None:
         events, self._inbox[:] = [*self._inbox], []
@@ -140,12 +138,12 @@ def run_batches(
     """Be the batch worker `worker` of a job until its coordinator has told it to stop. Raises GraphError or
     UserError for a job that cannot be run like this, Retryable if Spark is lost."""
     stages_of(checked.graph)
-    frames = frame_job(checked, takes_answers=True, job=meeting.job, zookeeper=zookeeper)
+    frames = frame_job(checked, job=meeting.job, zookeeper=zookeeper)
     spec = checked.job.spec
     batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.replicas)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
-        clocks=len(checked.graph.clocks) + len(checked.graph.calls), inventory=inventory(checked),
+        clocks=len(checked.graph.clocks), inventory=inventory(checked),
     )  # fmt: skip
     return BatchProcess(batches, hello, meeting, spark.jvm.alive).run()
 
@@ -153,5 +151,4 @@ def run_batches(
 def _failed(fence: Fence, error: Exception) -> OutsideFailed:
     if isinstance(error, FlameStreamError):
         return OutsideFailed(fence, error.category, str(error))
-    said = f"{process_shell.place_of(error)}: {quoted(process_shell.last_lines(error))}"
-    return OutsideFailed(fence, "bug", said)
+    return OutsideFailed(fence, "bug", process_shell.described(error))

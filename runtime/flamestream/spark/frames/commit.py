@@ -28,7 +28,7 @@ from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot
-from flamestream.model.time import FrontId, Time
+from flamestream.model.time import Time
 from flamestream.spark.frames.delivering import REPLACED, REQUESTS, SEGMENT
 from flamestream.spark.frames.kept_state import StatePlace, decoded_ref, store_at
 from flamestream.store.snapshot_index import delete_objects, read_index, write_index
@@ -49,10 +49,10 @@ class Committed:
             self.index = read_index(store_at(store), record.index, record.index_hash)
             self._check(self.index)
 
-    def position(self, front: FrontId) -> FrontPosition | None:
-        """A front's place at the committed cut; None if nothing says it."""
-        fronts = self.index.fronts if self.index is not None else ()
-        return next((each for each in fronts if each.front == front), None)
+    @property
+    def fronts(self) -> tuple[FrontPosition, ...]:
+        """Places at the committed cut, of fronts of which one is known."""
+        return self.index.fronts if self.index is not None else ()
 
     @property
     def requests(self) -> tuple[SegmentRef, ...]:

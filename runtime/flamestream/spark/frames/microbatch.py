@@ -140,13 +140,7 @@ class MicroBatches:
 
     def _first(self) -> Cut | None:
         index = self._committed.index
-        if index is None:
-            return None
-        before = self._planner.begin()
-        return Cut(
-            index.cut,
-            {front: position for front, (_, position) in self._planner.pieces(before, index.cut).items()},
-        )
+        return None if index is None else self._planner.at(self._planner.begin(), index.cut)
 
     # --- a batch: in a thread of py4j's ---------------------------------------------------------------------
 
@@ -182,10 +176,7 @@ class MicroBatches:
         self._count(report)
         if report.problem:
             raise UserError(report.problem)
-        fronts = [
-            self._planner.place_at(cut, each.source.front.front, committed.position(each.source.front.front))
-            for each in self._job.inputs
-        ]
+        fronts = self._planner.places_at(cut, committed.fronts)
         committed.commit(
             epoch, cut.time, fronts, lines, {number: place.name for number, place in places.items()}
         )

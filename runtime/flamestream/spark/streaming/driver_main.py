@@ -35,7 +35,6 @@ from flamestream.spark.streaming.driver_config import (
 )
 from flamestream.spark.streaming.kubernetes import (
     FOR_BATCHES,
-    NO_OTHERS,
     KubernetesSettings,
     api_server,
     kubernetes_conf,
@@ -59,7 +58,8 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
         template=str(template),
         api=api_server(),
     )
-    conf = kubernetes_conf(kubernetes, config.spark_conf(), FOR_BATCHES if config.batches else NO_OTHERS)
+    usual = FOR_BATCHES if config.batches else {}
+    conf = kubernetes_conf(kubernetes, {**usual, **config.spark_conf()})
     name = f"flamestream {config.job}"
     if config.batches:
         made = frames_settings(

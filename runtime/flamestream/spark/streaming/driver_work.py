@@ -18,7 +18,7 @@ from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming.driver_config import DriverConfig, read_zookeeper
-from flamestream.spark.streaming.kubernetes import DRIVER_PORT
+from flamestream.spark.streaming.kubernetes import DRIVER_PORT, address
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
 from flamestream.spark.streaming.worker_main import pod_worker_main
@@ -54,10 +54,10 @@ def _run_batches(
 ) -> None:  # fmt: skip
     from flamestream.spark.batches.process import Meeting, run_batches  # needs pandas
 
-    address = f"[{host}]:{DRIVER_PORT}" if ":" in host else f"{host}:{DRIVER_PORT}"
     meeting = Meeting(
-        job=config.job, coordinator=config.coordinator, token=token, address=address, private=True
-    )
+        job=config.job, coordinator=config.coordinator, token=token, address=address(host, DRIVER_PORT),
+        private=True,
+    )  # fmt: skip
     run_batches(spark, checked, f"{application}-batches-{secrets.token_hex(4)}", meeting, zookeeper)
 
 

@@ -45,8 +45,7 @@ FOR_BATCHES: Final = {
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",
 }
-"""Instead of what is usual, where executors compute batches."""
-NO_OTHERS: Final[Mapping[str, str]] = {}
+"""Usual where executors compute batches; the user's own settings come behind them."""
 _REQUIRED: Final = {
     "spark.executor.cores": "1",
     "spark.task.cpus": "1",
@@ -83,11 +82,8 @@ class KubernetesSettings:
         return f"k8s://{self.api}"
 
 
-def kubernetes_conf(
-    settings: KubernetesSettings, conf: Mapping[str, str] | None = None, usual: Mapping[str, str] = NO_OTHERS
-) -> dict[str, str]:
-    """The session's settings, with `conf`, the user's. `usual`: what else is usual than for workers. Raises
-    ManifestError if the two contradict."""
+def kubernetes_conf(settings: KubernetesSettings, conf: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The session's settings, with `conf`, the user's. Raises ManifestError if the two contradict."""
     ours = {
         **_REQUIRED,
         "spark.kubernetes.namespace": settings.namespace,
@@ -105,7 +101,12 @@ def kubernetes_conf(
                 f"spec.spark.conf.{name}: {value!r} is not possible on Kubernetes, FlameStream sets it: "
                 "remove the line"
             )
-    return {**_DEFAULTS, **usual, **(conf or {}), **ours}
+    return {**_DEFAULTS, **(conf or {}), **ours}
+
+
+def address(host: str, port: int | str) -> str:
+    """host:port; an IPv6 host stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def api_server(environment: Mapping[str, str] | None = None) -> str:
@@ -115,4 +116,4 @@ def api_server(environment: Mapping[str, str] | None = None) -> str:
     host, port = given.get("KUBERNETES_SERVICE_HOST", ""), given.get("KUBERNETES_SERVICE_PORT_HTTPS", "443")
     if not host:
         raise ManifestError("KUBERNETES_SERVICE_HOST is not set: this runs in a pod only")
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return f"https://{address(host, port)}"

@@ -84,7 +84,7 @@ def test_a_batch_whose_epoch_was_aborted_has_rows_that_count() -> None:
     ]
     worker.step([*said, FromCoordinator(msg.Announce(fence, Epoch(4), []))])
     worker.step(
-        [FromCoordinator(msg.Abort(fence, Epoch(4))), BatchDone(fence, Time(5 * STEP), [], [], [], [], [])]
+        [FromCoordinator(msg.Abort(fence, Epoch(4))), BatchDone(fence, Time(5 * STEP), [], [], [], [])]
     )
     worker.step([FromCoordinator(msg.Announce(fence, Epoch(5), []))])
     [asked] = [

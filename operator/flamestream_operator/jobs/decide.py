@@ -144,7 +144,7 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
 
 
 def _with_drivers(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
-    """One step towards the drivers of the code that runs, and of the one that is to take over."""
+    """Go a step towards the drivers of the code that runs, and of the one that is to take over."""
     if status.run.stage not in ("Starting", "Running"):
         return status
     status = drivers.with_codes(observed, status)

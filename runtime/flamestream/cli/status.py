@@ -43,7 +43,7 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
             if status.refusal:
                 say(f"code {status.refused[:12]} is refused: {status.refusal}")
             elif status.successors:
-                say(f"upgrade under way: {len(status.successors)} workers of other code are there")
+                say(f"{len(status.successors)} workers of other code are there")
             for source, time_of_events in status.event_times.items():
                 idle, late = status.idle.get(source, 0), status.late.get(source, 0)
                 say(_event_time(source, time_of_events, status.updated, idle, late))

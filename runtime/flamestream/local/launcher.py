@@ -102,7 +102,7 @@ class Launcher:
         self._workers: Workers | None = None
         self._coordinator: subprocess.Popen[bytes] | None = None
         self._upgrades: dict[int, Settings | None] = {}
-        """What the coordinator was asked to go on with, by numbers from 1."""
+        """Settings that the coordinator was asked to go on with, by numbers from 1."""
         self._refused = ""
         """The reason why workers of the newest upgrade could not be started."""
         self._worker_file = self._folder.path / "worker.json"

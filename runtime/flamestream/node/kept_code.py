@@ -1,6 +1,6 @@
 """The application as a run began with it: a copy of its files, for workers that start again after an edit.
 
-    code/DIGEST/job.py, shop/prices.py
+    code/DIGEST/    a folder for each
 
 Whoever edits a file of a job that runs has not changed the job: a worker that dies meanwhile comes back with
 the code of the others, and goes on.

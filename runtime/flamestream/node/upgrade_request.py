@@ -22,7 +22,7 @@ class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     manifest: str
     """Absolute path."""
     settings: Settings | None
-    """Of the coordinator. None: what was asked for before is called off."""
+    """The coordinator's. None: what was asked for before is called off."""
     worker: WorkerProcessConfig
     """Without address, token and journal, which stay what they are."""
     count: int

@@ -42,7 +42,7 @@ class Cluster:
         self._make_worker = make_worker
         self._plan = plan
         self._settings = plan.coordinator
-        """Of the first version; others are asked for."""
+        """The first version's; others are asked for."""
         self._outside = outside
         self._lives = 0
         self._version = self._wanted = self._before = 0

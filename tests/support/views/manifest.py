@@ -180,6 +180,7 @@ def _lived(play: Callable[[World], Awaitable[None]]) -> Any:
         made,
         left,
         record is not None and (record.attempt > 0, record.epoch > 1000),
+        there and world.status.run.number,
     )
 
 

@@ -16,6 +16,7 @@ COMMANDS = [
     "run",
     "validate",
     "plan",
+    "upgrade",
     "status",
     "cat",
     "audit",

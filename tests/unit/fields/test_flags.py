@@ -90,6 +90,14 @@ LINES = [
     Line("plan MANIFEST", "plan job.yaml", "plan other.yaml"),
     Line("plan --format", "plan job.yaml", "plan job.yaml --format mermaid"),
     Line("plan --format", "", "plan job.yaml --format text --json", refused="leave one of them out"),
+    Line("upgrade MANIFEST", "upgrade job.yaml --json", "upgrade other.yaml --json"),
+    Line("upgrade --run-folder", "upgrade job.yaml --json", "upgrade job.yaml --json --run-folder elsewhere"),
+    Line(
+        "upgrade --timeout",
+        "",
+        "upgrade job.yaml --timeout 0",
+        refused="Input should be greater than or equal to 1",
+    ),
     Line("status JOB", "status job.yaml", "status other.yaml"),
     Line("status --run-folder", "status job.yaml", "status job.yaml --run-folder elsewhere"),
     Line(
@@ -178,6 +186,7 @@ JSON = {
     "run": "run job.yaml",
     "validate": "validate job.yaml",
     "plan": "plan job.yaml",
+    "upgrade": "upgrade job.yaml",
     "status": "status job.yaml",
     "cat": "cat shouts job.yaml --limit 1",
     "audit": "audit job.yaml",

@@ -36,8 +36,18 @@ from flamestream.model.time import FrontId
 from flamestream.ports import Post, Producer, Reactor
 
 __all__ = [
-    "Document", "SourceTraits", "build", "check_classes", "describe", "dialled", "kind_of", "outlined",
-    "placed", "settings_of", "share_of",
+    "Document",
+    "SourceTraits",
+    "build",
+    "check_classes",
+    "describe",
+    "dialled",
+    "kind_of",
+    "named",
+    "outlined",
+    "placed",
+    "settings_of",
+    "share_of",
 ]  # fmt: skip
 
 
@@ -65,8 +75,14 @@ def outlined(spec: object, where: str = "source") -> SourceTraits:
 
 
 def share_of(fronts: Sequence[FrontSettings], front: FrontId) -> int:
-    """Which of its source's fronts `front` is, from 0."""
-    return sum(1 for other in fronts[:front] if other.source == fronts[front].source)
+    """Which of its source's fronts the one of number `front` is, from 0."""
+    name = named(fronts, front).source
+    return sum(1 for other in fronts if other.source == name and other.front < front)
+
+
+def named(fronts: Sequence[FrontSettings], front: FrontId) -> FrontSettings:
+    """That of number `front`."""
+    return next(each for each in fronts if each.front == front)
 
 
 def build(

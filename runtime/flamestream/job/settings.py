@@ -1,7 +1,8 @@
 """From a checked manifest to what the cores of workers and coordinator must know: the one place that decides
 it.
 
-Keeps: fronts are numbered in the order of the graph's sources; those of one source are neighbours. Does not:
+Keeps: fronts stand in the order of the graph's sources; those of one source are neighbours, and have these
+places for numbers until a job says which they have in it. Does not:
 say where a process finds what it needs (node/worker_config.py).
 """
 
@@ -12,8 +13,8 @@ from typing import Final
 
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
-from flamestream.core.protocol.inventory import inventory_of
-from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.inventory import inventory_of, source_keys
+from flamestream.core.protocol.settings import FrontSettings, WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import Inventory
 from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
 from flamestream.job.manifest_cluster import Upgrade
@@ -29,12 +30,14 @@ PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
-    """A front for each source, or as many as share it, in the graph's order."""
+    """A front for each source, or as many as share it, in the graph's order, with the numbers of
+    `checked.known`."""
+    keys = source_keys(checked.graph)
     names = [
         vertex.name for vertex in checked.graph.sources for _ in range(checked.sources[vertex.name].fronts)
     ]
     calls = checked.graph.calls
-    return tuple(
+    fronts = tuple(
         FrontSettings(
             FrontId(number),
             SourceName(name),
@@ -44,10 +47,12 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
             of_call=name in calls,
             in_sequence=traits.in_sequence,
             step=ROOM if calls else 1,
+            key="" if keys[name] == name else keys[name],
         )
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]
     )
+    return numbered(fronts, checked.known)
 
 
 def worker_settings(checked: CheckedJob) -> WorkerSettings:
@@ -78,7 +83,7 @@ def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings
 
 def inventory(checked: CheckedJob) -> Inventory:
     """Contents of a snapshot of the job."""
-    return inventory_of(checked.graph, dead_letter(checked.job.spec))
+    return inventory_of(checked.graph, dead_letter(checked.job.spec), fronts_of(checked))
 
 
 def dead_letter(spec: Spec) -> SinkName | None:

@@ -49,6 +49,9 @@ class CheckedJob:
     """As they were found: by their content."""
     warnings: tuple[str, ...] = ()
     """Warnings: the job can run, and this may not be what was meant."""
+    known: tuple[str, ...] = ()
+    """Whose each front of the job is that ran, by its number. Empty: that was not looked up, and numbers go by the
+    graph's order."""
 
     @property
     def application(self) -> Path:

@@ -68,8 +68,8 @@ class Partitions(Protocol):
     largest: int
     """Bytes that a record's value may have. Known when `ensure` has returned."""
 
-    def ensure(self) -> None:
-        """See that the topic is there, and loses nothing. Blocks."""
+    def ensure(self, partition: int) -> None:
+        """See that the topic is there, with this partition, and loses nothing. Blocks."""
         ...
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:
@@ -202,7 +202,7 @@ class TopicPlace:
 
     def seal(self, front: FrontId, attempt: Attempt, cut: Time) -> Sealed:
         partitions = self._partitions
-        partitions.ensure()
+        partitions.ensure(front)
         keys = _Keys(self._job, front, attempt)
         key = keys.next("seal")
         # Written before anything is read: what older attempts add from here on lies behind it, and does not

@@ -59,8 +59,10 @@ class KafkaPartitions:
         # Seals are written by a helper thread, batches and trims by the loop.
         self._lock = threading.Lock()
 
-    def ensure(self) -> None:
+    def ensure(self, partition: int) -> None:
         """Create the topic if it is not there. Raises UserError if it cannot be what it must be."""
+        if partition >= self._partitions:  # of a source that came to a job that ran
+            self._partitions, self.largest = partition + 1, 0
         if self.largest and time.monotonic() < self._checked + CHECKED_SECONDS:
             return
         admin = self._clients.admin()
@@ -227,8 +229,8 @@ def weakness(replicas: list[int], settings: Mapping[str, str], partitions: int, 
     partitions."""
     if len(replicas) < partitions:
         return (
-            f"it has {len(replicas)} partitions, and the job's sources have {partitions} readers, each of "
-            "which needs one"
+            f"it has {len(replicas)} partitions, and the job's sources have, or had, {partitions} readers, each of "
+            "which needs one: add partitions"
         )
     if (policy := settings.get("cleanup.policy", "unknown")) != "compact":
         return f"cleanup.policy is {policy}, so entries expire that are still needed: it must be compact"

@@ -14,7 +14,7 @@ import logging
 import secrets
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -33,6 +33,7 @@ from flamestream.job.application_code import code_of
 from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
+from flamestream.journal.none import NoJournal
 from flamestream.loop import watchdog
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
@@ -251,21 +252,18 @@ class _WorkerProcess:
         others = Caller(told, asked, self._reactor, self._inbox.append) if asked else None
         return Productions(ours, most, self._reactor, self._inbox.append, others)
 
-    def _journals(self) -> dict[FrontId, Journal]:
-        """The journal, one for all fronts. Without it (timed fronts, or no guarantee) no worker asks for
-        one."""
-        settings = self._config.journal
-        if settings is None:
-            return {}
-        fronts = self._config.settings.fronts
-        journal = journals.build(
-            settings, self._config.settings.job, len(fronts), self._reactor, self._inbox.append
-        )
-        return {front.front: journal for front in fronts}
+    def _journals(self) -> Mapping[FrontId, Journal]:
+        """The journal, one for all fronts, also for those whose source is gone."""
+        settings, told = self._config.journal, self._inbox.append
+        if settings is None:  # timed fronts, or no guarantee
+            return OnDemand(lambda _: NoJournal(told))
+        fronts = len(self._config.settings.fronts)
+        journal = journals.build(settings, self._config.settings.job, fronts, self._reactor, told)
+        return OnDemand(lambda _: journal)
 
     def _producer(self, front: FrontId) -> Producer:
-        fronts = self._config.settings.fronts
-        name, share = fronts[front].source, sources.share_of(fronts, front)
+        fronts = self._worker.settings.fronts
+        name, share = sources.named(fronts, front).source, sources.share_of(fronts, front)
         spec, job = self._config.sources[name], self._config.settings.job
         return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job, share=share)
 
@@ -279,7 +277,7 @@ class _WorkerProcess:
         """Lasting troubles of sources and sinks, each with whose it is."""
         for front, producer in self._producers.items():
             if isinstance(producer, Troubled) and (problem := producer.problem):
-                yield f"source {self._config.settings.fronts[front].source}: {problem}"
+                yield f"source {sources.named(self._worker.settings.fronts, front).source}: {problem}"
         if self._caller is not None and self._caller.problem:
             yield f"calls: {self._caller.problem}"
         for sink, consumer in self._consumers.items():

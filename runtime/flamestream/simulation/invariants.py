@@ -366,7 +366,7 @@ class Invariants:
         replayed: dict[tuple[Fence, FrontId], int] = {}
         # The greatest that there ever was: settings are edited, and what waits may have been let in by a life
         # that is over.
-        credit = self._credit = max([self._credit, *(worker._settings.credit_runs for worker in workers)])
+        credit = self._credit = max([self._credit, *(worker.settings.credit_runs for worker in workers)])
         for worker in workers:
             for front, entries in worker._fronts.sealing.entries.items():
                 replayed[worker.fence, front] = len(entries)
@@ -374,7 +374,7 @@ class Invariants:
             waiting = [(runs, "for a consumer") for runs in _waiting_runs(worker).items()]
             waiting += [(runs, "to be asked about") for runs in _runs_above_pending(worker).items()]
             for (front, times), wait in waiting:
-                if worker._settings.fronts[front].of_call:
+                if worker.settings.fronts[front].of_call:
                     continue  # answers take no credit: what is asked was let in already
                 most = credit + 1 + replayed.get((worker.fence, front), 0)
                 much = (
@@ -392,7 +392,7 @@ class Invariants:
         for front in fronts.values():
             if isinstance(front, TimedFront):
                 self._come_to[front.id] = max(front.promise(), self._come_to.get(front.id, START))
-        timed = [each for each in worker._settings.fronts if each.timed]
+        timed = [each for each in worker.settings.fronts if each.timed]
         come_to = min(self._come_to.get(each.front, START) for each in timed)
         if come_to != END:
             for number in answers & fronts.keys():

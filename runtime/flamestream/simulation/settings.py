@@ -61,7 +61,8 @@ class Plan:
         """Settings of a coordinator for a version of the code."""
         graph = self.job.of_version(version).graph
         return replace(
-            self.coordinator, graph=graph.identity, inventory=inventory_of(graph, self.job.dead_letter),
+            self.coordinator, graph=graph.identity,
+            inventory=inventory_of(graph, self.job.dead_letter, self.worker.fronts),
             code=code_of(version), drop=tuple(f"fresh-{each}" for each in range(version)),
         )  # fmt: skip
 
@@ -176,7 +177,8 @@ def promising(guarantee: str, direct: Adjust | None = None) -> Adjust:
 
 def _coordinator(rng: Random, job: SimJob, worker: WorkerSettings, workers: int) -> Settings:
     return edited_coordinator(rng, Settings(
-        job="sim", graph=job.graph.identity, inventory=inventory_of(job.graph, job.dead_letter), python="sim",
+        job="sim", graph=job.graph.identity,
+        inventory=inventory_of(job.graph, job.dead_letter, worker.fronts), python="sim",
         workers=workers, fronts=len(worker.fronts),
         slots=worker.slots, epoch_timeout_us=150 * MS, gather_us=80 * MS, rebalance_pause_us=60 * MS,
         warm_us=80 * MS, retry_us=3 * MS, last_epoch_us=150 * MS, drain_us=200 * MS, failures=1000,

@@ -30,7 +30,7 @@ class Partitions:
         self.lossy: random.Random | None = None
         """Some trims do not arrive."""
 
-    def ensure(self) -> None:
+    def ensure(self, partition: int) -> None:
         pass
 
     def write(self, partition: int, key: bytes, value: bytes | None, told: Told) -> None:

@@ -13,19 +13,31 @@ exactly when something changed. Does not: choose the members (takeover.py).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Final
 
 from flamestream.model.ids import LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
+from flamestream.model.time import FrontId
+
+NOBODY: Final = WorkerId("")
 
 
-def next_layout(old: Layout | None, members: Sequence[WorkerId], slots: int, fronts: int) -> Layout:
-    """The layout of `members`: `old` itself (with its version) if it is that already."""
+def next_layout(
+    old: Layout | None, members: Sequence[WorkerId], slots: int, fronts: int, away: Collection[FrontId] = ()
+) -> Layout:
+    """The layout of `members`: `old` itself (with its version) if it is that already. `away`: fronts that have
+    nothing to do but to be sealed."""
     assert members, "a layout needs a worker"
     owners = spread(old.owners if old else (), members, slots)
-    front_owners = spread(old.fronts if old else (), members, fronts)
+    part = [number for number in range(fronts) if number not in away]
+    # Those that are new had nobody.
+    had = [*(old.fronts if old else ()), *[NOBODY] * fronts]
+    front_owners = spread([had[number] for number in part], members, len(part))
     version = old.version if old else LayoutVersion(0)
-    layout = Layout(version, owners, front_owners, _acker(old, members, front_owners))
+    acker = _acker(old, members, front_owners)
+    owner_of = dict(zip(part, front_owners, strict=True))
+    layout = Layout(version, owners, tuple(owner_of.get(number, acker) for number in range(fronts)), acker)
     return (
         layout
         if layout == old

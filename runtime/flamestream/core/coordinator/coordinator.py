@@ -305,7 +305,8 @@ class Coordinator:
             self._healing.complain("stuck", sign)
         if self._healing.heal():
             return False
-        self._healing.go_on()
+        if self._healing.go_on():
+            self._begin_running()
         return self._context.running
 
     def _run(self) -> None:

@@ -17,7 +17,7 @@ Does not: say when (coordinator.py does, by calling `announce`); decide who take
 """
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -33,6 +33,7 @@ from flamestream.core.coordinator.coordination import (
 )
 from flamestream.core.protocol.inventory import next_inventory
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, Committed, CutTaken
 from flamestream.core.protocol.snapshot import CodeSpan, SegmentRef, SnapshotIndex
 from flamestream.model.backoff import Backoff
@@ -106,9 +107,11 @@ class PendingEpoch:
         return True
 
 
-def next_index(previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Settings) -> SnapshotIndex:
+def next_index(
+    previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Settings, sources: Sequence[str] = ()
+) -> SnapshotIndex:
     """The previous snapshot with what the workers have added and replaced; of fronts and outputs the newest
-    counts."""
+    counts. `sources`: whose each front is; none: they go by the graph's order."""
     assert epoch.cut is not None, "an index of an epoch that is not cut"
     answers = [epoch.accepted[worker] for worker in sorted(epoch.accepted)]
     # merged: their rows are in `segments` of the same answers
@@ -127,8 +130,13 @@ def next_index(previous: SnapshotIndex | None, epoch: PendingEpoch, settings: Se
         held=tuple(segment for answer in answers for segment in answer.held),
         requests=tuple(segment for answer in answers for segment in answer.requests),
         code=spans_of(previous, settings.code),
-        inventory=next_inventory(previous, settings.inventory),
+        inventory=next_inventory(previous, settings.inventory, sources),
     )  # fmt: skip
+
+
+def _named(index: SnapshotIndex | None) -> tuple[KnownFront, ...]:
+    """The fronts of a job that began before they had names."""
+    return () if index is None or index.inventory is None else tuple(map(KnownFront, index.inventory.fronts))
 
 
 def spans_of(previous: SnapshotIndex | None, code: str) -> tuple[CodeSpan, ...]:
@@ -254,6 +262,8 @@ class Epochs:
                 index=name,
                 index_hash=event.hash,
                 writer=self._nonce,
+                # From the first index on that has names they count.
+                fronts=before.fronts or _named(epoch.index),
             )
             # (!) Epoch, cut, attempt and layout in one write: no attempt of other code begins elsewhere.
             turned = record if epoch.turn is None else epoch.turn.turned(record)
@@ -324,7 +334,7 @@ class Epochs:
 
     def _write_if_complete(self, epoch: PendingEpoch) -> None:
         if epoch.complete():
-            index = next_index(self._committed.index, epoch, self._settings)
+            index = next_index(self._committed.index, epoch, self._settings, self._context.record.sources)
             if epoch.turn is not None and (reason := epoch.turn.refuses(index, self._context.record)):
                 self.abort(reason)
                 return

@@ -26,9 +26,10 @@ from flamestream.core.coordinator.failures import BY_THE_INPUT, Failures
 from flamestream.core.coordinator.recovery import Recovery
 from flamestream.core.coordinator.takeover import successors
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront, taking_part, with_new
 from flamestream.core.protocol.messages import Opened, Sealed
 from flamestream.model.ids import Attempt, WorkerId
-from flamestream.model.time import START, Instant
+from flamestream.model.time import START, FrontId, Instant
 
 JOINED: Final = "joined"
 TICK: Final = "tick"
@@ -134,24 +135,31 @@ class Healing:
 
     def next_record(self, old: JobRecord | None, chosen: Sequence[WorkerId], settings: Settings) -> JobRecord:
         """The record of the next attempt, of `chosen` under `settings`."""
-        layout = next_layout(old.layout if old else None, chosen, settings.slots, settings.fronts)
+        fronts = _next_fronts(old, settings)
+        away = {FrontId(n) for n in range(len(fronts))} - _part(fronts, settings)
+        count = len(fronts) or settings.fronts
+        layout = next_layout(old.layout if old else None, chosen, settings.slots, count, away)
         if old:
             # the rest stays: what is committed, and `announced`, so that no attempt uses a number again
             attempt = self._next_attempt(old)
             return msgspec.structs.replace(
-                old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce
-            )
+                old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce,
+                fronts=fronts,
+            )  # fmt: skip
         return JobRecord(
             attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, index="",
             index_hash="", job=settings.job, code=settings.code, writer=self._context.nonce,
+            fronts=fronts,
         )  # fmt: skip
 
-    def go_on(self) -> None:
-        """Tell the workers of the layout, all of which are connected, to recover, once the index is
-        known."""
+    def go_on(self) -> bool:
+        """Tell the workers of the layout, all of which are connected, to recover, once the index is known; and
+        to replay, once all are ready. Whether that was told."""
         context, recovery = self._context, self.recovery
-        if recovery is None or recovery.told or not context.keeper.idle:
-            return
+        if recovery is None or not context.keeper.idle:
+            return False
+        if recovery.told:
+            return recovery.may_replay and self._replay(recovery)
         context.committed.raise_if_corrupt()
         record = context.record
         if context.committed.known(record):
@@ -165,6 +173,7 @@ class Healing:
                 recovery.begin(record, context.committed.index, addresses, key, [*context.reached.values()]),
             )
             context.members.expect(context.workers, context.time.now)
+        return False
 
     def hear(self, worker: WorkerId, message: Opened | Sealed) -> bool:
         """An answer under the current fence. Whether it was the last one: all were told to replay."""
@@ -172,18 +181,12 @@ class Healing:
         # somebody is lost again: the next recovery asks anew
         if recovery is None or not recovery.told or self.wrong:
             return False
-        if isinstance(message, Opened):
-            if seal := recovery.opened(worker, message):
-                self._step_ends("open")
-                context.instructions.tell(context.workers, seal)
-            return False
-        if replay := recovery.sealed(worker, message):
-            context.instructions.tell(context.workers, replay)
-            self._step_ends("seal")
-            self.duration_us = context.time.now - recovery.since
-            self.replayed_from = recovery.cut
-            return True
-        return False
+        if isinstance(message, Sealed):
+            recovery.sealed(worker, message)
+        elif seal := recovery.opened(worker, message):
+            self._step_ends("open")
+            context.instructions.tell(context.workers, seal)
+        return self.go_on()
 
     def runs(self) -> None:
         """The stream runs: Replay was sent, or the workers were adopted."""
@@ -199,6 +202,21 @@ class Healing:
         self.recovery = self.complaint = None
 
     # --- inside ---
+
+    def _replay(self, recovery: Recovery) -> bool:
+        """Tell all to replay; False while the record is still to say where new fronts begin."""
+        context, fronts = self._context, self._context.record.fronts
+        if context.settings.durable:
+            fronts = recovery.begun(_part(fronts, context.settings), context.settings.drop)
+        if fronts != context.record.fronts:
+            record = msgspec.structs.replace(context.record, fronts=fronts, writer=context.nonce)
+            context.keeper.write(record, lambda: None)
+            return False
+        context.instructions.tell(context.workers, recovery.replay(fronts))
+        self._step_ends("seal")
+        self.duration_us = context.time.now - recovery.since
+        self.replayed_from = recovery.cut
+        return True
 
     def _begin(self, cause: str, since: Instant, kind: str) -> None:
         context = self._context
@@ -255,3 +273,19 @@ class Healing:
         return hmac.new(
             context.secret.encode(), f"{context.settings.job}/{attempt}".encode(), hashlib.sha256
         ).hexdigest()
+
+
+def _next_fronts(old: JobRecord | None, settings: Settings) -> tuple[KnownFront, ...]:
+    """The fronts of the next attempt, those of new sources behind all that ever were."""
+    names = settings.inventory.fronts if settings.inventory is not None else ()
+    if old is None:
+        return tuple(map(KnownFront, names))
+    # Without names the order of the graph that wrote its snapshot counts, until that is committed with names.
+    added = with_new(old.sources, names)[len(old.fronts) :] if old.fronts else ()
+    return (*old.fronts, *(KnownFront(name, begins=None) for name in added))
+
+
+def _part(fronts: Sequence[KnownFront], settings: Settings) -> frozenset[FrontId]:
+    """The numbers of the fronts that take part."""
+    names = settings.inventory.fronts if settings.inventory is not None else ()
+    return taking_part(names or [front.name for front in fronts], fronts) if fronts else frozenset()

@@ -25,7 +25,7 @@ from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import TICK, Healing
 from flamestream.core.coordinator.snapshot_index import check_index
 from flamestream.core.coordinator.watch import Watch
-from flamestream.core.protocol.inventory import only_in, without
+from flamestream.core.protocol.inventory import leaving, only_in, without
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, Stop
 from flamestream.core.protocol.snapshot import SnapshotIndex
@@ -135,6 +135,10 @@ class Upgrade:
             self.refusal = f"{reason}; there is no way back: it has dropped the state of {', '.join(gone)}"
             self.refused = context.settings.code
             return False
+        if new := leaving(context.settings.inventory, before.inventory):
+            self.refusal = f"{reason}; there is no way back: what it has read of {', '.join(new)} would be lost"
+            self.refused = context.settings.code
+            return False
         self._watch, self.refusal, self.refused = None, f"taken back: {reason}", context.settings.code
         if self._wanted is not None and not self._later:
             self._later = [self._wanted]  # what was asked for meanwhile
@@ -234,6 +238,9 @@ class Upgrade:
         found = msgspec.structs.replace(record, committed=index.epoch, cut=index.cut)
         try:
             check_index(index, found, wanted)
+            if gone := leaving(index.inventory, wanted.inventory):
+                # (!) It runs up to the cut, and what its journal has above would be in no state.
+                raise UserError(f"source {gone[0]!r} goes: stop the job with a drain, and start it without it")
         except UserError as error:
             self.refusal, self.refused, self._wanted = str(error), wanted.code, None
             self._dismiss(f"refused: {error}")

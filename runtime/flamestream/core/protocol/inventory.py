@@ -6,37 +6,57 @@ A number is made of a name (model/state_names.py), so segments that are kept sta
 becomes. Rows that were written before operations had names have the place of theirs in the graph: an index
 without an inventory fits that graph alone, and the next one says whose places those were.
 
+Sources are found by name too: each front has the number that it has (known_fronts.py).
+
 Keeps: no operation is given another one's state: where names do not tell which is whose, the difference is
 said with what to do. Does not: read rows (stored_rows.py), or decide (the coordinator).
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
+from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.state_names import MARKS, Operation
+from flamestream.model.time import END
 
 
-def inventory_of(graph: Graph, dead_letter: SinkName | None = None) -> Inventory:
-    """The inventory of a graph, as its workers know it."""
-    sources = (
-        f"{v.name} every {graph.clocks[v.name]}" if v.name in graph.clocks else v.name for v in graph.sources
-    )
+def inventory_of(
+    graph: Graph, dead_letter: SinkName | None = None, fronts: Iterable[FrontSettings] = ()
+) -> Inventory:
+    """The inventory of a graph, as its workers know it. `fronts`: in the order of its sources."""
+    sources = tuple(source_keys(graph).values())
     sinks = [SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None]
     return Inventory(
-        tuple(sources), tuple(sinks if dead_letter is None else [*sinks, dead_letter]), graph.operations
-    )
+        sources, tuple(sinks if dead_letter is None else [*sinks, dead_letter]), graph.operations,
+        tuple(front.known_as for front in fronts),
+    )  # fmt: skip
 
 
-def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> Inventory | None:
-    """The inventory of the snapshot behind `previous`, of a graph with `ours`."""
-    if ours is None or (previous is not None and previous.inventory is None):
+def source_keys(graph: Graph) -> dict[str, str]:
+    """What the fronts of each source of a graph are found by, by its name, in their order. A clock that ticks
+    otherwise is another: its offsets would be other moments."""
+    every = graph.clocks
+    return {v.name: f"{v.name} every {every[v.name]}" if v.name in every else v.name for v in graph.sources}
+
+
+def next_inventory(
+    previous: SnapshotIndex | None, ours: Inventory | None, known: Sequence[str] = ()
+) -> Inventory | None:
+    """The inventory of the snapshot behind `previous`, of a graph with `ours`. `known`: whose each front is;
+    none: they go by the graph's order."""
+    if ours is None:
+        return None
+    ours = replace(ours, fronts=tuple(known) or ours.fronts)
+    if previous is not None and previous.inventory is None:
         return ours
-    known = {} if previous is None else listed(previous)
+    stored = {} if previous is None else listed(previous)
     # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
     # a later one.
     first = 0 if previous is None else previous.epoch + 1
@@ -46,7 +66,7 @@ def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> In
         ours,
         operations=tuple(
             each
-            if (old := known.get(each.number)) is None
+            if (old := stored.get(each.number)) is None
             else replace(old, name=each.name, was=each.was, like=each.like)
             for each in fresh
         ),
@@ -91,15 +111,49 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
             f"It has {index.graph!r}, this job has {graph!r}"
         )
     theirs = index.inventory
-    if theirs.sources != ours.sources:
-        return (
-            f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}: "
-            "a graph goes on with the same sources and calls, in the same order"
-        )
+    if reason := _other_sources(index, theirs, ours):
+        return reason
     gone = sorted(set(theirs.sinks) - set(ours.sinks))
     if gone and index.held:
         return f"it holds output for sink {gone[0]!r}, which this graph has not: let the job drain, then remove it"
     return "; ".join(_differences(index, graph, ours, drop))
+
+
+def leaving(one: Inventory | None, other: Inventory | None) -> list[str]:
+    """Names of sources that `one` has and `other` has not."""
+    if one is None or other is None:
+        return []
+    return [name for name in one.sources if name not in other.sources]
+
+
+def _other_sources(index: SnapshotIndex, theirs: Inventory, ours: Inventory) -> str:
+    """The reason why a graph cannot go on with its sources; "" if it can."""
+    if not theirs.fronts or not ours.fronts:
+        return "" if theirs.sources == ours.sources else (
+            f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}, and was "
+            "written before sources were found by name: start the graph that wrote it once more, until it has "
+            "committed an epoch, and change it then"
+        )  # fmt: skip
+    before, now = Counter(theirs.fronts), Counter(ours.fronts)
+    for name in now:
+        if before[name] not in (0, now[name]):
+            return (
+                f"source {name!r} had {before[name]} fronts, and has {now[name]} now: each has partitions of "
+                f"its own, and would not know how far the others had read. Set it back to {before[name]}"
+            )
+    new = [name for name in now if not before[name]]
+    if new and index.cut == END:
+        return (
+            f"all of its input has ended, and source {new[0]!r} would begin behind that: let the job complete, "
+            "and read the rest in another job"
+        )
+    calls = [name for name in leaving(theirs, ours) if name.endswith(BRACKETS)]
+    if calls and index.requests:
+        return (
+            f"it holds requests of calls, and call {calls[0]} is gone: let the job drain, then remove it; if it "
+            "is called otherwise now, say was= there"
+        )
+    return ""
 
 
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:

@@ -12,10 +12,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.model.errors import UserError
 from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH, Attempt, Epoch, Fence
 from flamestream.model.layout import Layout
-from flamestream.model.time import END, START, Time
+from flamestream.model.time import END, MAX_FRONTS, START, Time
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,15 +41,24 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the application that this one has taken over from because it failed; "": none."""
     writer: str = ""
     """Nonce of the coordinator that wrote it last."""
+    fronts: Annotated[tuple[KnownFront, ...], Meta(max_length=MAX_FRONTS)] = ()
+    """All fronts that ever had a number. Empty: they go by the order of the graph's sources."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless the fields fit together, and each fits the messages."""
         if not START <= self.cut <= END:
             raise ValueError(f"its cut is {self.cut}: times are of 64 bits")
+        if any(front.begins is not None and front.begins > END for front in self.fronts):
+            raise ValueError("a front of it begins where no time is: times are of 64 bits")
         if self.committed > self.announced:
             raise ValueError(
                 f"epoch {self.committed} is committed and the newest announced is {self.announced}"
             )
+
+    @property
+    def sources(self) -> list[str]:
+        """Whose each front is, by its number; none: they go by the order of the graph's sources."""
+        return [front.name for front in self.fronts]
 
     @property
     def fence(self) -> Fence:

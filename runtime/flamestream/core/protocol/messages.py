@@ -176,6 +176,8 @@ class Sealed(_Message, frozen=True):
 
     fence: Fence
     last: AtTime
+    left: dict[FrontId, Count] = {}
+    """Records above the cut in the journals of those fronts whose source is gone, where there are any."""
 
 
 class CutTaken(_Message, frozen=True):
@@ -332,6 +334,8 @@ class Recover(_Message, frozen=True):
     """None: start empty (nothing was ever committed)."""
     reached: list[FrontPosition] = []
     """Under `at-most-once`: how far fronts had come above the cut, as far as it was reported."""
+    sources: Annotated[list[str], Meta(max_length=MAX_FRONTS)] = []
+    """Whose each front is, by its number; none: they go by the order of the graph's sources."""
 
 
 class Seal(_Message, frozen=True):
@@ -352,6 +356,8 @@ class Replay(_Message, frozen=True):
     bound: Time
     released: Time = START
     """The newest run at or above the cut of which a consumer has results, as far as it is known; START: none."""
+    begins: dict[FrontId, AtTime] = {}
+    """Fronts that came to a stream that ran: all of their own runs are behind these times."""
 
 
 class Announce(_Message, frozen=True):

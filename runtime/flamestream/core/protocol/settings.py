@@ -1,10 +1,11 @@
 """The settings of a job that a worker needs besides the graph. Plain data; the shell turns the manifest into
 it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from flamestream.core.protocol.known_fronts import numbers_of
 from flamestream.model.ids import SinkName, SourceName
 from flamestream.model.time import FrontId
 
@@ -29,6 +30,22 @@ class FrontSettings:
     """Event time takes its partitions for one."""
     step: int = 1
     """TIMED: timestamps from a run to the next. In between there is room for answers of calls."""
+    key: str = ""
+    """What a snapshot finds it by, if that is not its source's name."""
+
+    @property
+    def known_as(self) -> str:
+        """The name that its number is found by, which others of its source have too."""
+        return self.key or self.source
+
+
+def numbered(fronts: tuple[FrontSettings, ...], known: Sequence[str]) -> tuple[FrontSettings, ...]:
+    """Fronts in the order of a graph's sources, with the numbers that they have in a job. `known`: whose each
+    number is; none: they stay."""
+    if not known:
+        return fronts
+    numbers = numbers_of([front.known_as for front in fronts], known)
+    return tuple(replace(front, front=number) for front, number in zip(fronts, numbers, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

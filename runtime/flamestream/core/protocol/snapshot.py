@@ -69,6 +69,9 @@ class Inventory(msgspec.Struct, frozen=True):
     sinks: tuple[SinkName, ...]
     operations: tuple[Operation, ...]
     """Those with state."""
+    fronts: tuple[str, ...] = ()
+    """Whose each front is, by its number, also where that source is gone; of a graph that has not begun, in its
+    order. Empty: numbers go by the order of `sources`."""
 
 
 class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,8 +55,10 @@ class Counters:
         self._told_to = 0
         """Microseconds up to which the coordinator knows when something was given."""
 
-    def begin(self, replayed: int, invalidated: int, cut: Time) -> None:
-        """An attempt is over: it replayed and invalidated so many items, and the next one begins at `cut`."""
+    def begin(self, replayed: int, invalidated: int, cut: Time, clocked: Set[FrontId]) -> None:
+        """An attempt is over: it replayed and invalidated so many items, and the next one begins at `cut`, where
+        the stamps of `clocked` are the clock's."""
+        self._clocked = clocked
         self.replayed += replayed
         self.invalidated += invalidated
         self._waiting.clear()

@@ -93,6 +93,10 @@ class Positions:
         # payloads are no part of a place, and would stay here until the next commit
         self._runs.append(replace(run, payloads=b"") if run.payloads and run.moves else run)
 
+    def begin_behind(self, time: Time) -> None:
+        """All of its own runs to come are behind `time`."""
+        self._last = time
+
     def end(self, time: Time) -> None:
         """The run at `time` has told the end."""
         self._ended = time
@@ -142,6 +146,11 @@ class TimedFront:
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
         self._waiting: list[object] = []
+
+    def begin_behind(self, time: Time) -> None:
+        """Stamp above `time`, in a stream that has come so far without it."""
+        self.last = time
+        self.positions.begin_behind(time)
 
     def take(self, first: Offset, payloads: Sequence[object]) -> None:
         """Records that wait to be stamped. Those that were there already are dropped; a gap is a bug of the
@@ -224,6 +233,11 @@ class JournalledFront:
         self._undurable: deque[Time] = deque()
         self._written = begin.last
         """The newest entry that is in the journal."""
+
+    def begin_behind(self, time: Time) -> None:
+        """Stamp above `time`, in a stream that has come so far without it; before `start`."""
+        self.last = self.entered = self._written = time
+        self.positions.begin_behind(time)
 
     def start(self, entries: Sequence[Entry], bound: Time) -> None:
         """Begin with the journalled runs above the cut; stamp nothing new at or below `bound`."""

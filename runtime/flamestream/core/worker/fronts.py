@@ -47,6 +47,7 @@ from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_o
 
 Enter = Callable[[SourceName, Entry, Sequence[object]], int]
 """Takes a run; how many marks of event time it tells."""
+NOTHING_NEW: Final[Mapping[FrontId, Time]] = {}
 NO_TIMINGS: Final[Mapping[SourceName, Timing]] = {}
 
 
@@ -69,7 +70,8 @@ class Fronts:
         self._fence = fence
         self._skips, self._journals = settings.skips, settings.durable and not settings.skips
         self._enter = enter
-        its = {front.front: front for front in settings.fronts if front.front in set(mine)}
+        mine = frozenset(mine)
+        its = {front.front: front for front in settings.fronts if front.front in mine}
         told = {number: timings[front.source] for number, front in its.items() if front.source in timings}
         self._settings = its
         self._of_calls = {number for number, front in its.items() if front.of_call}
@@ -91,9 +93,12 @@ class Fronts:
         self._telling: set[FrontId] = set()
         """Fronts of calls that are to tell the end of their event time."""
         self._told: dict[FrontId, Promise] = {}
+        self._away = mine.difference(its) if self._journals else frozenset[FrontId]()
+        """Fronts whose source is gone; who knows whether they had a journal."""
         self.sealing = Sealing(
             fence,
             {number: front.source for number, front in self._settings.items() if self._journalled(number)},
+            self._away,
         )
         self._following: set[FrontId] = set()
         self._settles = settles
@@ -110,10 +115,12 @@ class Fronts:
             raise UserError(delivered_above(len(released), min(released)))
         self.actions += self.sealing.begin(cut, released)
 
-    def start(self, bound: Time) -> None:
-        """Every worker is ready: replay, then go on."""
+    def start(self, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW) -> None:
+        """Every worker is ready: replay, then go on. `begins`: behind which times fronts begin that are new."""
         self.started = True
         for number, front in self._fronts.items():
+            if begins.get(number, START) > front.last:
+                front.begin_behind(begins[number])
             if bound == END:  # all input was through at the cut: only what the snapshot holds is left to do
                 self._over(number, front)
                 continue
@@ -459,6 +466,7 @@ class Fronts:
             elif number in self._saved:
                 self._saved[number] = front.positions.at(cut).offsets
                 self.actions.append(Saved(self._fence, number, cut, self._saved[number]))
+        self.actions += [TrimJournal(self._fence, number, cut) for number in sorted(self._away)]
 
     def _journalled(self, number: FrontId) -> bool:
         return self._journals and not self._settings[number].timed

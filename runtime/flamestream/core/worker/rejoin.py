@@ -38,9 +38,10 @@ from flamestream.core.protocol.actions import Action, LinkPeers, Load, OpenSink
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Opened, Recover, Sealed, ToCoordinator
-from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.worker.sealing import Sealing
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
 from flamestream.model.time import Time
@@ -119,7 +120,8 @@ class Rejoin:
         held = [segment for segment in index.held if self._mine.intersection(segment.slots)]
         # (!) Requests are of the worker that has their front, whoever has their slot.
         owners = message.assignment.layout.fronts
-        asks = any(owners[front.front] == self._me for front in self._settings.fronts if front.of_call)
+        fronts = numbered(self._settings.fronts, message.sources)
+        asks = any(owners[front.front] == self._me for front in fronts if front.of_call)
         requests = index.requests if asks else ()
         if not (self._loading or held or requests):
             return []
@@ -185,7 +187,7 @@ class Rejoin:
         self._phase = Phase.RUNNING
         return True
 
-    def progress(self, outputs: list[SlotOutput], all_sealed: bool, last: Time) -> list[ToCoordinator]:
+    def progress(self, outputs: list[SlotOutput], sealing: Sealing) -> list[ToCoordinator]:
         """Messages to the coordinator that have become true: each step is told once."""
         assert self._fence is not None
         told: list[ToCoordinator] = []
@@ -193,7 +195,7 @@ class Rejoin:
             self._phase = Phase.OPENED
             told.append(Opened(self._fence, self._t_last, outputs))
         # the load is awaited only here: it goes on while sinks are opened and journals sealed
-        if self._phase is Phase.SEALING and all_sealed and not self._waits_for_load:
+        if self._phase is Phase.SEALING and sealing.done and not self._waits_for_load:
             self._phase = Phase.READY
-            told.append(Sealed(self._fence, last))
+            told.append(Sealed(self._fence, sealing.last, sealing.left))
         return told

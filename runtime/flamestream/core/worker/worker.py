@@ -15,6 +15,7 @@ for the order of what a pass does is all that it decides. Source: design, "Where
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from flamestream.core.dataflow.dataflow import Work
@@ -27,7 +28,7 @@ from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
 from flamestream.core.protocol.inventory import inventory_of
-from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.acker_role import Acker
@@ -60,10 +61,10 @@ class Worker:
         self.cuts = LiveCuts(START)
         self._graph = graph
         self._near = graph.near
-        self._settings = settings
+        self.settings = settings
+        """With the numbers that fronts have in this attempt."""
         self.flow = parts.dataflow(graph, settings, me, self.cuts, self)
         self._sources = {vertex.name: vertex.id for vertex in graph.sources}
-        self._entrances = Entrances(graph, {front.front: front.source for front in settings.fronts})
         self._sinks = {vertex.id: SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None}
         if settings.dead_letter is not None:
             self._sinks[self.flow.errors] = settings.dead_letter
@@ -79,6 +80,7 @@ class Worker:
         """Told by the acker on this worker to all others, and not yet applied here."""
         self._halted = True
         self._failure: msg.Failed | None = None
+        self._name_fronts([])
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {}, {})
 
     def hello(self, address: str) -> msg.Hello:
@@ -86,9 +88,9 @@ class Worker:
         self._counters.tell_anew()
         ready = self._rejoin.running and not (self._halted or self._fronts.drained or self._broken)
         return msg.Hello(
-            self.me, address, self.fence, ready, self._settings.python, self._graph.identity,
-            self._settings.code, clocks=len(self._graph.clocks) + sum(f.of_call for f in self._settings.fronts),
-            inventory=inventory_of(self._graph, self._settings.dead_letter),
+            self.me, address, self.fence, ready, self.settings.python, self._graph.identity,
+            self.settings.code, clocks=len(self._graph.clocks) + sum(f.of_call for f in self.settings.fronts),
+            inventory=inventory_of(self._graph, self.settings.dead_letter, self.settings.fronts),
         )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------
@@ -151,10 +153,10 @@ class Worker:
         calls = self._outputs.calls()
         self._epochs.go_on(self._outputs.settled(self._minimal))
         self._calls.go_on()
-        if self._instant - self._probed >= self._settings.probe and self._rejoin.running:
+        if self._instant - self._probed >= self.settings.probe and self._rejoin.running:
             self._probed = self._instant
             self._outbox.probe(self._peers)
-            if not self._settings.durable:
+            if not self.settings.durable:
                 self._epochs.forget()
                 self._fronts.committed(self._minimal)
                 self._counters.committed(self._minimal)
@@ -206,7 +208,7 @@ class Worker:
                 self._advance()
             case msg.Replay():
                 if self._rejoin.replay():
-                    self._fronts.start(message.bound)
+                    self._fronts.start(message.bound, message.begins)
                     self._calls.start()
                     if self._acker is not None:
                         # A request leaves no trace at a consumer: its answer has one in the journal.
@@ -238,17 +240,29 @@ class Worker:
         self._halted = False
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
+        self._name_fronts(message.sources)
         positions = {} if message.index is None else {front.front: front for front in message.index.fronts}
-        self._counters.begin(self._fronts.replayed, self._outputs.invalidated, message.cut)
+        self._counters.begin(
+            self._fronts.replayed, self._outputs.invalidated, message.cut, self.settings.clocked
+        )
         reached = {front.front: front for front in message.reached}
         self._begin(message.assignment.layout, message.cut, positions, reached)
+
+    def _name_fronts(self, known: Sequence[str]) -> None:
+        """Give the fronts their numbers in the job; `known` as for `WorkerSettings.numbered`."""
+        self.settings = replace(self.settings, fronts=numbered(self.settings.fronts, known))
+        self._names = {FrontId(number): SourceName(name) for number, name in enumerate(known)}
+        self._names.update((front.front, front.source) for front in self.settings.fronts)
+        self._entrances = Entrances(
+            self._graph, {front.front: front.source for front in self.settings.fronts}
+        )
 
     def _begin(
         self, layout: Layout, cut: Time, positions: Mapping[FrontId, FrontPosition],
         reached: Mapping[FrontId, FrontPosition],
     ) -> None:  # fmt: skip
         """Make anew everything that lives for one attempt."""
-        settings, me, self._layout = self._settings, self.me, layout
+        settings, me, self._layout = self.settings, self.me, layout
         self._peers = [worker for worker in layout.workers if worker != me]
         self._outbox, self._inbox = Outbox(self.fence, me, layout), Inbox()
         mine, timings = layout.fronts_of(me), self._entrances.timings
@@ -302,7 +316,7 @@ class Worker:
     def _recovering(self, event: ev.RecoveryAnswer) -> None:
         match event:
             case ev.SinkOpened():
-                self._outputs.opened(event, compare=self._settings.exactly_once)
+                self._outputs.opened(event, compare=self.settings.exactly_once)
                 self._rejoin.opened(event.sink, event.last, event.newest)
             case ev.JournalSealed():
                 self._fronts.sealing.sealed(event.front, event.entries)
@@ -317,9 +331,7 @@ class Worker:
 
     def _advance(self) -> None:
         """Tell the coordinator how far this recovery is."""
-        told = self._rejoin.progress(
-            self._outputs.released(), self._fronts.sealing.done, self._fronts.sealing.last
-        )
+        told = self._rejoin.progress(self._outputs.released(), self._fronts.sealing)
         if any(isinstance(message, msg.Sealed) for message in told):
             # not at Replay: peers that heard theirs first are already heard (!)
             self._outputs.resume(self._rejoin.take_held())
@@ -391,13 +403,13 @@ class Worker:
         time = time_of_meta(meta)
         known = vertex in self._near and (at_door or not self._graph.vertices[vertex].routed)
         place = self._fronts.record(time, first_component(meta)) if known else None
-        return located(error, self._settings.fronts[front_of(time)].source, place, vertex)
+        return located(error, self._names[front_of(time)], place, vertex)
 
     def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         """An error item under `onError: fail`: minimal time must not pass its run while it lives
         (dataflow.Output)."""
         time = time_of_meta(meta)
-        source = self._settings.fronts[front_of(time)].source
+        source = self._names[front_of(time)]
         where = f"{self._fronts.place_of(time, first_component(meta))} of source {source!r}"
         self._tell(
             self._layout.acker, msg.Hold(time, -1 if tombstone else 1, told(error, where, self._graph))
@@ -407,7 +419,7 @@ class Worker:
         """Items that came too late for a program in event time (dataflow.Output): counted once that is
         certain."""
         time = time_of_meta(meta)
-        source = self._settings.fronts[front_of(time)].source
+        source = self._names[front_of(time)]
         self._counters.late(time, source, -number if tombstone else number)
 
     # --- time -----------------------------------------------------------------------------------------------
@@ -474,7 +486,7 @@ class Worker:
                     )
 
     def _report(self) -> None:
-        if self._instant - self._reported < self._settings.heartbeat:
+        if self._instant - self._reported < self.settings.heartbeat:
             # a standby reports too: else nobody could tell that its machine is gone before it is given slots
             return
         self._reported = self._instant

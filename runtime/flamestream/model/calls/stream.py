@@ -6,7 +6,7 @@ Keeps: a call's name has brackets, so no name of the manifest's is one. Does not
 """
 
 import re
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from flamestream.model import fields
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, check_parameters
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from flamestream.model.expressions.expression import Expression
     from flamestream.model.graph import Graph
     from flamestream.model.stream import Stream
+
+
+BRACKETS: Final = "()"
+"""How the name of a call ends, and no name of the manifest's does."""
 
 
 class Times(TypedDict, total=False):
@@ -52,7 +56,7 @@ def called_stream(
         if isinstance(function, CallFunction)
         else CallFunction(function, CallSettings())
     )
-    name = f"{name or name_of(made.function).rpartition('.')[2]}()"  # no name of the manifest's has brackets
+    name = f"{name or name_of(made.function).rpartition('.')[2]}{BRACKETS}"
     check_parameters(made.function, call_site())
     if any(vertex.name == name for vertex in (*graph.sources, *graph.sinks)):
         raise GraphError(

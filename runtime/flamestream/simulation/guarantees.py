@@ -175,7 +175,7 @@ class AtMostOnce(TwoPhases):
             runs = [run for front, run in self._runs if front == position.front and run.time < index.cut]
             entered = {record for run in runs for record in _records_of(run)}
             read = {(name, number) for name, upto in position.offsets.items() for number in range(upto)}
-            last = max((run.time for run in runs), default=START)
+            last = max((run.time for run in runs), default=self._oracle.begun(position.front))
             wrong = f"epoch {index.epoch} says {position}, {sorted(entered)} have entered, the last at {last}"
             self._world.require(entered <= read, "4 snapshot", wrong)
             counted = (last, len(read), len(read - entered))

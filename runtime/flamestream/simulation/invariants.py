@@ -252,6 +252,7 @@ class Invariants:
         """A compare-and-set took effect."""
         if self.drift is not None and (old is None or new.attempt > old.attempt):
             self.drift.attempt_begins(new.attempt, new.cut)
+        self._fronts_of(old, new)
         if old is None:
             return
         world = self._world
@@ -289,6 +290,21 @@ class Invariants:
             self._commit(new, old.attempt)
         if new.code != old.code:
             self.ticked(old, new)
+
+    def _fronts_of(self, old: JobRecord | None, new: JobRecord) -> None:
+        """A number is one front's for good, and where that begins does not change."""
+        before = old.fronts if old is not None else ()
+        for number, front in enumerate(new.fronts):
+            known = before[number] if number < len(before) else None
+            same = known is None or (known.name, known.begins) in (
+                (front.name, front.begins),
+                (front.name, None),
+            )
+            self._world.require(same, "13 fronts", f"front {number} was {known}, and is {front}")
+            if front.begins is not None and (known is None or known.begins is None) and old is not None:
+                self._world.trace.cover("front.began in a stream that ran")
+            if front.begins is not None:
+                self._oracle.begins(FrontId(number), front.name, front.begins)
 
     def ticked(self, old: JobRecord, new: JobRecord) -> None:
         """Other code goes on from the cut: that before has claimed nothing above."""
@@ -370,11 +386,12 @@ class Invariants:
         for worker in workers:
             for front, entries in worker._fronts.sealing.entries.items():
                 replayed[worker.fence, front] = len(entries)
+        answers = {each.me: {f.front for f in each.settings.fronts if f.of_call} for each in workers}
         for worker in workers:
             waiting = [(runs, "for a consumer") for runs in _waiting_runs(worker).items()]
             waiting += [(runs, "to be asked about") for runs in _runs_above_pending(worker).items()]
             for (front, times), wait in waiting:
-                if worker.settings.fronts[front].of_call:
+                if front in answers[worker.me]:
                     continue  # answers take no credit: what is asked was let in already
                 most = credit + 1 + replayed.get((worker.fence, front), 0)
                 much = (

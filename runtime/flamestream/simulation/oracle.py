@@ -55,8 +55,10 @@ class Oracle:
         dead_letter: SinkName | None,
         *,
         all_told: bool = False,
+        newest: Graph | None = None,
     ) -> None:
-        """`all_told`: runs of timed fronts are told as well, since some of their input may be skipped."""
+        """`all_told`: runs of timed fronts are told as well, since some of their input may be skipped. `newest`:
+        the last graph of a run whose code is changed, which has all sources."""
         self.reached = START
         """Runs below have been interpreted."""
         self.error_at: Time | None = None
@@ -66,11 +68,12 @@ class Oracle:
         self.runs: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         """All that were interpreted, ascending."""
         self._again = (world, list(sites), sources, slots, dead_letter)
+        self._newest = newest or graph
         self._world = world
         self._line = Timeline(graph, sources)
         self._sites = {site.front: site for site in sites}
         self._sources = {
-            front: next(v for v in graph.sources if v.name == name) for front, name in sources.items()
+            front: next(v for v in self._newest.sources if v.name == name) for front, name in sources.items()
         }
         self._slot_count = slots
         self.dead_letter = dead_letter
@@ -95,9 +98,11 @@ class Oracle:
         """Journalled fronts that have told their end."""
         self._foreseen = {site.front for site in self._sites.values() if site.timed and not all_told}
         """Fronts whose runs follow from their input alone."""
-        for site in self._sites.values():
-            if site.front in self._foreseen:
-                self._foresee(site)
+        first = {vertex.name for vertex in graph.sources}
+        self._begun = dict.fromkeys((f for f, name in sources.items() if name in first), START)
+        """Behind which times fronts begin; of those that have."""
+        for front in self._begun.keys() & self._foreseen:
+            self._foresee(self._sites[front], START)
 
     @property
     def graph(self) -> Graph:
@@ -119,9 +124,24 @@ class Oracle:
             heappush(self._waiting, self._error_run)
             self.error_at = self._error_run = None
 
-    def _foresee(self, site: SourceSite) -> None:
-        last = START
-        for run in timed_runs(site):
+    def begins(self, front: FrontId, name: str, behind: Time) -> None:
+        """A front takes part, and its first run is behind a time."""
+        right = self._sources[front].name
+        self._world.require(
+            name == right, "13 fronts", f"front {front} is of {name}, and was to be of {right}"
+        )
+        if front not in self._begun:
+            self._begun[front] = behind
+            if front in self._foreseen:
+                self._foresee(self._sites[front], behind)
+
+    def begun(self, front: FrontId) -> Time:
+        """Behind which time a front begins."""
+        return self._begun.get(front, START)
+
+    def _foresee(self, site: SourceSite, behind: Time) -> None:
+        last = behind
+        for run in timed_runs(site, behind):
             heappush(self._waiting, run)
             last = run[0]
         if self._sources[site.front].timing is not None and not site.open:
@@ -139,8 +159,12 @@ class Oracle:
             for site in sites
         ]
         first = graph or self._line.first
-        fresh_one = Oracle(world, first, fresh, sources, slots, dead_letter, all_told=all_told)
+        fresh_one = Oracle(
+            world, first, fresh, sources, slots, dead_letter, all_told=all_told, newest=self._newest
+        )
         fresh_one._line.ticks += [] if graph else self._line.ticks
+        for front, behind in self._begun.items():
+            fresh_one.begins(front, self._sources[front].name, behind)
         return fresh_one
 
     def _of_call(self, front: FrontId) -> bool:
@@ -249,14 +273,19 @@ class Oracle:
         ]
 
     def missing_input(self) -> list[str]:
-        """Records of journalled fronts that have not entered, and ends that are still to be told."""
-        journalled = [(front, site) for front, site in self._sites.items() if front not in self._foreseen]
+        """Records of journalled fronts that have not entered, fronts that have not begun, and ends that are still
+        to be told."""
+        its = {vertex.name for vertex in self.graph.sources}
+        waiting = [f for f, vertex in self._sources.items() if vertex.name in its and f not in self._begun]
+        journalled = [(front, self._sites[front]) for front in sorted(self._begun.keys() - self._foreseen)]
         return [
             f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
             for front, site in journalled
             for partition,
             records in site.partitions.items() if self._offsets.get((front, partition), 0) < len(records)
-        ] + [f"the end of front {front}" for front, site in journalled if self._has_to_end(front, site)]  # fmt: skip
+        ] + [f"the end of front {front}" for front, site in journalled if self._has_to_end(front, site)] + [
+            f"front {front} has not begun" for front in waiting
+        ]  # fmt: skip
 
     def _has_to_end(self, front: FrontId, site: SourceSite) -> bool:
         """Whether its end is still to be told. A call's front ends behind all others."""
@@ -314,7 +343,7 @@ class Oracle:
 
     def position_at(self, front: FrontId, cut: Time) -> tuple[Time, dict[Partition, Offset]]:
         """The last stamp of `front` below `cut`, and where its partitions stand."""
-        last, offsets = START, dict[Partition, Offset]()
+        last, offsets = self.begun(front), dict[Partition, Offset]()
         for time, of, partition, first, count in self.runs:
             if of == front and time < cut:
                 last = time
@@ -361,10 +390,12 @@ class Oracle:
         return RunRecords((record.payload for record in records), Entry(START, partition, first, count))
 
 
-def timed_runs(site: SourceSite) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
+def timed_runs(
+    site: SourceSite, behind: Time = START
+) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
     """The runs that a timed front stamps: cut at multiples of its run length, each a step after the one
-    before."""
-    last = START
+    before, the first behind `behind`."""
+    last = behind
     ((partition, records),) = site.partitions.items()
     for first in range(0, len(records), site.run_length):
         last = step_after(last, site.front, site.step)

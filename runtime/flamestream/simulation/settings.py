@@ -9,6 +9,7 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.model.calls.call import calls_of
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Partition, SourceName
 from flamestream.model.time import ROOM, FrontId, Timestamp
 from flamestream.simulation.faults import FaultPlan
@@ -44,25 +45,39 @@ class Plan:
     guarantee: str = "exactly-once"
     upgrades: tuple[int, ...] = ()
     """When the code is changed, ascending."""
+    began_with: int = 0
+    """The number of fronts that the first graph has."""
 
     def upgraded_at(self, moments: Iterable[int]) -> "Plan":
         """The same, with code that is changed at these times."""
-        return replace(self, upgrades=tuple(sorted(moments)), coordinator=self.coordinator_of(0))
+        ticking = replace(self, began_with=self.began_with or len(self.worker.fronts))
+        return replace(ticking, upgrades=tuple(sorted(moments)), coordinator=ticking.coordinator_of(0))
 
     def worker_of(self, version: int) -> "Plan":
         """The plan that workers of a version of the code are made from."""
         if not self.upgrades:
             return self
-        return replace(
-            self, job=self.job.of_version(version), worker=replace(self.worker, code=code_of(version))
-        )
+        job = self.job.of_version(version)
+        worker = replace(self.worker, code=code_of(version), fronts=self._fronts_of(job.graph))
+        return replace(self, job=job, worker=worker)
+
+    def _fronts_of(self, graph: Graph) -> tuple[FrontSettings, ...]:
+        """The fronts of a graph's sources, as who does not know the job numbers them: new ones stand before,
+        between and behind the others, in the order of their numbers, or nobody could foresee these."""
+        names = {vertex.name for vertex in graph.sources}
+        its = [front for front in self.worker.fronts if front.source in names]
+        fronts, place = its[: self.began_with], 0
+        for number, front in enumerate(its[self.began_with :]):
+            place = max(place, front.front * 7 % (self.began_with + 1))
+            fronts.insert(place + number, front)
+        return tuple(replace(front, front=FrontId(number)) for number, front in enumerate(fronts))
 
     def coordinator_of(self, version: int) -> Settings:
         """Settings of a coordinator for a version of the code."""
         graph = self.job.of_version(version).graph
         return replace(
             self.coordinator, graph=graph.identity,
-            inventory=inventory_of(graph, self.job.dead_letter, self.worker.fronts),
+            inventory=inventory_of(graph, self.job.dead_letter, self._fronts_of(graph)),
             code=code_of(version), drop=tuple(f"fresh-{each}" for each in range(version)),
         )  # fmt: skip
 
@@ -190,11 +205,19 @@ def _sites(rng: Random, job: SimJob, heal_at: int) -> list[SourceSite]:
     """A front a source, and maybe one more; a few dozen records in all."""
     count = job.sources if job.one_partition or rng.random() < 0.7 else job.sources + 1
     total = rng.randint(8, 48)
-    return [_site(rng, job, FrontId(front), max(1, total // count), heal_at) for front in range(count)]
+    return [
+        drawn_site(
+            rng, job, FrontId(front), max(1, total // count), heal_at,
+            timed=rng.random() < 0.3 and not job.journalled,
+        )
+        for front in range(count)
+    ]  # fmt: skip
 
 
-def _site(rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int) -> SourceSite:
-    timed = rng.random() < 0.3 and not job.journalled
+def drawn_site(
+    rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int, *, timed: bool
+) -> SourceSite:
+    """What a front of about so many records has to read."""
     partitions = 1 if timed or job.one_partition else rng.choice([1, 1, 2, 3])
     names = [Partition("")] if timed else [Partition(f"p{i}") for i in range(partitions)]
     span = rng.randint(1, heal_at - EPOCH_START)

@@ -112,8 +112,9 @@ class _Run:
         self.outside = _outside(self.world, plan)
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
         oracle = Oracle(
-            self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter
-        )
+            self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter,
+            newest=plan.job.of_version(len(plan.upgrades)).graph,
+        )  # fmt: skip
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store)

@@ -12,8 +12,11 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.graph import Graph
+from flamestream.model.ids import SourceName
 from flamestream.model.stream import Stream
+from flamestream.model.time import FrontId
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import (
     DEAD_LETTERS,
@@ -25,7 +28,7 @@ from flamestream.simulation.graphs import (
     spread,
     string_record,
 )
-from flamestream.simulation.settings import MS, Adjust, Plan
+from flamestream.simulation.settings import MS, Adjust, Plan, drawn_site
 from flamestream.simulation.world import EPOCH_START
 
 
@@ -47,9 +50,18 @@ def _mistaken(seed: int, version: int) -> Graph:
     return _version(seed, version, mistaken=version % 2 == 1)
 
 
-def _version(seed: int, version: int, *, mistaken: bool = False) -> Graph:
+def growing_job(rng: Random) -> SimJob:
+    """The same, and each of its versions has a source more: before, between or behind the others."""
+    seed, record = rng.getrandbits(32), string_record(rng)
+    first = _version(seed, 0)
+    return SimJob(first, None, record, len(first.sources), versions=partial(_version, seed, grows=True))
+
+
+def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = False) -> Graph:
     drawn, own = Random(seed), Random(seed + version)
     graph, stream, _ = source_streams(drawn, "edited")
+    for number in range(1, version + 1) if grows else ():
+        stream = stream.merge(graph.source(new_source(number)))
     if own.random() < 0.5:
         stream = stream.balance(spread).map(same)
     stream = _folded(stream, "fold", f"v{version}")
@@ -79,6 +91,32 @@ def _folded(stream: Stream[Any], name: str, mark: str) -> Stream[Any]:
         key=key_of, initial=str, combine=lambda a, p: digest(a + p[1] + mark), name=name,
         emit=lambda a, p: (p[0], p[1][-8:] + a),
     )  # fmt: skip
+
+
+def new_source(version: int) -> str:
+    """The source that a version has, and none before."""
+    return f"new-{version}"
+
+
+def growing(direct: Adjust | None = None, *, timed: float = 0.4) -> Adjust:
+    """Runs whose code is changed up to three times, and has a source more each time, directed further by
+    `direct`. `timed`: how many of these are timed."""
+
+    def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        plan, faults = ticking(direct)(rng, drawn, chosen)
+        began, sites, fronts = len(plan.worker.fronts), list(plan.sites), list(plan.worker.fronts)
+        for number in range(1, len(plan.upgrades) + 1):
+            front, records = FrontId(len(fronts)), rng.randint(1, 10)
+            is_timed = rng.random() < timed and not plan.job.journalled
+            site = drawn_site(rng, plan.job, front, records, plan.heal_at, timed=is_timed)
+            sites.append(site)
+            its = front, SourceName(new_source(number)), site.timed, site.run_length, site.replayable
+            fronts.append(FrontSettings(*its, step=site.step))
+        worker = replace(plan.worker, fronts=tuple(fronts))
+        plan = replace(plan, sites=sites, worker=worker, began_with=began)
+        return replace(plan, coordinator=plan.coordinator_of(0)), faults
+
+    return adjust
 
 
 def ticking(direct: Adjust | None = None, *, most: int = 3) -> Adjust:

@@ -288,7 +288,7 @@ class Coordinators:
             )
         source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
         # Objects before the record, which makes them count; where somebody was faster they are orphans.
-        record = savepoints.restore(source, savepoint, target, job.job, job.settings.fronts)
+        record = savepoints.restore(source, savepoint, target, job.job)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from flamestream.core.coordinator.coordination import NO_EPOCH
+from flamestream.core.protocol.inventory import known_fronts
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import UserError
@@ -56,9 +57,7 @@ def take(store: ObjectStore, url: str, record: JobRecord, job: str, name: str) -
     )  # fmt: skip
 
 
-def restore(
-    source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str, fronts: int
-) -> JobRecord:
+def restore(source: ObjectStore, savepoint: Savepoint, target: ObjectStore, job: str) -> JobRecord:
     """The first record of `job`, which begins where `savepoint` was taken. Its objects are in `target`
     then."""
     found = read_index(source, savepoint.index, savepoint.index_hash)
@@ -73,11 +72,12 @@ def restore(
     )
     name = f"{folder}/index.json"
     digest = write_index(target, name, index)
-    layout = _nobodys(LayoutVersion(0), found.slots, fronts)
+    fronts = known_fronts(found)
+    layout = _nobodys(LayoutVersion(0), found.slots, len(fronts))
     # Epochs go on behind the snapshot's: its rows carry their numbers, and only greater ones are newer.
     return JobRecord(
         attempt=Attempt(0), layout=layout, announced=found.epoch, committed=found.epoch, cut=found.cut,
-        index=name, index_hash=digest, job=job, writer=f"savepoint {savepoint.name}",
+        index=name, index_hash=digest, job=job, writer=f"savepoint {savepoint.name}", fronts=fronts,
     )  # fmt: skip
 
 
@@ -109,6 +109,7 @@ def emptied(record: JobRecord) -> JobRecord:
         outcome="",
         code="",
         writer="begins anew",
+        fronts=(),
     )
 
 

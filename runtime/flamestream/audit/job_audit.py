@@ -26,7 +26,7 @@ from flamestream.connectors.kit.standing import Look, Span
 from flamestream.job.manifest import DeadLetter
 from flamestream.job.manifest_rules import why_not_audited
 from flamestream.job.recorded import recorded_sources
-from flamestream.job.settings import fronts_of
+from flamestream.job.settings import fronts_of, known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
@@ -89,6 +89,7 @@ def witnessed(
 ) -> Evidence:  # fmt: skip
     """The audit of a job's whole output, with everything it compared. Arguments as for `audited`."""
     check_guarantee(checked)
+    checked = known_to(last.record, checked)
     spans = (
         ()
         if last.index is None

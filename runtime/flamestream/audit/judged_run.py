@@ -33,7 +33,7 @@ from flamestream.audit.definitions.table import Row, delivery_rows, determinism_
 from flamestream.audit.job_audit import Evidence
 from flamestream.audit.report import Report
 from flamestream.job.manifest import DeadLetter
-from flamestream.job.settings import fronts_of
+from flamestream.job.settings import fronts_of, known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
@@ -62,6 +62,7 @@ class Value:
 
 def judged_run(checked: CheckedJob, evidence: Evidence, bound: int = BOUND) -> list[Row]:
     """The rows of definitions 5 to 10. `bound`: as for `judged`, where something has to be searched for."""
+    checked = known_to(evidence.last.record, checked)
     report, graph, state = evidence.report, checked.graph, evidence.state
     verdicts = exactly_once(report)
     if any(each.outcome != "holds" for each in verdicts.values()):

@@ -14,6 +14,8 @@ from typing import Final
 from flamestream.connectors.sources import SourceTraits
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.inventory import inventory_of, source_keys
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import with_new
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import Inventory
 from flamestream.job.manifest import EXACT, HELD, DeadLetter, Spec, changes_of_calls
@@ -52,7 +54,13 @@ def fronts_of(checked: CheckedJob) -> tuple[FrontSettings, ...]:
         for number, name in enumerate(names)
         for traits in [checked.sources[name]]
     )
-    return numbered(fronts, checked.known)
+    names = [front.name for front in checked.known]
+    return numbered(fronts, with_new(names, [front.known_as for front in fronts]) if names else ())
+
+
+def known_to(record: JobRecord | None, checked: CheckedJob) -> CheckedJob:
+    """The job with the numbers that its fronts have by its record."""
+    return checked if record is None else replace(checked, known=record.fronts)
 
 
 def worker_settings(checked: CheckedJob) -> WorkerSettings:

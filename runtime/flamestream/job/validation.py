@@ -19,6 +19,7 @@ from flamestream.connectors.sinks import SinkTraits
 from flamestream.connectors.sources import SourceTraits
 from flamestream.connectors.synthetic.answers import ANSWERS
 from flamestream.connectors.synthetic.clock import CLOCK
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job import py_files
 from flamestream.job.application import folders_of, load, located
 from flamestream.job.application_code import code_of
@@ -49,9 +50,9 @@ class CheckedJob:
     """As they were found: by their content."""
     warnings: tuple[str, ...] = ()
     """Warnings: the job can run, and this may not be what was meant."""
-    known: tuple[str, ...] = ()
-    """Whose each front of the job is that ran, by its number. Empty: that was not looked up, and numbers go by the
-    graph's order."""
+    known: tuple[KnownFront, ...] = ()
+    """The fronts of the job, where it has run, by their numbers. Empty: that was not looked up, and numbers go by
+    the graph's order."""
 
     @property
     def application(self) -> Path:

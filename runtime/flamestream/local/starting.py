@@ -16,6 +16,7 @@ from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.recorded import recorded_sources
+from flamestream.job.settings import known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.model.errors import FlameStreamError, StoreUnavailable
@@ -76,7 +77,7 @@ def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
     except FlameStreamError:
         return  # the store is away, or was removed: nobody knows how far was read
     known: dict[int, FrontPosition] = {position.front: position for position in positions}
-    for source in recorded_sources(checked):
+    for source in recorded_sources(known_to(record, checked)):
         position = known.get(source.front.front)
         kind = sources.kind_of(source.spec)
         if position is None or kind is None or not kind.grows or not source.front.timed:

@@ -34,7 +34,7 @@ from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
 from flamestream.job.recorded import recorded_sources
-from flamestream.job.settings import fronts_of
+from flamestream.job.settings import fronts_of, known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.event_time import record_count
@@ -77,6 +77,7 @@ def audited_in(
     spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False
 ) -> Report:
     """The audit in a Spark session. `last` was read before this is called."""
+    checked = known_to(last.record, checked)
     spans = () if last.index is None else last.index.code
     until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     cut = START if began is None else began.time

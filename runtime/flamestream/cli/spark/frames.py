@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import msgspec
 
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
+from flamestream.job.settings import inventory
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
@@ -104,6 +106,7 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
         record = JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="",
             index_hash="", job=checked.job.name, code=checked.code,
+            fronts=tuple(map(KnownFront, inventory(checked).fronts)),
         )  # fmt: skip
         version = None
     else:

@@ -31,9 +31,8 @@ from flamestream.core.coordinator.coordination import (
     Settings,
     WriteIndex,
 )
-from flamestream.core.protocol.inventory import next_inventory
+from flamestream.core.protocol.inventory import known_fronts, next_inventory
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.messages import Abort, Accepted, Announce, Committed, CutTaken
 from flamestream.core.protocol.snapshot import CodeSpan, SegmentRef, SnapshotIndex
 from flamestream.model.backoff import Backoff
@@ -132,11 +131,6 @@ def next_index(
         code=spans_of(previous, settings.code),
         inventory=next_inventory(previous, settings.inventory, sources),
     )  # fmt: skip
-
-
-def _named(index: SnapshotIndex | None) -> tuple[KnownFront, ...]:
-    """The fronts of a job that began before they had names."""
-    return () if index is None or index.inventory is None else tuple(map(KnownFront, index.inventory.fronts))
 
 
 def spans_of(previous: SnapshotIndex | None, code: str) -> tuple[CodeSpan, ...]:
@@ -254,6 +248,7 @@ class Epochs:
                 self.abort("the job record is in doubt")
                 return
             epoch.stage = Stage.COMMITTING  # from here on only the record says what became of it (!)
+            assert epoch.index is not None, "a commit without an index"
             before, number, name = self._context.record, epoch.number, epoch.name
             record = msgspec.structs.replace(
                 before,
@@ -263,7 +258,7 @@ class Epochs:
                 index_hash=event.hash,
                 writer=self._nonce,
                 # From the first index on that has names they count.
-                fronts=before.fronts or _named(epoch.index),
+                fronts=before.fronts or known_fronts(epoch.index),
             )
             # (!) Epoch, cut, attempt and layout in one write: no attempt of other code begins elsewhere.
             turned = record if epoch.turn is None else epoch.turn.turned(record)

@@ -278,7 +278,7 @@ class Healing:
 def _next_fronts(old: JobRecord | None, settings: Settings) -> tuple[KnownFront, ...]:
     """The fronts of the next attempt, those of new sources behind all that ever were."""
     names = settings.inventory.fronts if settings.inventory is not None else ()
-    if old is None:
+    if old is None or not (old.fronts or old.index):
         return tuple(map(KnownFront, names))
     # Without names the order of the graph that wrote its snapshot counts, until that is committed with names.
     added = with_new(old.sources, names)[len(old.fronts) :] if old.fronts else ()

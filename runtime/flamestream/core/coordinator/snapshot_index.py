@@ -124,6 +124,9 @@ def check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> 
                 "upgrade.strategy: Fresh drops a"
                 " cluster's"
             )
+    if index.inventory is not None and not record.fronts:
+        # A record without names was written by who knows none: numbers go by the graph's order.
+        index = msgspec.structs.replace(index, inventory=msgspec.structs.replace(index.inventory, fronts=()))
     if reason := misfit(index, settings.graph, settings.inventory, settings.drop):
         raise UserError(f"the graph cannot go on from index {name} (epoch {index.epoch}): {reason}")
 

@@ -18,13 +18,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.state_names import MARKS, Operation
-from flamestream.model.time import END
+from flamestream.model.time import END, START, FrontId
 
 
 def inventory_of(
@@ -117,6 +118,29 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
     if gone and index.held:
         return f"it holds output for sink {gone[0]!r}, which this graph has not: let the job drain, then remove it"
     return "; ".join(_differences(index, graph, ours, drop))
+
+
+def other_order(ours: Inventory | None, known: Sequence[str]) -> str:
+    """The reason why who numbers fronts by the graph's order cannot go on with a job; "" if it can. `known`:
+    whose each front is."""
+    if ours is None or not known or ours.fronts == tuple(known):
+        return ""
+    return (
+        f"the job's fronts are of the sources {_listed(list(known))}, in this order, and the graph has "
+        f"{_listed(ours.fronts)}: sources came, went or moved, and only a stream (`flamestream run`, workers in a "
+        "cluster) can go on from that"
+    )
+
+
+def known_fronts(index: SnapshotIndex) -> tuple[KnownFront, ...]:
+    """The fronts of a job that begins with this snapshot; none if it says no names."""
+    if (inventory := index.inventory) is None:
+        return ()
+    begins = {position.front: position.begins for position in index.fronts}
+    return tuple(
+        KnownFront(name, begins.get(FrontId(number), START), away=name not in inventory.sources)
+        for number, name in enumerate(inventory.fronts)
+    )
 
 
 def leaving(one: Inventory | None, other: Inventory | None) -> list[str]:

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot
 from flamestream.model.state_names import Operation
-from flamestream.model.time import MAX_FRONTS, FrontId, Time
+from flamestream.model.time import MAX_FRONTS, START, FrontId, Time
 
 AtTime = Annotated[Time, Meta(ge=0)]
 
@@ -41,6 +41,8 @@ class FrontPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """Records up to here, since the job began."""
     skipped: Annotated[int, Meta(ge=0)] = 0
     """Those of them that recoveries have skipped (`at-most-once`)."""
+    begins: AtTime = START
+    """Behind which time it began, if that was in a stream that ran."""
 
 
 class SlotOutput(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ import msgspec
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Exit, ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
-from flamestream.core.protocol.inventory import next_inventory
+from flamestream.core.protocol.inventory import next_inventory, other_order
 from flamestream.core.protocol.snapshot import (
     FrontPosition,
     Inventory,
@@ -185,7 +185,10 @@ class BatchWorker:
                 self.fence = message.assignment.fence
                 self._begin(message.index)
                 self._busy = True
-                self._actions.append(OpenSinks(self.fence, self._committed))
+                if other := other_order(self._hello.inventory, message.sources):
+                    self._tell(msg.Failed(self.fence, "user", other))
+                else:
+                    self._actions.append(OpenSinks(self.fence, self._committed))
             case msg.Stop(reason):
                 self._actions.append(Exit("", reason))
             case msg.Warm():

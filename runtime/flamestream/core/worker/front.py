@@ -82,7 +82,7 @@ class Positions:
 
     def __init__(self, begin: FrontPosition) -> None:
         self._front, self._last, self._offsets = begin.front, begin.last, dict(begin.offsets)
-        self._records, self.skipped = begin.records, begin.skipped
+        self._records, self.skipped, self._begins = begin.records, begin.skipped, begin.begins
         # START: at whatever cut it is asked, the end was told before
         self._ended = START if begin.ended else END
         """The time at which the end was told; END: it was not."""
@@ -95,7 +95,7 @@ class Positions:
 
     def begin_behind(self, time: Time) -> None:
         """All of its own runs to come are behind `time`."""
-        self._last = time
+        self._last = self._begins = time
 
     def end(self, time: Time) -> None:
         """The run at `time` has told the end."""
@@ -119,7 +119,9 @@ class Positions:
             records += run.count
             if run.moves:
                 offsets[run.partition] = run.next
-        return FrontPosition(self._front, last, offsets, self._ended < cut, records, self.skipped)
+        return FrontPosition(
+            self._front, last, offsets, self._ended < cut, records, self.skipped, self._begins
+        )
 
     def forget(self, cut: Time) -> None:
         """No cut below `cut` will be asked for."""

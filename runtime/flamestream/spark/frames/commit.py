@@ -16,7 +16,7 @@ import msgspec
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.coordinator.snapshot_index import holds_output
-from flamestream.core.protocol.inventory import misfit, next_inventory
+from flamestream.core.protocol.inventory import misfit, next_inventory, other_order
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import (
     FrontPosition,
@@ -120,6 +120,8 @@ class Committed:
             raise UserError(
                 f"the graph cannot go on from the job's last snapshot (epoch {found.epoch}): {reason}"
             )
+        if other := other_order(ours.inventory, self.record.sources):
+            raise UserError(other)
         if found.held:
             raise UserError(holds_output(self.record.index))
 

@@ -7,11 +7,15 @@ import pytest
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.settings import Plan, promising
 from flamestream.simulation.simulator import Result
-from flamestream.simulation.tick_jobs import edited_job, ticking
+from flamestream.simulation.tick_jobs import edited_job, growing, growing_job, ticking
 from flamestream.testing import simulate
 from support.seeds import chunks
 
 STRICT = ("exactly-once-2pc", "at-most-once", "strong-productions", "none")
+
+
+def _grown(seed: int, guarantee: str = "exactly-once") -> Result:
+    return simulate(seed, job=growing_job(Random(seed)), adjust=promising(guarantee, growing()))
 
 
 def _run(seed: int, guarantee: str = "exactly-once", calm: bool = False) -> Result:
@@ -37,3 +41,14 @@ def test_so_it_is_under_every_guarantee(guarantee: str) -> None:
 def test_so_it_is_at_least_once_where_nobody_dies() -> None:
     """Else consumers that remember nothing may have got results above the cut already."""
     assert sum(_run(seed, "at-least-once", calm=True).coverage["tick.made"] for seed in range(60)) > 30
+
+
+@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=200))
+def test_sources_come_before_between_and_behind_others_whatever_crashes(first: int) -> None:
+    results = [_grown(seed) for seed in range(first, first + 100)]
+    assert sum(result.coverage["front.began in a stream that ran"] for result in results) > 80
+
+
+@pytest.mark.parametrize("guarantee", STRICT)
+def test_sources_come_under_every_guarantee(guarantee: str) -> None:
+    assert sum(_grown(seed, guarantee).coverage["tick.made"] for seed in range(60)) > 30

@@ -105,7 +105,11 @@ def checked_job(job: Job) -> CheckedJob:
         for name in job.spec.sources
     }
     classes = {name: row_class(given.cls, f"spec.sources.{name}") for name, given in gives.items()}
-    warnings = (*check_fields(graph, classes), *_idle_without_effect(graph, of_sources))
+    warnings = (
+        *check_fields(graph, classes),
+        *_idle_without_effect(graph, of_sources),
+        *_journal_without_use(job, of_sources),
+    )
     return CheckedJob(job, graph, of_sources, of_sinks, files, warnings)
 
 
@@ -179,6 +183,16 @@ def _idle_without_effect(graph: Graph, of_sources: dict[str, SourceTraits]) -> I
                 f"spec.sources.{vertex.name}: idle= in {vertex.place} has no effect here: this source is read in "
                 "an order of its own, so all others wait for its next record, and its end closes every window"
             )
+
+
+def _journal_without_use(job: Job, of_sources: dict[str, SourceTraits]) -> Iterator[str]:
+    """A warning for a journal that no source needs. No error: a source that was removed may have one, which is
+    asked whether all of it was read."""
+    if job.spec.journal is not None and all(source.timed for source in of_sources.values()):
+        yield (
+            "spec.journal: no source of this job needs a journal: remove it, but where one that did was removed: then "
+            "once the job has committed an epoch without it"
+        )
 
 
 def _dropped_are_gone(job: Job, graph: Graph) -> None:
@@ -334,5 +348,3 @@ def _guarantee_holds(job: Job, of_sources: dict[str, SourceTraits], of_sinks: di
                 "written nowhere else. "
                 "Add spec.journal, like journal: {folder: journal}, or choose guarantee: none",
             )
-    if job.spec.journal is not None and all(source.timed for source in of_sources.values()):
-        raise job.error(("spec", "journal"), "no source of this job needs a journal: remove it")

@@ -80,7 +80,8 @@ def _grown(checked: CheckedJob, record: JobRecord) -> Iterator[tuple[str, int]]:
     for source in recorded_sources(known_to(record, checked)):
         position = known.get(source.front.front)
         kind = sources.kind_of(source.spec)
-        if position is None or kind is None or not kind.grows or not source.front.timed:
+        if not known or kind is None or not kind.grows or not source.front.timed:
             continue
-        if count := source.beyond(position.offsets):
+        # One that has come since has no place.
+        if count := source.beyond({} if position is None else position.offsets):
             yield str(source.front.source), count

@@ -353,6 +353,11 @@ class Oracle:
 
     def _interpret(self, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
         time, front, partition, first, count = run
+        name = self._sources[front].name
+        known = name in self._walk.sources(time)
+        self._world.require(
+            known, "13 fronts", f"{name} enters at {time}, where the graph has no such source"
+        )
         before = dict(self._walk.state) if self.dead_letter is None else None
         reached = self._walk.run(front, time, self._records(time, front, partition, first, count))
         if self.dead_letter is None and any(name == self._walk.errors for name, _, _ in reached):

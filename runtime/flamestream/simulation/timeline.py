@@ -10,6 +10,7 @@ from typing import Any
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
 from flamestream.model.time import FrontId, Time
+from flamestream.model.vertex import Vertex
 from flamestream.reference import State, Walk
 
 
@@ -49,9 +50,13 @@ class Walked:
 
     def run(self, front: FrontId, time: Time, records: Sequence[Any]) -> list[tuple[str, Meta, Any]]:
         """The items of a run that reach a sink, by the graph of its time."""
-        self._go_to(time)
-        source = next(v for v in self.graph.sources if v.name == self._line.fronts[front])
+        source = self.sources(time)[self._line.fronts[front]]
         return self._walk.run(source, time, records)
+
+    def sources(self, time: Time) -> Mapping[str, Vertex]:
+        """The sources that the graph has at `time`, by name."""
+        self._go_to(time)
+        return {vertex.name: vertex for vertex in self.graph.sources}
 
     def state_at(self, cut: Time) -> State:
         """The state below `cut`, as the graph of then has it; behind the last run before."""

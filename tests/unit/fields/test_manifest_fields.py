@@ -112,7 +112,6 @@ ROWS = [
     Row("spec.journal.folder", "elsewhere", "workers", before="journal", given=SOCKET),
     Row("spec.journal.folder", "journal", given={"spec.guarantee": "none", **SOCKET}, refused="under none there is no journal: remove it"),
     Row("spec.journal.folder", "journal", given={"spec.guarantee": "at-most-once", **SOCKET}, refused="under at-most-once there is no journal: remove it"),
-    Row("spec.journal.folder", "journal", refused="no source of this job needs a journal: remove it"),
     Row("spec.journal.kafka.topic", "k", "workers", given=IN_TOPIC),
     Row("spec.journal.kafka.brokers", "k:9093", "workers", given=IN_TOPIC),
     Row("spec.journal.kafka.settings", {"client.id": "x"}, "workers", given=IN_TOPIC),

@@ -42,6 +42,7 @@ class KnownFront(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def numbers_of(names: Sequence[str], known: Sequence[str]) -> list[FrontId]:
     """The number of each of these fronts: the first of a name has the first number that `known` has for it."""
+    assert not Counter(names) - Counter(known), f"of {names} some have no number: {known}"
     left = {name: _places(name, known) for name in names}
     return [next(left[name]) for name in names]
 

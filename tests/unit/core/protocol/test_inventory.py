@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 import flamestream as fs
 from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.inventory import inventory_of, misfit, next_inventory
+from flamestream.core.protocol.inventory import inventory_of, leaving, misfit, next_inventory, source_keys
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.graph import Graph
-from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot
+from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot, SourceName
 from flamestream.model.state_names import Named
 from flamestream.model.stream import Stream
-from flamestream.model.time import Time
+from flamestream.model.time import END, FrontId, Time
 
 
 def same(item: Any) -> Any:
@@ -49,7 +50,7 @@ def graph(
 
 
 def snapshot(of: Graph, *, named: bool = True, held: bool = False) -> SnapshotIndex:
-    inventory = inventory_of(of, SinkName("dead"))
+    inventory = inventory_of(of, SinkName("dead"), fronts(of))
     ref = SegmentRef("held", 1, "", 1, ())
     return SnapshotIndex(
         job="j", graph=of.identity, python="3.11", slots=1, epoch=Epoch(3), fence=NO_FENCE, cut=Time(9), segments=(),
@@ -57,8 +58,16 @@ def snapshot(of: Graph, *, named: bool = True, held: bool = False) -> SnapshotIn
     )  # fmt: skip
 
 
+def fronts(of: Graph) -> list[FrontSettings]:
+    """One of each source."""
+    return [
+        FrontSettings(FrontId(number), SourceName(name), False, key=key)
+        for number, (name, key) in enumerate(source_keys(of).items())
+    ]
+
+
 def reason(index: SnapshotIndex, now: Graph, *drop: str) -> str:
-    return misfit(index, now.identity, inventory_of(now, SinkName("dead")), drop)
+    return misfit(index, now.identity, inventory_of(now, SinkName("dead"), fronts(now)), drop)
 
 
 def test_a_graph_fits_with_what_it_had_and_more() -> None:
@@ -173,10 +182,49 @@ def test_one_of_several_whose_state_is_found_by_was_may_stand_in_another_graph()
 
 
 @pytest.mark.parametrize("sources", [("lines", "more"), ("more", "lines"), ("texts",)])
-def test_sources_are_the_same_in_the_same_order(sources: tuple[str, ...]) -> None:
-    said = reason(snapshot(graph()), graph(sources=sources))
+def test_sources_come_and_go_and_move(sources: tuple[str, ...]) -> None:
+    assert reason(snapshot(graph(sources=("lines", "other"))), graph(sources=sources)) == ""
+
+
+@pytest.mark.parametrize("sources", [("lines", "more"), ("more", "lines"), ("texts",)])
+def test_sources_are_the_same_in_the_same_order_where_none_has_a_name(sources: tuple[str, ...]) -> None:
+    before = snapshot(graph())
+    assert before.inventory is not None
+    said = reason(replace(before, inventory=replace(before.inventory, fronts=())), graph(sources=sources))
     assert f"it has the sources 'lines', and this graph {', '.join(map(repr, sources))}" in said
-    assert "the same sources and calls, in the same order" in said
+    assert "start the graph that wrote it once more, until it has committed an epoch" in said
+
+
+def test_a_source_that_comes_behind_the_end_of_all_input_is_not_forgotten() -> None:
+    said = reason(replace(snapshot(graph()), cut=END), graph(sources=("lines", "more")))
+    assert "all of its input has ended, and source 'more' would begin behind that" in said
+
+
+def test_a_call_goes_once_none_of_its_requests_is_left() -> None:
+    def asking(*calls: str) -> Graph:
+        built = Graph("g")
+        lines = built.source("lines")
+        for name in calls:
+            lines.call(word, name=name).sink(name)
+        lines.sink("out")
+        return built.validated()
+
+    before = snapshot(asking("ask", "tell"))
+    assert reason(before, asking("tell")) == ""
+    waiting = replace(before, requests=(SegmentRef("requests", 1, "", 1, ()),))
+    assert reason(waiting, asking("tell", "ask", "more")) == ""
+    said = reason(waiting, asking("tell"))
+    assert "it holds requests of calls, and call ask() is gone: let the job drain, then remove it" in said
+
+
+def test_a_clock_that_ticks_otherwise_is_another() -> None:
+    def ticking(every: str) -> Graph:
+        built = Graph("g")
+        built.clock("tick", every=every).sink("out")
+        return built.validated()
+
+    assert source_keys(ticking("1s")) == {"tick": "tick every 1000000"}
+    assert leaving(snapshot(ticking("1s")), inventory_of(ticking("2s"))) == ["tick every 1000000"]
 
 
 def test_a_sink_that_output_waits_for_is_not_removed() -> None:

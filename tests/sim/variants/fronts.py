@@ -1,0 +1,65 @@
+"""Variants of how fronts are found when sources come to a stream that runs: by which number, and where they begin."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from flamestream.core.coordinator import healing
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.recovery import Recovery
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
+from flamestream.core.protocol.messages import Replay
+from flamestream.core.worker import worker
+from flamestream.simulation.faults import Fault
+from flamestream.simulation.tick_jobs import growing, growing_job
+from sim.variants.variant import BrokenVariant, directed, patch
+
+_replay = Recovery.replay
+COMING = growing(timed=1.0)
+CRASHES = growing(directed(Fault.WORKER_CRASH, Fault.STORE_FULL, times=6, spacing=1_000), timed=1.0)
+"""Attempts end above the committed cut, with results of new fronts that have left."""
+
+
+def _from_the_start(self: Recovery, known: Sequence[KnownFront]) -> Replay:
+    return replace(_replay(self, known), begins={})
+
+
+def _told_alone(self: Healing, recovery: Recovery) -> bool:
+    """Each attempt finds out anew where fronts begin."""
+    context = self._context
+    fronts = recovery.begun(healing._part(context.record.fronts, context.settings), ())
+    context.instructions.tell(context.workers, recovery.replay(fronts))
+    self._step_ends("seal")
+    return True
+
+
+def _in_order(old: JobRecord | None, settings: Settings) -> tuple[KnownFront, ...]:
+    assert settings.inventory is not None
+    return tuple(map(KnownFront, settings.inventory.fronts))
+
+
+def _by_place(fronts: Any, known: Sequence[str]) -> Any:
+    return fronts
+
+
+NUMBERS: Mapping[str, Any] = {"numbered": _by_place}
+VARIANTS = [
+    BrokenVariant(
+        "a front that comes, and begins at the beginning of all times", patch(Recovery, replay=_from_the_start),
+        COMING, growing_job,
+    ),
+    BrokenVariant(
+        "a front that comes, and each attempt says anew where it begins", patch(Healing, _replay=_told_alone),
+        CRASHES, growing_job,
+    ),
+    BrokenVariant(
+        "a record that numbers fronts by their places in the graph", patch(healing, _next_fronts=_in_order), COMING,
+        growing_job,
+    ),
+    BrokenVariant(
+        "workers that number fronts by their places in the graph", patch(worker, **NUMBERS), COMING, growing_job,
+    ),
+]  # fmt: skip

@@ -96,7 +96,7 @@ def _answers(graph: Graph, results: Results, runs: Sequence[Run]) -> list[Run]:
         for request, payload in results[name]:
             if request not in there:
                 last = next_time(last, fronts[name])
-                call = Call(id_of(graph.name, name, request))
+                call = Call(id_of(graph.name, graph.calls[name].stored_as, request))
                 error = rounds.too_often(name, request)
                 answer = (
                     answer_here(function, request, payload, call)

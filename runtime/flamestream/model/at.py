@@ -71,12 +71,13 @@ class At:
 class AtFunction(Generic[T, U]):
     """A function of an item and its place: see `at`."""
 
-    def __init__(self, function: Callable[[T, At], U]) -> None:
-        self.function, self.written = function, name_of(function)
+    def __init__(self, function: Callable[[T, At], U], name: str = "") -> None:
+        self.function, self.written, self.name = function, name_of(function), name
 
     def seeded(self, graph: str, vertex: int) -> "Placed":
-        """For one operation of a graph: another one draws other numbers."""
-        said = f"{vertex} {graph}".encode()
+        """For one operation of a graph: another one draws other numbers, but for one of the same name."""
+        # By its place where it has no name (!): what jobs have drawn stays.
+        said = f"{f'name {self.name}' if self.name else vertex} {graph}".encode()
         return Placed(self.function, hashlib.blake2b(said, digest_size=32).digest())
 
 
@@ -90,7 +91,8 @@ class Placed:
         return self._function(item, At(self._seed, meta))
 
 
-def at(function: Callable[[T, At], U]) -> AtFunction[T, U]:
+def at(function: Callable[[T, At], U], *, name: str = "") -> AtFunction[T, U]:
     """A function that also knows its item's place, for `stream.map(fs.at(function))`: `function(item, at)`
-    may use `at.time`, `at.random()` and `at.uuid()`, which a replay finds again."""
-    return AtFunction(function)
+    may use `at.time`, `at.random()` and `at.uuid()`, which a replay finds again. `name`: chance is drawn by it,
+    so it stays the same whatever stands before in the graph; left out, by the operation's place there."""
+    return AtFunction(function, name)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as WithDefault
 
     from flamestream.model.calls.call import Asks, AsksTogether
-    from flamestream.model.calls.stream import Times
+    from flamestream.model.calls.stream import Said
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
     from flamestream.model.windows.own import Here
@@ -353,36 +353,36 @@ class Stream(Generic[T]):
     @overload
     def call(
         self, function: "Asks[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
         self, function: "Asks[T, Awaitable[U]]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
         self, function: "Asks[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
         self, function: "AsksTogether[T, Awaitable[list[U]]]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
         self, function: "AsksTogether[T, list[U]]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     @overload
     def call(
         self, function: "Asks[T, U]", *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[U]": ...  # fmt: skip
     def call(
         self, function: Function, *, key: Key[T] | None = None, name: str | None = None,
-        **times: "Unpack[Times]",
+        **said: "Unpack[Said]",
     ) -> "Stream[Any]":  # fmt: skip
         """Results that a function which asks the outside gives for each item: one, or a list of any number.
 
@@ -390,11 +390,12 @@ class Stream(Generic[T]):
         and a replay reads the answer in the journal. Nothing else waits. `@fs.call(...)` sets timeout, tries
         and order. `key`: answers of a key stay in one slot. `name`: of the call, its function's if it is left
         out. `at`, `unit`, `late`, `idle`, `max_ahead`: the event time of its results, as those of
-        `Graph.source`; without `at` they have none. Raises GraphError.
+        `Graph.source`; without `at` they have none. `was`: the name that the call had, whose requests and ids
+        go on. Raises GraphError.
         """
         from flamestream.model.calls.stream import called_stream
 
-        return called_stream(self, function, key, name, times)
+        return called_stream(self, function, key, name, said)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one

@@ -78,9 +78,14 @@ class Vertex:
     """GROUPING, REDUCE: the name that the user gave it; "": one is made of its functions'
     (state_names.py)."""
     was: str = ""
-    """The same: the name that its state was begun under, if that is another."""
+    """The same, and of a call: the name that its state, or its requests, were begun under, if that is another."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
+
+    @property
+    def stored_as(self) -> str:
+        """SOURCE, SINK: the name that a snapshot and journals find it by."""
+        return self.was or self.name
 
     @property
     def routed(self) -> bool:

@@ -12,6 +12,7 @@ from flamestream.core.dataflow.reduce import decoded, to_store
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.snapshot import (
     CodeSpan,
     FrontPosition,
@@ -52,19 +53,29 @@ from support.golden.nodes import Nodes
 FENCE: Final = Fence(Attempt(3), LayoutVersion(2))
 EPOCH: Final = Epoch(5)
 
-RECORD: Final = JobRecord(
+NAMELESS: Final = JobRecord(
     attempt=Attempt(3),
     layout=Layout(LayoutVersion(2), (WorkerId("a"), WorkerId("b")), (WorkerId("a"),), WorkerId("b")),
     announced=Epoch(6), committed=EPOCH, cut=Time(9 << 12), index="visits/indexes/5", index_hash="5e", job="visits",
     outcome="", code="abc", writer="n1",
 )  # fmt: skip
+"""Before fronts had names."""
+RECORD: Final = replace(
+    NAMELESS,
+    fronts=(
+        KnownFront("docs"),
+        KnownFront("old", away=True),
+        KnownFront("clock every 1s", Time(4096), again=True),
+        KnownFront("new", None),
+    ),
+)
 
 
 def _ref(name: str, rows: int) -> SegmentRef:
     return SegmentRef(f"visits/segments/{name}.parquet", 700, "5e9", rows, (Slot(0), Slot(3)))
 
 
-INDEX: Final = SnapshotIndex(
+ORDERED: Final = SnapshotIndex(
     job="visits", graph="g1", python="3.11", slots=4, epoch=EPOCH, fence=FENCE, cut=Time(9 << 12),
     segments=(_ref("000000000005-3-a-1", 3),),
     fronts=(
@@ -84,7 +95,13 @@ INDEX: Final = SnapshotIndex(
         ),
     ),
 )  # fmt: skip
-PLACED: Final = replace(INDEX, inventory=None)
+"""Before fronts had names."""
+assert ORDERED.inventory is not None
+INDEX: Final = replace(
+    ORDERED, fronts=(*ORDERED.fronts, FrontPosition(FrontId(2), Time(8 << 12), {}, begins=Time(4096))),
+    inventory=replace(ORDERED.inventory, fronts=("clock every 1s", "old", "docs")),
+)  # fmt: skip
+PLACED: Final = replace(ORDERED, inventory=None)
 """Before operations had names."""
 CODELESS: Final = replace(
     PLACED, code=(), requests=(),
@@ -231,8 +248,8 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 
 SNAPSHOTS: Final = (
-    Format("job-record", _write_record, _read_record, (RECORD,)),
-    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, INDEX)),
+    Format("job-record", _write_record, _read_record, (NAMELESS, RECORD)),
+    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),
     Format("requests", _write_requests, _read_requests, (ASKED, ASKED)),

@@ -19,7 +19,7 @@ class Numbers:
 
     def __init__(self, graph: Graph, others: Mapping[int, str] = {}) -> None:
         """`others`: sinks that are no vertices, as that of error items."""
-        sinks = {vertex.id: vertex.name for vertex in graph.sinks}
+        sinks = {vertex.id: vertex.stored_as for vertex in graph.sinks}
         self.of_states: Final = {_place(each): each.number for each in graph.operations}
         self.of_sinks: Final = {vertex: number_of_sink(name) for vertex, name in {**sinks, **others}.items()}
         self.kept: Final = frozenset(self.of_states.values())

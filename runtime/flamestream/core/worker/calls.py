@@ -41,7 +41,9 @@ class Calls:
     ) -> None:  # fmt: skip
         self.actions: list[Action] = []
         self._fence, self._me, self._enter = fence, me, enter
-        self._ids = {SourceName(name): ids_of(settings.job, name) for name in graph.calls}
+        self._ids = {
+            SourceName(name): ids_of(settings.job, sink.stored_as) for name, sink in graph.calls.items()
+        }
         self._rounds = Rounds(graph, {front.front: front.source for front in settings.fronts})
         self._running = False
         self._entering: dict[FrontId, list[Answer | Intent]] = {}

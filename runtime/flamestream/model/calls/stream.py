@@ -6,7 +6,7 @@ Keeps: a call's name has brackets, so no name of the manifest's is one. Does not
 """
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from flamestream.model import fields
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, check_parameters
@@ -37,8 +37,15 @@ class Times(TypedDict, total=False):
     max_ahead: Duration
 
 
+class Said(Times, total=False):
+    """What else is said of a call."""
+
+    was: str
+    """The name that it had when its requests and answers were begun."""
+
+
 def called_stream(
-    stream: "Stream[Any]", function: Function, key: Any, name: str | None, times: Times
+    stream: "Stream[Any]", function: Function, key: Any, name: str | None, said: Said
 ) -> "Stream[Any]":
     """The results of a call for each item. Raises GraphError."""
     from flamestream.model.stream import Stream  # it stands on this module
@@ -46,32 +53,49 @@ def called_stream(
     if not callable(function):
         raise GraphError(f"{call_site()}: a {type(function).__name__} stands where a function is called")
     graph = stream.graph
-    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[\w.-]{1,63}", name)):
-        raise GraphError(
-            f"{call_site()}: the name of a call has letters, digits, . _ and -: {name!r} has not"
-        )
     # its own, since settings may be changed by the call's name
     made = (
         CallFunction(function.function, function.settings)
         if isinstance(function, CallFunction)
         else CallFunction(function, CallSettings())
     )
-    name = f"{name or name_of(made.function).rpartition('.')[2]}{BRACKETS}"
+    name, was = _named(graph, name, made, said.get("was", ""))
     check_parameters(made.function, call_site())
-    if any(vertex.name == name for vertex in (*graph.sources, *graph.sinks)):
-        raise GraphError(
-            f"{call_site()}: graph {graph.name!r} has two calls {name}: say stream.call(..., name=...)"
-        )
     if made.settings.order == "key" and key is None:
         raise GraphError(f'{call_site()}: call {name!r} has order="key": say which, as key=...')
     key = None if key is None else fields.key_of(stream.items, key, call_site())
-    sink = graph.add(Kind.SINK, name, key=key, balance=stream.balanced, call=made)
+    sink = graph.add(Kind.SINK, name, key=key, balance=stream.balanced, call=made, was=was)
     graph.connect(stream.vertex, sink)
     items = _items_of(made)
-    answers, event_time = _answers(graph, name, made, items, times)
+    times = {field: it for field, it in said.items() if field != "was"}
+    answers, event_time = _answers(graph, name, made, items, cast(Times, times))
     results = graph.add(Kind.FLAT_MAP, name_of(made.function), function=Results(made.function))
     graph.connect(answers.vertex, results)
+    next(vertex for vertex in graph.sources if vertex.name == name).was = was
     return Stream(graph, results, items=items, event_time=event_time)
+
+
+def _named(graph: "Graph", name: str | None, call: CallFunction[..., Any], was: object) -> tuple[str, str]:
+    """The name of a call, and that which it had. Raises GraphError for a wrong one, or another call's."""
+    if not isinstance(was, str):
+        raise GraphError(f"{call_site()}: was={was!r}: it is the name that the call had")
+    if name is not None and not (isinstance(name, str) and re.fullmatch(r"[\w.-]{1,63}", name)):
+        raise GraphError(
+            f"{call_site()}: the name of a call has letters, digits, . _ and -: {name!r} has not"
+        )
+    name = f"{name or name_of(call.function).rpartition('.')[2]}{BRACKETS}"
+    was = was and f"{was.removesuffix(BRACKETS)}{BRACKETS}"
+    for vertex in graph.sinks:
+        if vertex.name == name:
+            raise GraphError(
+                f"{call_site()}: graph {graph.name!r} has two calls {name}: say stream.call(..., name=...)"
+            )
+        if vertex.stored_as == (was or name):
+            raise GraphError(
+                f"{call_site()}: call {name} of graph {graph.name!r} would have the requests of call "
+                f"{vertex.name}: give one of them another name="
+            )
+    return name, was
 
 
 def _answers(

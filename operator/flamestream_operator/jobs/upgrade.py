@@ -37,7 +37,8 @@ def needs_a_stop(status: JobResourceStatus, runs: Plan | None, wanted: Plan) -> 
         (one.guarantee, other.guarantee), (one.journal, other.journal),
         (one.workers.slots, other.workers.slots), (one.on_error, other.on_error),
     )  # fmt: skip
-    return one.batches or any(a != b for a, b in (*whole, *places))
+    gone = one.sources.keys() - other.sources.keys()  # all that was read of one must be in the state
+    return one.batches or bool(gone) or any(a != b for a, b in (*whole, *places))
 
 
 def code_of(driver: DriverStatus, status: JobResourceStatus) -> str:

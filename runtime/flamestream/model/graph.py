@@ -243,7 +243,7 @@ class Graph:
         edges. Function bodies may change. (A snapshot's state is found by name, see `operations`.)"""
         named = {Kind.SOURCE, Kind.SINK}
         shape = (
-            f"{v.id}:{v.kind.value}:{v.name if v.kind in named else ''}:{v.window}:{v.outputs}"
+            f"{v.id}:{v.kind.value}:{(v.placed or v.name) if v.kind in named else ''}:{v.window}:{v.outputs}"
             for v in self.vertices
         )
         # Steps and shards are in the states and keys of programs; a graph without event time has neither.

@@ -110,6 +110,20 @@ def plain(written: str) -> str:
     return _PATH.sub(r"\1", _FIELD.sub(r"\1", written)).replace("<lambda>", "lambda")
 
 
+def numbered_call(name: str) -> bool:
+    """Whether a call, by its name, is found by which of several it is (calls/productions.py)."""
+    return _SEVERAL.search(name.removesuffix("()")) is not None
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Names, where those that several have say which of how many."""
+    several, met, found = Counter(names), Counter[str](), []
+    for name in names:
+        met[name] += 1
+        found.append(name if several[name] == 1 else f"{name} #{met[name]} of {several[name]}")
+    return found
+
+
 def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
     """The operations with state among `vertices`, in their order."""
     kept = [vertex for vertex in vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]

@@ -79,6 +79,8 @@ class Vertex:
     (state_names.py)."""
     was: str = ""
     """The same, and of a call: the name that its state, or its requests, were begun under, if that is another."""
+    placed: str = ""
+    """Of a production: the name by its place in the graph, as older releases have stored it."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

@@ -353,13 +353,13 @@ def test_a_micro_batch_makes_no_calls(job: JobFolder) -> None:
 
 def test_under_strong_productions_a_graph_with_functions_needs_a_journal(job: JobFolder) -> None:
     with pytest.raises(
-        ManifestError, match=r"call production:1\(\) needs a journal under strong-productions"
+        ManifestError, match=r"call production:\?\.upper\(\) needs a journal under strong-productions"
     ):
         checked(job.write(guarantee="strong-productions"))
     found = checked(job.write(guarantee="strong-productions", journal=JOURNAL))
     assert [(front.source, front.of_call) for front in worker_settings(found).fronts] == [
         ("lines", False),
-        ("production:1()", True),
+        ("production:?.upper()", True),
     ]
 
 

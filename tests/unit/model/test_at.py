@@ -48,6 +48,21 @@ def test_every_draw_of_every_item_operation_and_graph_is_another() -> None:
     assert all(0 <= number < 1 for number in numbers)
 
 
+def test_draws_by_a_name_stay_whatever_stands_before() -> None:
+    def drawn(name: str, *before: Any, graph: str = "places") -> list[Any]:
+        made = fs.Graph(graph)
+        stream = made.source("items")
+        for function in before:
+            stream = stream.map(function)
+        stream.map(fs.at(placed, name=name)).sink("out")
+        return made.run(items=[1])["out"]
+
+    same = drawn("dice")
+    assert drawn("dice", lambda item: item) == same
+    assert len({*same, *drawn("coins"), *drawn("dice", graph="others"), *drawn(""), *drawn("1")}) == 5
+    assert drawn("", lambda item: item) != drawn("")
+
+
 def test_draws_are_spread_evenly() -> None:
     drawn = results(graph_of(lambda _, at: at.random()), *range(2_000))
     assert abs(sum(drawn) / len(drawn) - 0.5) < 0.03

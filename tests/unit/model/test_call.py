@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import flamestream as fs
+from flamestream.core.protocol.inventory import source_keys
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.model.calls.call import CallFunction, answered, calls_of, change_calls, id_of
 from flamestream.model.errors import GraphError, UserError
 
@@ -217,6 +219,30 @@ def test_order_by_key_needs_a_key() -> None:
 def test_two_calls_of_one_name_are_refused() -> None:
     with pytest.raises(GraphError, match=r"two calls priced\(\): say stream.call\(..., name="):
         graph_of(priced, priced)
+
+
+def test_a_call_under_another_name_is_stored_under_the_one_it_had() -> None:
+    graph = fs.Graph("g")
+    graph.source("items").call(priced, name="new", was="old").sink("out")
+    (sink,) = graph.calls.values()
+    assert (sink.name, sink.stored_as) == ("new()", "old()")
+    assert source_keys(graph) == {"items": "items", "new()": "old()"}
+    before = fs.Graph("g")
+    before.source("items").call(priced, name="old").sink("out")
+    assert [*Numbers(graph).of_sinks.values()] == [*Numbers(before).of_sinks.values()]
+
+
+@pytest.mark.parametrize("first", [{"name": "old"}, {"name": "older", "was": "old()"}])
+def test_requests_are_of_one_call(first: Any) -> None:
+    items = fs.Graph("g").source("items")
+    items.call(priced, **first).sink("out")
+    with pytest.raises(GraphError, match=r"call new\(\) of graph 'g' would have the requests of call old"):
+        items.call(priced, name="new", was="old")
+
+
+def test_the_name_that_a_call_had_is_a_name() -> None:
+    with pytest.raises(GraphError, match=r"was=3: it is the name that the call had"):
+        fs.Graph("g").source("items").call(priced, was=3)  # type: ignore[call-overload]
 
 
 def test_ids_differ_by_job_call_and_request() -> None:

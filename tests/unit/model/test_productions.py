@@ -111,15 +111,30 @@ def test_the_graph_that_it_is_made_of_stays() -> None:
     assert graph.identity == before
 
 
-def test_another_function_makes_no_other_graph() -> None:
-    """State and journals are known by places and names, so these must stay when a function changes."""
+def test_another_body_makes_no_other_graph_and_another_place_no_other_call() -> None:
+    """Requests and journals are known by names, so these must stay when a function's body changes, or what is
+    before it."""
 
-    def with_function(function: Callable[[int], int]) -> fs.Graph:
-        return with_productions(graph_of(lambda s: s.map(function).group(2, key=odd).map(len).sink("out")))
+    def with_function(function: Callable[[int], int], *, more: bool = False) -> fs.Graph:
+        def build(stream: fs.Stream[int]) -> None:
+            stream = stream.reduce(key=odd, combine=fs.count()) if more else stream
+            stream.map(function).group(2, key=odd).map(len).sink("out")
 
-    one, other = with_function(one_more), with_function(lambda number: number - 1)
-    assert one.identity == other.identity
-    assert [*productions_of(one)] == ["production:1()", "production:3()"]
+        return with_productions(graph_of(build))
+
+    def edited(number: int) -> int:
+        return number - 1
+
+    edited.__qualname__ = "one_more"
+    one, other, behind = with_function(one_more), with_function(edited), with_function(one_more, more=True)
+    assert one.identity == other.identity != behind.identity
+    for graph in (one, other, behind):
+        assert [*productions_of(graph)] == ["production:one_more()", "production:len()"]
+
+
+def test_chains_that_are_called_alike_say_how_many_they_are() -> None:
+    graph = with_productions(graph_of(lambda s: s.map(one_more).balance(spread).map(one_more).sink("out")))
+    assert [*productions_of(graph)] == ["production:one_more #1 of 2()", "production:one_more #2 of 2()"]
 
 
 def test_a_chain_is_worked_on_by_one_worker_or_shared_where_it_is_balanced() -> None:
@@ -222,7 +237,7 @@ def test_what_is_within_the_limits_leaves_beside_what_is_not() -> None:
     graph = with_productions(graph_of(lambda s: s.flat_map(twice).flat_map(twice).sink("out"), max_results=2))
     asked = (Time(4096), [5])
     (production,) = productions_of(graph).values()
-    ((request, payload),) = interpret(graph, [asked])["production:1()"]
+    ((request, payload),) = interpret(graph, [asked])["production:twice -> twice()"]
     answer = answer_here(production, request, payload, fs.Call(""))
     results = interpret(graph, [asked, (time_of(Timestamp(2), FrontId(1)), [answer])])
     assert [payload for _, payload in results["out"]] == [5, 5]

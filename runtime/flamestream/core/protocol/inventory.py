@@ -24,7 +24,7 @@ from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
-from flamestream.model.state_names import MARKS, Operation
+from flamestream.model.state_names import MARKS, Operation, numbered_call
 from flamestream.model.time import END, START, FrontId
 
 
@@ -114,7 +114,7 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
             f"It has {index.graph!r}, this job has {graph!r}"
         )
     theirs = index.inventory
-    if reason := _other_sources(index, theirs, ours):
+    if reason := _other_sources(index, graph, theirs, ours):
         return reason
     gone = sorted(set(theirs.sinks) - set(ours.sinks))
     if gone and index.held:
@@ -152,10 +152,11 @@ def leaving(one: Inventory | None, other: Inventory | None) -> list[str]:
     return [name for name in one.sources if name not in other.sources]
 
 
-def _other_sources(index: SnapshotIndex, theirs: Inventory, ours: Inventory) -> str:
+def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: Inventory) -> str:
     """The reason why a graph cannot go on with its sources; "" if it can."""
     if not theirs.fronts or not ours.fronts:
-        return "" if theirs.sources == ours.sources else (
+        # Of one graph older releases gave productions other names.
+        return "" if theirs.sources == ours.sources or index.graph == graph else (
             f"it has the sources {_listed(theirs.sources)}, and this graph {_listed(ours.sources)}, and was "
             "written before sources were found by name: start the graph that wrote it once more, until it has "
             "committed an epoch, and change it then"
@@ -166,6 +167,11 @@ def _other_sources(index: SnapshotIndex, theirs: Inventory, ours: Inventory) -> 
             return (
                 f"source {name!r} had {before[name]} fronts, and has {now[name]} now: each has partitions of "
                 f"its own, and would not know how far the others had read. Set it back to {before[name]}"
+            )
+        if before[name] and numbered_call(name) and index.graph != graph:
+            return (
+                f"{name} is one of several chains of functions that are called alike, and the graph is another, so "
+                "which is which is not known: let the job drain, and give each a function of its own, with a name"
             )
     new = [name for name in now if not before[name]]
     if new and index.cut == END:

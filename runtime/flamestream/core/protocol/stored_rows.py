@@ -24,7 +24,9 @@ class Numbers:
         self.of_sinks: Final = {vertex: number_of_sink(name) for vertex, name in {**sinks, **others}.items()}
         self.kept: Final = frozenset(self.of_states.values())
         self._operations = graph.operations
-        self._sinks = {number: vertex for vertex, number in self.of_sinks.items()}
+        # Of productions also under the names that older releases gave them.
+        placed = {number_of_sink(vertex.placed): vertex.id for vertex in graph.sinks if vertex.placed}
+        self._sinks = {**placed, **{number: vertex for vertex, number in self.of_sinks.items()}}
 
     def known(self, index: SnapshotIndex | None) -> dict[int, Operation]:
         """The operations that a snapshot has rows of, by vertex; each as the index has it."""

@@ -5,7 +5,7 @@ comes to the chain is its request; all that the chain makes of it is the answer,
 a replay reads what was given instead of asking again, and nothing that depends on it leaves before it is
 durable.
 
-    v -> f -> g -> w   becomes   v -> sink "production:1()" ... source "production:1()" -> results -> sound -> w
+    v -> f -> g -> w   becomes   v -> sink "production:f -> g()" ... source of this name -> results -> sound -> w
 
 >>> graph = Graph("words")
 >>> graph.source("lines").flat_map(str.split).filter(str.isalpha).sink("words")
@@ -32,11 +32,13 @@ from typing import Any, Final
 
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, calls_of
 from flamestream.model.calls.loops import PRODUCTION
+from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.errors import GraphError, too_big_results, too_many_results
 from flamestream.model.failure import FATAL, Failed, failure, noted
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads.codec import checked_size
+from flamestream.model.state_names import numbered, short
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 from flamestream.model.windows.marks import UNLIMITED
 from flamestream.model.windows.process import Steps
@@ -57,6 +59,7 @@ def with_productions(graph: Graph) -> Graph:
     Raises GraphError for a chain in a loop, and for one before an operation in event time.
     """
     chains = {chain[0].id: chain for chain in chains_of(graph)}
+    names = dict(zip(chains, numbered([called(chain) for chain in chains.values()]), strict=True))
     inner = {vertex.id for chain in chains.values() for vertex in chain[1:]}
     made = copy(graph)
     made.vertices, made.marks = [], {}
@@ -65,7 +68,7 @@ def with_productions(graph: Graph) -> Graph:
     for vertex in graph.vertices:
         if (chain := chains.get(vertex.id)) is not None:
             _check(graph, chain)
-            begins[vertex.id], ends[chain[-1].id] = _put_call(made, chain)
+            begins[vertex.id], ends[chain[-1].id] = _put_call(made, chain, names[vertex.id])
         elif vertex.id not in inner:
             begins[vertex.id] = ends[vertex.id] = _put(made, replace(vertex))
     for vertex in graph.vertices:
@@ -74,6 +77,11 @@ def with_productions(graph: Graph) -> Graph:
             new.outputs = [begins[output] for output in vertex.outputs]
             new.beside = None if vertex.beside is None else ends[vertex.beside]
     return made.validated()
+
+
+def called(chain: Sequence[Vertex]) -> str:
+    """What a chain is called, by its functions."""
+    return " -> ".join(short(_function(vertex)) for vertex in chain)
 
 
 def chains_of(graph: Graph) -> list[Sequence[Vertex]]:
@@ -177,17 +185,17 @@ def _called(vertex: Vertex, item: Any) -> Iterable[Any]:
             return (item,) if function(item) else ()
 
 
-def _put_call(graph: Graph, chain: Sequence[Vertex]) -> tuple[int, int]:
+def _put_call(graph: Graph, chain: Sequence[Vertex], called: str) -> tuple[int, int]:
     """Where requests go to, and where results come from."""
     head, production = chain[0], Production(chain)
     call = CallFunction(production, replace(_SETTINGS, fronts=1 if head.balance is None else SHARES))
-    # By its place, not by its functions (!): their names may change while the state stays. No name of a
-    # user's call has a colon.
-    name = f"{PRODUCTION}{head.id}()"
-    requests = _put(
-        graph, Vertex(0, Kind.SINK, name, key=head.balance or in_one_order, call=call, place=head.place)
-    )
-    answers = _put(graph, Vertex(0, Kind.SOURCE, name, call=call, place=head.place))
+    # By its functions (!): whatever comes before it in the graph, its requests are found. No name of a user's
+    # call has a colon.
+    name, placed = f"{PRODUCTION}{called}{BRACKETS}", f"{PRODUCTION}{head.id}{BRACKETS}"
+    requests = _put(graph, Vertex(
+        0, Kind.SINK, name, key=head.balance or in_one_order, call=call, placed=placed, place=head.place,
+    ))  # fmt: skip
+    answers = _put(graph, Vertex(0, Kind.SOURCE, name, call=call, placed=placed, place=head.place))
     # Unlimited: what is there already must not become an error item.
     results = _put(
         graph,

@@ -13,9 +13,10 @@ from flamestream.core.protocol.inventory import inventory_of, leaving, misfit, n
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.model.calls.productions import with_productions
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot, SourceName
-from flamestream.model.state_names import Named
+from flamestream.model.state_names import Named, number_of_sink
 from flamestream.model.stream import Stream
 from flamestream.model.time import END, FrontId, Time
 
@@ -346,3 +347,41 @@ def test_what_is_listed_says_since_when_and_where_older_rows_are() -> None:
     ]
     later = next_inventory(replace(snapshot(graph()), inventory=nameless), both)
     assert later is not None and later.operations[0] == nameless.operations[0]
+
+
+def strong(*before: str, twice: bool = False) -> Graph:
+    """A chain behind some others, as a production."""
+    built = Graph("g")
+    lines = built.source("lines")
+    for name in before:
+        lines.reduce(name=name, key=word, initial=int, combine=sized).sink(name)
+    lines.map(word).sink("out")
+    if twice:
+        lines.map(word).sink("again")
+    return with_productions(built)
+
+
+def test_a_production_is_found_whatever_stands_before_it() -> None:
+    waiting = replace(snapshot(strong()), requests=(SegmentRef("requests", 1, "", 1, ()),))
+    assert reason(waiting, strong("sizes")) == ""
+    asked = number_of_sink("production:word()")
+    assert Numbers(strong()).of_sink(asked) is not None
+    assert Numbers(strong("sizes")).of_sink(asked) is not None
+
+
+def test_chains_that_are_called_alike_fit_an_unchanged_graph_alone() -> None:
+    assert reason(snapshot(strong(twice=True)), strong(twice=True)) == ""
+    said = reason(snapshot(strong(twice=True)), strong("sizes", twice=True))
+    assert "production:word #1 of 2() is one of several chains of functions that are called alike" in said
+
+
+def test_requests_of_a_production_that_had_its_place_for_a_name_are_found() -> None:
+    graph = strong("sizes")
+    (asked,) = (vertex for vertex in graph.sinks if vertex.call is not None)
+    assert asked.placed == "production:3()"
+    assert Numbers(graph).of_sink(number_of_sink("production:3()")) == asked.id
+    before = snapshot(graph)
+    assert before.inventory is not None
+    placed = replace(before.inventory, sources=("lines", "production:3()"), fronts=())
+    assert reason(replace(before, inventory=placed), graph) == ""
+    assert "before sources were found by name" in reason(replace(before, inventory=placed), strong())

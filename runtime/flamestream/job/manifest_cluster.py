@@ -79,7 +79,8 @@ class Upgrade(Part, frozen=True):
     an epoch, go on from it. Both check first that the snapshot fits the new graph, and go back to the last
     stable spec if it does not start. Fresh: drop the state and begin anew."""
     drop: Annotated[list[OperationName], Meta(max_length=256)] = field(default_factory=list)
-    """Names of operations that the graph has no more, and whose state is to be forgotten."""
+    """Names of operations that the graph has no more, and whose state is to be forgotten; of sources, of which
+    what was read and is in no epoch is."""
     watch: Seconds = Seconds(60)
     """For so long after a tick the new code may not fail: where it raises under onError: fail, gives error items
     that the code before did not give, or has its workers lost three times, the job goes back to the code

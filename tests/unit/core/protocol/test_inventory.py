@@ -385,3 +385,11 @@ def test_requests_of_a_production_that_had_its_place_for_a_name_are_found() -> N
     placed = replace(before.inventory, sources=("lines", "production:3()"), fronts=())
     assert reason(replace(before, inventory=placed), graph) == ""
     assert "before sources were found by name" in reason(replace(before, inventory=placed), strong())
+
+
+def test_a_graph_may_get_productions_and_lose_them() -> None:
+    plain = Graph("g")
+    lines = plain.source("lines")
+    lines.reduce(name="sizes", key=word, initial=int, combine=sized).sink("sizes")
+    lines.map(word).sink("out")
+    assert reason(snapshot(plain), strong("sizes")) == reason(snapshot(strong("sizes")), plain) == ""

@@ -74,7 +74,7 @@ def committed(job: CliJob) -> LastCommit:
 def restored(job: CliJob, savepoint: Savepoint, source: LocalStore) -> None:
     """As the operator does it: the first record of a job that has never run."""
     target = LocalStore(job.path / "snapshots", create=True)
-    record = savepoints.restore(source, savepoint, target, job.path.name, fronts=1)
+    record = savepoints.restore(source, savepoint, target, job.path.name)
     with EmbeddedZooKeeper(job.run_folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         assert ZooKeeperJobRecords(state, job.path.name).compare_and_set(record, None) is not None
 

@@ -59,9 +59,10 @@ NAMELESS: Final = JobRecord(
     announced=Epoch(6), committed=EPOCH, cut=Time(9 << 12), index="visits/indexes/5", index_hash="5e", job="visits",
     outcome="", code="abc", writer="n1",
 )  # fmt: skip
-"""Before fronts had names."""
+"""Before fronts had names, and code was taken back."""
 RECORD: Final = replace(
     NAMELESS,
+    taken_back="def",
     fronts=(
         KnownFront("docs"),
         KnownFront("old", away=True),

@@ -225,7 +225,7 @@ def test_a_clock_that_ticks_otherwise_is_another() -> None:
         return built.validated()
 
     assert source_keys(ticking("1s")) == {"tick": "tick every 1000000"}
-    assert leaving(snapshot(ticking("1s")), inventory_of(ticking("2s"))) == ["tick every 1000000"]
+    assert leaving(snapshot(ticking("1s")).inventory, inventory_of(ticking("2s"))) == ["tick every 1000000"]
 
 
 def test_a_sink_that_output_waits_for_is_not_removed() -> None:

@@ -288,7 +288,7 @@ class Invariants:
                 f"epoch {new.committed} is committed together with attempt {new.attempt}",
             )
             self._commit(new, old.attempt)
-        if new.code != old.code:
+        if new.code != old.code and self.graph_of is not None:
             self.ticked(old, new)
 
     def _fronts_of(self, old: JobRecord | None, new: JobRecord) -> None:
@@ -296,14 +296,18 @@ class Invariants:
         before = old.fronts if old is not None else ()
         for number, front in enumerate(new.fronts):
             known = before[number] if number < len(before) else None
-            same = known is None or (known.name, known.begins) in (
-                (front.name, front.begins),
-                (front.name, None),
-            )
+            back = known is not None and known.away and front.again and not front.away
+            begins = (None, front.begins) if known is None or not back else (known.begins,)
+            same = known is None or (known.name == front.name and known.begins in begins)
             self._world.require(same, "13 fronts", f"front {number} was {known}, and is {front}")
             if front.begins is not None and (known is None or known.begins is None) and old is not None:
                 self._world.trace.cover("front.began in a stream that ran")
-            if front.begins is not None:
+            if front.away and known is not None and not known.away:
+                self._world.trace.cover("front.gone")
+                self._oracle.gone(FrontId(number), new.cut)
+            elif back:
+                self._world.trace.cover("front.back")
+            if front.begins is not None and not front.away:
                 self._oracle.begins(FrontId(number), front.name, front.begins)
 
     def ticked(self, old: JobRecord, new: JobRecord) -> None:

@@ -12,7 +12,7 @@ as reference.py.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from flamestream.core.protocol.events import Entry
@@ -98,11 +98,12 @@ class Oracle:
         """Journalled fronts that have told their end."""
         self._foreseen = {site.front for site in self._sites.values() if site.timed and not all_told}
         """Fronts whose runs follow from their input alone."""
-        first = {vertex.name for vertex in graph.sources}
-        self._begun = dict.fromkeys((f for f, name in sources.items() if name in first), START)
+        self._gone: dict[FrontId, int] = {}
+        """How many records of those have entered that are away."""
+        self._begun: dict[FrontId, Time] = {}
         """Behind which times fronts begin; of those that have."""
-        for front in self._begun.keys() & self._foreseen:
-            self._foresee(self._sites[front], START)
+        self.all_begin = True
+        """Whether every source of the graph takes part."""
 
     @property
     def graph(self) -> Graph:
@@ -124,24 +125,40 @@ class Oracle:
             heappush(self._waiting, self._error_run)
             self.error_at = self._error_run = None
 
+    def has(self, name: str) -> bool:
+        """Whether the graph of now has a source of this name."""
+        return any(vertex.name == name for vertex in self.graph.sources)
+
     def begins(self, front: FrontId, name: str, behind: Time) -> None:
         """A front takes part, and its first run is behind a time."""
         right = self._sources[front].name
         self._world.require(
             name == right, "13 fronts", f"front {front} is of {name}, and was to be of {right}"
         )
-        if front not in self._begun:
+        if front not in self._begun or front in self._gone:
             self._begun[front] = behind
+            first = self._gone.pop(front, 0)
             if front in self._foreseen:
-                self._foresee(self._sites[front], behind)
+                self._foresee(self._sites[front], behind, first)
+
+    def gone(self, front: FrontId, cut: Time) -> None:
+        """A front takes part no more: nothing that it has read is at or above `cut`."""
+        above = [run for run in self.runs if run[1] == front and run[0] >= cut]
+        above += [run for run in self._waiting if run[1] == front and run[4] and front not in self._foreseen]
+        self._world.require(
+            not above, "13 fronts", f"front {front} goes with {above}, and is to be cut at {cut}"
+        )
+        self._waiting = [run for run in self._waiting if run[1] != front]
+        heapify(self._waiting)
+        self._gone[front] = sum(run[4] for run in self.runs if run[1] == front)
 
     def begun(self, front: FrontId) -> Time:
         """Behind which time a front begins."""
         return self._begun.get(front, START)
 
-    def _foresee(self, site: SourceSite, behind: Time) -> None:
+    def _foresee(self, site: SourceSite, behind: Time, first: int = 0) -> None:
         last = behind
-        for run in timed_runs(site, behind):
+        for run in timed_runs(site, behind, first):
             heappush(self._waiting, run)
             last = run[0]
         if self._sources[site.front].timing is not None and not site.open:
@@ -163,7 +180,8 @@ class Oracle:
             world, first, fresh, sources, slots, dead_letter, all_told=all_told, newest=self._newest
         )
         fresh_one._line.ticks += [] if graph else self._line.ticks
-        for front, behind in self._begun.items():
+        of_graph = [] if graph is None else [f for f, v in self._sources.items() if fresh_one.has(v.name)]
+        for front, behind in {**self._begun, **dict.fromkeys(of_graph, START)}.items():
             fresh_one.begins(front, self._sources[front].name, behind)
         return fresh_one
 
@@ -275,9 +293,10 @@ class Oracle:
     def missing_input(self) -> list[str]:
         """Records of journalled fronts that have not entered, fronts that have not begun, and ends that are still
         to be told."""
-        its = {vertex.name for vertex in self.graph.sources}
-        waiting = [f for f, vertex in self._sources.items() if vertex.name in its and f not in self._begun]
-        journalled = [(front, self._sites[front]) for front in sorted(self._begun.keys() - self._foreseen)]
+        new = self._sources.keys() - self._begun.keys() if self.all_begin else ()
+        waiting = [front for front in sorted(new) if self.has(self._sources[front].name)]
+        here = self._begun.keys() - self._foreseen - self._gone.keys()
+        journalled = [(front, self._sites[front]) for front in sorted(here)]
         return [
             f"front {front} {partition} from {self._offsets.get((front, partition), 0)} of {len(records)}"
             for front, site in journalled
@@ -346,7 +365,7 @@ class Oracle:
         last, offsets = self.begun(front), dict[Partition, Offset]()
         for time, of, partition, first, count in self.runs:
             if of == front and time < cut:
-                last = time
+                last = max(last, time)  # one that came back begins above what it had
                 if time not in self._markers:
                     offsets[partition] = Offset(first + count)
         return last, offsets
@@ -396,12 +415,14 @@ class Oracle:
 
 
 def timed_runs(
-    site: SourceSite, behind: Time = START
+    site: SourceSite, behind: Time = START, first: int = 0
 ) -> Iterator[tuple[Time, FrontId, Partition, Offset, int]]:
     """The runs that a timed front stamps: cut at multiples of its run length, each a step after the one
-    before, the first behind `behind`."""
+    before, the first behind `behind`. `first`: of the first record."""
     last = behind
     ((partition, records),) = site.partitions.items()
-    for first in range(0, len(records), site.run_length):
-        last = step_after(last, site.front, site.step)
-        yield last, site.front, partition, Offset(first), min(site.run_length, len(records) - first)
+    while first < len(records):
+        last, count = step_after(last, site.front, site.step), site.run_length - first % site.run_length
+        count = min(count, len(records) - first)
+        yield last, site.front, partition, Offset(first), count
+        first += count

@@ -45,6 +45,8 @@ class Plan:
     guarantee: str = "exactly-once"
     upgrades: tuple[int, ...] = ()
     """When the code is changed, ascending."""
+    restarts: tuple[int, ...] = ()
+    """When it is stopped, to be started again with its next version."""
     began_with: int = 0
     """The number of fronts that the first graph has."""
 
@@ -55,7 +57,7 @@ class Plan:
 
     def worker_of(self, version: int) -> "Plan":
         """The plan that workers of a version of the code are made from."""
-        if not self.upgrades:
+        if not (self.upgrades or self.restarts):
             return self
         job = self.job.of_version(version)
         worker = replace(self.worker, code=code_of(version), fronts=self._fronts_of(job.graph))

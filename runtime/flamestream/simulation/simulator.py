@@ -40,6 +40,7 @@ from flamestream.simulation.outside.records import Records
 from flamestream.simulation.outside.services import Service
 from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.process import Charge
+from flamestream.simulation.restarts import RestartedCluster
 from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
 from flamestream.simulation.trace import Trace
 from flamestream.simulation.worker_node import WorkerNode
@@ -113,8 +114,9 @@ class _Run:
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
         oracle = Oracle(
             self.world, plan.job.graph, plan.sites, sources, plan.worker.slots, plan.worker.dead_letter,
-            newest=plan.job.of_version(len(plan.upgrades)).graph,
+            newest=plan.job.graph if plan.restarts else plan.job.of_version(len(plan.upgrades)).graph,
         )  # fmt: skip
+        oracle.all_begin = not plan.restarts
         self.oracle = oracle
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store)
@@ -123,7 +125,8 @@ class _Run:
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
-        self.cluster = Cluster(self.world, plan, self.outside, self._make_worker)
+        cluster = RestartedCluster if plan.restarts else Cluster
+        self.cluster = cluster(self.world, plan, self.outside, self._make_worker)
 
     def run(self) -> Result:
         """Until the job ends."""

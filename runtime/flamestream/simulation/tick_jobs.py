@@ -64,7 +64,7 @@ def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = F
         stream = stream.merge(graph.source(new_source(number)))
     if own.random() < 0.5:
         stream = stream.balance(spread).map(same)
-    stream = _folded(stream, "fold", f"v{version}")
+    stream = folded(stream, "fold", f"v{version}")
     if drawn.random() < 0.5:
         window = drawn.randint(2, 4)
         stream = stream.group(window, key=key_of, name="last").map(
@@ -73,7 +73,7 @@ def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = F
     if mistaken:
         stream = stream.map(_raising)
     if version % 2 and own.random() < 0.7:
-        stream = _folded(stream, f"fresh-{version}", "f")
+        stream = folded(stream, f"fresh-{version}", "f")
     if own.random() < 0.3:
         stream = stream.filter(lambda p: p[1][-1] in "02468ace")
     stream.map(lambda p: (p[0], f"{p[1]}v{version}")).sink("out", key=key_of)
@@ -86,7 +86,8 @@ def _raising(payload: Any) -> Any:
     return payload
 
 
-def _folded(stream: Stream[Any], name: str, mark: str) -> Stream[Any]:
+def folded(stream: Stream[Any], name: str, mark: str) -> Stream[Any]:
+    """A fold by key, which shows in what it gives; `mark`: of who has folded."""
     return stream.reduce(
         key=key_of, initial=str, combine=lambda a, p: digest(a + p[1] + mark), name=name,
         emit=lambda a, p: (p[0], p[1][-8:] + a),

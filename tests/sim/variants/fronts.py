@@ -1,19 +1,22 @@
 """Variants of how fronts are found when sources come to a stream that runs: by which number, and where they begin."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from flamestream.core.coordinator import healing
+from flamestream.core.coordinator import healing, recovery
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.recovery import Recovery
+from flamestream.core.protocol import known_fronts
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.messages import Replay
 from flamestream.core.worker import worker
+from flamestream.model.time import FrontId, Time
 from flamestream.simulation.faults import Fault
+from flamestream.simulation.restarts import changing_job, restarting
 from flamestream.simulation.tick_jobs import growing, growing_job
 from sim.variants.variant import BrokenVariant, directed, patch
 
@@ -27,11 +30,11 @@ def _from_the_start(self: Recovery, known: Sequence[KnownFront]) -> Replay:
     return replace(_replay(self, known), begins={})
 
 
-def _told_alone(self: Healing, recovery: Recovery) -> bool:
+def _told_alone(self: Healing, attempt: Recovery) -> bool:
     """Each attempt finds out anew where fronts begin."""
     context = self._context
-    fronts = recovery.begun(healing._part(context.record.fronts, context.settings), ())
-    context.instructions.tell(context.workers, recovery.replay(fronts))
+    fronts = attempt.begun(healing._part(context.record.fronts, context.settings), ())
+    context.instructions.tell(context.workers, attempt.replay(fronts))
     self._step_ends("seal")
     return True
 
@@ -43,6 +46,23 @@ def _in_order(old: JobRecord | None, settings: Settings) -> tuple[KnownFront, ..
 
 def _by_place(fronts: Any, known: Sequence[str]) -> Any:
     return fronts
+
+
+def _whatever_is_left(
+    self: Recovery, part: Collection[FrontId], drop: Collection[str]
+) -> tuple[KnownFront, ...]:
+    return known_fronts.begun(self._known, part, self._bound())
+
+
+def _where_it_was(
+    known: Sequence[KnownFront], part: Collection[FrontId], bound: Time
+) -> tuple[KnownFront, ...]:
+    """Who comes back goes on at its own times."""
+    found = known_fronts.begun(known, part, bound)
+    return tuple(
+        replace(front, begins=before.begins) if before.away and before.begins is not None else front
+        for before, front in zip(known, found, strict=True)
+    )
 
 
 NUMBERS: Mapping[str, Any] = {"numbered": _by_place}
@@ -61,5 +81,13 @@ VARIANTS = [
     ),
     BrokenVariant(
         "workers that number fronts by their places in the graph", patch(worker, **NUMBERS), COMING, growing_job,
+    ),
+    BrokenVariant(
+        "a source that goes, whatever it has left", patch(Recovery, begun=_whatever_is_left), restarting(),
+        changing_job,
+    ),
+    BrokenVariant(
+        "a source that comes back, and goes on at its own times", patch(recovery, begun=_where_it_was), restarting(most=10),
+        changing_job, seeds=400,
     ),
 ]  # fmt: skip

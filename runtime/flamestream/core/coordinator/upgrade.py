@@ -240,7 +240,9 @@ class Upgrade:
             check_index(index, found, wanted)
             if gone := leaving(index.inventory, wanted.inventory):
                 # (!) It runs up to the cut, and what its journal has above would be in no state.
-                raise UserError(f"source {gone[0]!r} goes: stop the job with a drain, and start it without it")
+                raise UserError(
+                    f"source {gone[0]!r} goes: stop the job with a drain, and start it without it"
+                )
         except UserError as error:
             self.refusal, self.refused, self._wanted = str(error), wanted.code, None
             self._dismiss(f"refused: {error}")

@@ -10,6 +10,7 @@ Keeps a full history besides, which no trim shortens, as the oracle of what has 
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -59,7 +60,8 @@ class Journals:
     def __init__(self, world: World, delay: int, fronts: list[FrontId]) -> None:
         self.world = world
         self.delay = delay
-        self.logs = {front: Log() for front in fronts}
+        self.logs = defaultdict(Log, {front: Log() for front in fronts})
+        """Of timed fronts too, once their source is gone and somebody asks."""
         self.durable: Callable[[FrontId, Entry], None] = lambda front, entry: None
 
     def write(self, front: FrontId, fence: Fence, entry: Entry) -> bool:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from flamestream.simulation.restarts import changing_job, restarting
+from flamestream.simulation.changes.restarts import changing_job, restarting
 from flamestream.simulation.settings import promising
 from flamestream.simulation.simulator import Result
 from flamestream.testing import simulate

@@ -80,7 +80,7 @@ class Vertex:
     was: str = ""
     """The same, and of a call: the name that its state, or its requests, were begun under, if that is another."""
     placed: str = ""
-    """Of a production: the name by its place in the graph, as older releases have stored it."""
+    """A production's name by its place in the graph, as older releases have stored it."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

@@ -219,7 +219,7 @@ def _sites(rng: Random, job: SimJob, heal_at: int) -> list[SourceSite]:
 def drawn_site(
     rng: Random, job: SimJob, front: FrontId, records: int, heal_at: int, *, timed: bool
 ) -> SourceSite:
-    """What a front of about so many records has to read."""
+    """The outside of a front with about so many records."""
     partitions = 1 if timed or job.one_partition else rng.choice([1, 1, 2, 3])
     names = [Partition("")] if timed else [Partition(f"p{i}") for i in range(partitions)]
     span = rng.randint(1, heal_at - EPOCH_START)

@@ -25,6 +25,7 @@ from flamestream.model.event_time import ENDED
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, SourceName, WorkerId
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
+from flamestream.simulation.changes.restarts import RestartedCluster
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch
 from flamestream.simulation.faults import Fault, drawn_faults
@@ -40,7 +41,6 @@ from flamestream.simulation.outside.records import Records
 from flamestream.simulation.outside.services import Service
 from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.process import Charge
-from flamestream.simulation.restarts import RestartedCluster
 from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
 from flamestream.simulation.trace import Trace
 from flamestream.simulation.worker_node import WorkerNode

@@ -15,8 +15,8 @@ from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.messages import Replay
 from flamestream.core.worker import worker
 from flamestream.model.time import FrontId, Time
+from flamestream.simulation.changes.restarts import changing_job, restarting
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.restarts import changing_job, restarting
 from flamestream.simulation.tick_jobs import growing, growing_job
 from sim.variants.variant import BrokenVariant, directed, patch
 
@@ -87,7 +87,7 @@ VARIANTS = [
         changing_job,
     ),
     BrokenVariant(
-        "a source that comes back, and goes on at its own times", patch(recovery, begun=_where_it_was), restarting(most=10),
-        changing_job, seeds=400,
+        "a source that comes back, and goes on at its own times", patch(recovery, begun=_where_it_was),
+        restarting(most=10), changing_job, seeds=400,
     ),
 ]  # fmt: skip

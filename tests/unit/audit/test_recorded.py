@@ -1,14 +1,17 @@
 """An audit reads the input again with the times that it had."""
 
+from dataclasses import replace
+
 import pytest
 
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.front import TimedFront
 from flamestream.job.recorded import recorded_sources
 from flamestream.job.validation import checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import Offset
-from flamestream.model.time import END, ROOM, START, FrontId
+from flamestream.model.time import END, ROOM, START, FrontId, Time, next_time
 from support.runs.job_folder import JobFolder
 from support.runs.recorded import recorded_runs
 
@@ -67,3 +70,18 @@ def test_a_source_that_is_gone_is_named(job: JobFolder) -> None:
     (job.path / "lines.txt").unlink()
     with pytest.raises(Corrupt, match=r"source 'lines' cannot be read again: .*lines.txt"):
         recorded_runs(checked(manifest), END)
+
+
+def test_a_timed_source_that_came_later_has_its_times_from_there_on(job: JobFolder) -> None:
+    lines = checked(job.write())
+    behind = Time(77 << 12)
+    known = (KnownFront("other", away=True), KnownFront("lines", behind))
+    (source,) = recorded_sources(replace(lines, known=known))
+    assert source.front.front == 1
+    assert [time for time, _ in source.below(END)] == [next_time(behind, FrontId(1))]
+
+
+def test_a_timed_source_that_was_away_cannot_be_judged(job: JobFolder) -> None:
+    known = (KnownFront("lines", Time(77 << 12), again=True),)
+    with pytest.raises(UserError, match="source 'lines' was away for a while"):
+        recorded_sources(replace(checked(job.write()), known=known))

@@ -256,6 +256,12 @@ def test_idle_is_warned_of_where_it_means_nothing(job: JobFolder) -> None:
     assert re.match(r"spec\.sources\.lines: idle= in .*\.py:4 has no effect here", warning)
 
 
+def test_a_journal_that_no_source_needs_is_warned_of(job: JobFolder) -> None:
+    """One that was removed may have used it."""
+    (warning,) = checked(job.write(journal=JOURNAL)).warnings
+    assert "spec.journal: no source of this job needs a journal: remove it" in warning
+
+
 def test_arrival_times_are_refused_where_they_would_be_written_nowhere(job: JobFolder) -> None:
     with pytest.raises(
         ManifestError, match=r"job\.yaml.*\.py:4 says clock=\"arrival\" for source 'lines'.*follow: true"

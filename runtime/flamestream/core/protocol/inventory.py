@@ -41,8 +41,8 @@ def inventory_of(
 
 
 def source_keys(graph: Graph) -> dict[str, str]:
-    """What the fronts of each source of a graph are found by, by its name, in their order. A clock that ticks
-    otherwise is another: its offsets would be other moments."""
+    """The names that a snapshot finds the sources of a graph by, by those of now, in their order. A clock that
+    ticks otherwise is another: its offsets would be other moments."""
     every = graph.clocks
     return {
         v.name: f"{v.name} every {every[v.name]}" if v.name in every else v.stored_as for v in graph.sources

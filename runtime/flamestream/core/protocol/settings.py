@@ -31,7 +31,7 @@ class FrontSettings:
     step: int = 1
     """TIMED: timestamps from a run to the next. In between there is room for answers of calls."""
     key: str = ""
-    """What a snapshot finds it by, if that is not its source's name."""
+    """The name that a snapshot finds it by, if that is not its source's."""
 
     @property
     def known_as(self) -> str:

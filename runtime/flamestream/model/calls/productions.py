@@ -80,7 +80,7 @@ def with_productions(graph: Graph) -> Graph:
 
 
 def called(chain: Sequence[Vertex]) -> str:
-    """What a chain is called, by its functions."""
+    """The name of a chain, by its functions."""
     return " -> ".join(short(_function(vertex)) for vertex in chain)
 
 

@@ -38,7 +38,7 @@ class Times(TypedDict, total=False):
 
 
 class Said(Times, total=False):
-    """What else is said of a call."""
+    """The rest that may be said of a call."""
 
     was: str
     """The name that it had when its requests and answers were begun."""

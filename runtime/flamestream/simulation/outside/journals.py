@@ -61,7 +61,7 @@ class Journals:
         self.world = world
         self.delay = delay
         self.logs = defaultdict(Log, {front: Log() for front in fronts})
-        """Of timed fronts too, once their source is gone and somebody asks."""
+        """Those of timed fronts too, once their source is gone and somebody asks."""
         self.durable: Callable[[FrontId, Entry], None] = lambda front, entry: None
 
     def write(self, front: FrontId, fence: Fence, entry: Entry) -> bool:

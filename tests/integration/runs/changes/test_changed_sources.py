@@ -26,7 +26,7 @@ merged.reduce(
     name="counts", key=lambda word: word, initial=int, combine=lambda count, _: count + 1,
 ).sink("counts", key=lambda count: count % 5)
 """
-CLIENT = Path(__file__).parents[3] / "examples" / "connectors" / "socket_client.py"
+CLIENT = Path(__file__).parents[4] / "examples" / "connectors" / "socket_client.py"
 OUT = "sinks: {counts: {files: {path: out, fsync: false}}}"
 
 

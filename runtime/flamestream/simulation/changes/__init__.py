@@ -1,0 +1,1 @@
+"""Jobs of the simulator whose code is another when they are started again."""

@@ -136,7 +136,9 @@ class Upgrade:
             self.refused = context.settings.code
             return False
         if new := leaving(context.settings.inventory, before.inventory):
-            self.refusal = f"{reason}; there is no way back: what it has read of {', '.join(new)} would be lost"
+            self.refusal = (
+                f"{reason}; there is no way back: what it has read of {', '.join(new)} would be lost"
+            )
             self.refused = context.settings.code
             return False
         self._watch, self.refusal, self.refused = None, f"taken back: {reason}", context.settings.code

@@ -61,20 +61,7 @@ def interpret(
     With `on_error="fail"` it stops before the first run that has an error, which is then all that is
     there of errors. `state`: what is there before the first run.
     """
-    sources = {vertex.name: vertex for vertex in graph.validated().sources}
-    names = fronts or {FrontId(index): name for index, name in enumerate(sources)}
-    walk = Walk(graph, state, fronts=names)
-    errors = errors_of(graph)
-    results: Results = {name: [] for name in (*(vertex.name for vertex in graph.sinks), errors)}
-    # no two runs have one time, since a time has its front in it: this is the one order that there is
-    for time, records in sorted(runs, key=itemgetter(0)):
-        reached = walk.run(sources[names[front_of(time)]], time, records)
-        if on_error == "fail" and any(name == errors for name, _, _ in reached):
-            results[errors] = [(meta, payload) for name, meta, payload in reached if name == errors]
-            return results
-        for name, meta, payload in reached:
-            results[name].append((meta, payload))
-    return results
+    return Walk(graph.validated(), state, fronts=fronts).results(runs, on_error)
 
 
 def slot_at(sink: Vertex, payload: Any, slots: int) -> Slot:
@@ -147,6 +134,26 @@ class Walk:
     def entering(self, time: Time, records: Sequence[Any]) -> Sequence[Any]:
         """The records of a run as they enter: some tell how far their source has come in event time."""
         return self._entrances.entering(time, partition_of(records), records)
+
+    def results(
+        self, runs: Iterable[Run], on_error: Literal["dead-letter", "fail"] = "dead-letter"
+    ) -> Results:
+        """The results of more runs, as `interpret` gives them. `state` is that behind them then."""
+        sources = {vertex.name: vertex for vertex in self._graph.sources}
+        results: Results = {
+            name: [] for name in (*(vertex.name for vertex in self._graph.sinks), self.errors)
+        }
+        # no two runs have one time, since a time has its front in it: this is the one order that there is
+        for time, records in sorted(runs, key=itemgetter(0)):
+            reached = self.run(sources[self._fronts[front_of(time)]], time, records)
+            if on_error == "fail" and any(name == self.errors for name, _, _ in reached):
+                results[self.errors] = [
+                    (meta, payload) for name, meta, payload in reached if name == self.errors
+                ]
+                return results
+            for name, meta, payload in reached:
+                results[name].append((meta, payload))
+        return results
 
     def enter(
         self, source: Vertex, meta: Meta, record: Any, place: tuple[str, int] | None = None

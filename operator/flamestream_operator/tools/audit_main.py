@@ -8,6 +8,7 @@ Keeps: what cannot be audited is an error with its reason, never a clean verdict
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +35,11 @@ def verdict(*, changed: bool = False) -> dict[str, object]:
         zookeeper = read_zookeeper()
         job = checked_job(read_job())
         restored_from = job.job.spec.restore_from
-        last = committed_there(
-            zookeeper, config.job, job.job.store, restored_from.snapshot if restored_from is not None else ""
-        )
-        report = audited(job, last, config.job, zookeeper, changed=changed)
+        look = partial(
+            committed_there, zookeeper, config.job, job.job.store,
+            restored_from.snapshot if restored_from is not None else "",
+        )  # fmt: skip
+        report = audited(job, look(), config.job, zookeeper, again=look, changed=changed)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}

@@ -9,33 +9,31 @@ Keeps: record, sinks and journals are read in this order, so that what follows f
 it. Does not: read a sink (connectors/sinks.py), the record (committed.py) or a source (recorded.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
 
 from flamestream.audit.answers import unpaired
 from flamestream.audit.begun import Begun, begun, check_history, history_of
-from flamestream.audit.changed_code import behind, by_this_code
 from flamestream.audit.committed import LastCommit, Savepoint, cluster_state_of, committed_here
+from flamestream.audit.interpretation import Interpretation, Made, Meaning, interpreted
 from flamestream.audit.places import has_deliveries, judged, looks_at, with_places
-from flamestream.audit.recorded import FrontInput, RecordedInput
-from flamestream.audit.report import Report, report_of
+from flamestream.audit.recorded import FrontInput, RecordedInput, Recording
+from flamestream.audit.report import Report, codes_of, report_of
+from flamestream.audit.timeline import Before, interpreted_along, timeline_of
 from flamestream.connectors import sinks
 from flamestream.connectors.kit.standing import Look, Span
-from flamestream.job.manifest import DeadLetter
 from flamestream.job.manifest_rules import why_not_audited
 from flamestream.job.recorded import recorded_sources
-from flamestream.job.settings import fronts_of, known_to
+from flamestream.job.settings import dead_letter, fronts_of, known_to
 from flamestream.job.validation import CheckedJob
-from flamestream.model import payload as payloads
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Slot
 from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
-from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, Time
 from flamestream.node.run_folder import RunFolder
-from flamestream.reference import Results, Run, State, errors_of, interpret, slot_at
+from flamestream.reference import Run, State
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.testing.audit import Delivered, Result, audit
 
@@ -61,41 +59,44 @@ def audited_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = Fals
     return witnessed_here(checked, folder, changed=changed).report
 
 
-def witnessed_here(checked: CheckedJob, folder: RunFolder, *, changed: bool = False) -> Evidence:
-    """The audit of a job of this machine, with everything it compared."""
+def witnessed_here(
+    checked: CheckedJob, folder: RunFolder, *, changed: bool = False, by_each: bool = True
+) -> Evidence:
+    """The audit of a job of this machine, with everything it compared. `by_each`: each result is judged by
+    the code that made it, if a copy is kept; else those alone that the code of now has made at first."""
     with cluster_state_of(folder) as zookeeper:
         # Before the sinks are read (!): what the record promises is in them then (decision 045).
-        last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
-        return witnessed(checked, last, zookeeper=zookeeper, began=begun(folder), changed=changed)
+        look = partial(committed_here, folder, zookeeper, checked.job.name, checked.job.store)
+        last, kept = look(), folder.code if by_each else None
+        return witnessed(
+            checked, last, zookeeper=zookeeper, began=begun(folder), again=look, kept=kept, changed=changed
+        )
 
 
 def audited(
     checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
-    began: Begun | None = None, *, changed: bool = False,
+    began: Begun | None = None, *, again: Callable[[], LastCommit] | None = None, kept: Path | None = None,
+    changed: bool = False,
 ) -> Report:  # fmt: skip
     """The audit of a job's whole output. Raises UserError for a sink that cannot be read back, or a guarantee
     that cannot be judged so; Corrupt for input that cannot be read again.
 
     `last` was read before this is called: what it says to be delivered is there. `job` and `zookeeper`: in a
-    cluster. `began`: the history before it, whose results were not delivered. `changed`: the application as
+    cluster. `began`: the history before it, whose results were not delivered. `again`: gives the last commit
+    of now, of a job that may run. `kept`: where copies of its applications are. `changed`: the application as
     it is now stands for all versions that there were.
     """
-    return witnessed(checked, last, job, zookeeper, began, changed=changed).report
+    return witnessed(checked, last, job, zookeeper, began, again=again, kept=kept, changed=changed).report
 
 
 def witnessed(
     checked: CheckedJob, last: LastCommit, job: str = "", zookeeper: ZooKeeperAccess = NOWHERE,
-    began: Begun | None = None, *, changed: bool = False,
+    began: Begun | None = None, *, again: Callable[[], LastCommit] | None = None, kept: Path | None = None,
+    changed: bool = False,
 ) -> Evidence:  # fmt: skip
     """The audit of a job's whole output, with everything it compared. Arguments as for `audited`."""
     check_guarantee(checked)
     checked = known_to(last.record, checked)
-    spans = (
-        ()
-        if last.index is None
-        else behind(last.index.code, START if last.savepoint is None else last.savepoint.cut)
-    )
-    until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     name = job or checked.job.name
     # all sinks before the journals, which have what they follow from
     looks = looks_at(checked, name)
@@ -104,6 +105,9 @@ def witnessed(
         sink: [Delivered(*item) for item in sinks.read(checked.job.sink(sink), f"spec.sinks.{sink}", name)]
         for sink in known
     }
+    # (!) Behind the sinks: other code may have taken over since `last`, and they have its results.
+    line = timeline_of(checked, last if again is None else again(), kept, changed=changed)
+    until = line.until
     since = START if began is None else began.time
     recorded = RecordedInput(recorded_sources(checked, job, zookeeper, since), checked.sources, last)
     savepoint = recorded.savepoint
@@ -113,12 +117,21 @@ def witnessed(
     delivered = _between(delivered, floor(cut) if goes_on else LEAST, until)
     fronts = recorded.read(END if last.completed else _entered(delivered, looks, last.cut))
     entered = (run for front in fronts for run in front.runs if cut <= run[0] < until)
-    runs = [*([] if began is None else _history(checked, began)), *sorted(entered, key=itemgetter(0))]
-    state = None if savepoint is None else savepoint.state(checked.graph)
-    results = _results(checked, runs, state)
-    if until == END:  # what other code has asked cannot be said
-        fronts = _with_answers(checked, fronts, results, cut, completed=last.completed)
-    expected = {sink: [*_expected(checked, sink, items, last, cut)] for sink, items in results.items()}
+    past = [] if began is None else [Recording(source) for source in history_of(checked, began.paths)]
+    runs = [*([] if began is None else _history(past, began)), *sorted(entered, key=itemgetter(0))]
+    # else the state, too, is of other code
+    state = savepoint.state(checked.graph) if savepoint is not None and line.alone else None
+    if line.alone:
+        found = interpreted(_meaning(checked), runs, state)
+    else:
+        recordings = [front.recording for front in fronts if front.recording is not None]
+        found = interpreted_along(checked, line, recordings, Before(cut, savepoint, past))
+    if until == END:  # what code that is not there has asked cannot be said
+        fronts = _with_answers(checked, fronts, found, cut, completed=last.completed)
+    expected = {
+        sink: [*_expected(found.results.get(sink, ()), last, cut)]
+        for sink in {**dict.fromkeys(checked.sinks), **found.results}
+    }
     # where users look, results of all code stand together
     span = Span(LEAST if savepoint is None else floor(cut), floor(until) if until < END else None)
     places = [
@@ -126,7 +139,9 @@ def witnessed(
         for sink, look in looks.items()
     ]
     verdict = with_places(audit({sink: expected[sink] for sink in known}, delivered), places)
-    report = report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits)
+    codes = codes_of(line.spans, until, (expected[sink] for sink in checked.sinks))
+    edits = line.told + _not_there(checked, found)
+    report = report_of(checked, last, verdict, places, fronts, beginning(savepoint, began), edits, codes)
     return Evidence(report, last, runs, state, delivered, began is not None)
 
 
@@ -147,11 +162,15 @@ def _between(
 
 
 def _with_answers(
-    checked: CheckedJob, fronts: list[FrontInput], results: Results, cut: Time, *, completed: bool
+    checked: CheckedJob, fronts: list[FrontInput], found: Interpretation, cut: Time, *, completed: bool
 ) -> list[FrontInput]:
     """The input, with what is wrong between the requests and the answers of calls."""
     entered = ((front.source, run) for front in fronts for run in front.runs if run[0] >= cut)
-    wrong = unpaired(checked.graph, entered, results, cut, completed=completed)
+    asked = {
+        name: [(made.meta, made.payload) for made in found.results.get(name, ())]
+        for name in checked.graph.calls
+    }
+    wrong = unpaired(checked.graph, entered, asked, cut, completed=completed)
     return [replace(front, findings=[*front.findings, *wrong.pop(front.source, ())]) for front in fronts]
 
 
@@ -165,10 +184,9 @@ def _entered(delivered: Mapping[str, Sequence[Delivered]], looks: Mapping[str, L
     return max(Time(max(map(time_of_meta, metas), default=START) + 1), cut)
 
 
-def _history(checked: CheckedJob, began: Begun) -> list[Run]:
+def _history(past: Iterable[Recording], began: Begun) -> list[Run]:
     """Raises UserError if it is not what the job began with."""
-    read = (run for source in history_of(checked, began.paths) for run in source.below(END))
-    runs: list[Run] = sorted(read, key=lambda run: run[0])
+    runs = sorted((run for recording in past for run in recording.runs()), key=itemgetter(0))
     check_history(began, runs[-1][0] if runs else None)
     return runs
 
@@ -185,33 +203,27 @@ def beginning(savepoint: Savepoint | None, began: Begun | None) -> str:
     )
 
 
-def _results(checked: CheckedJob, runs: Sequence[Run], state: State | None) -> Results:
-    """The reference's results, by sink."""
-    on_error = checked.job.spec.on_error
+def _not_there(checked: CheckedJob, found: Interpretation) -> str:
+    """That results of older code went to sinks which nobody can read any more."""
+    gone = [name for name in found.results if name not in checked.sinks and name not in checked.graph.calls]
+    names = ", ".join(repr(name) for name in gone if found.results[name])
+    return (
+        f"; the manifest has no sink {names} any more, so what went there is not looked at" if names else ""
+    )
+
+
+def _meaning(checked: CheckedJob) -> Meaning:
+    """The meaning of runs by the application of now."""
     fronts = {front.front: front.source for front in fronts_of(checked)}
-    if isinstance(on_error, DeadLetter):
-        results = interpret(checked.graph, runs, fronts=fronts, state=state)
-        results[on_error.dead_letter] = results.pop(errors_of(checked.graph))
-        return results
-    results = interpret(checked.graph, runs, on_error="fail", fronts=fronts, state=state)
-    results.pop(errors_of(checked.graph))
-    return results
+    spec = checked.job.spec
+    return Meaning(checked.graph, fronts, spec.workers.slots, dead_letter(spec))
 
 
-def _expected(
-    checked: CheckedJob, sink: str, items: Iterable[tuple[Meta, Any]], last: LastCommit, cut: Time
-) -> Iterator[Result]:
-    """The results from `cut` on, with their slots. `last` says which are due."""
+def _expected(items: Iterable[Made], last: LastCommit, cut: Time) -> Iterator[Result]:
+    """The results from `cut` on. `last` says which are due."""
     # (!) Due is what the commit promises; the rest may be under way. All is, once the job has completed.
     below, begin = floor(END if last.completed else last.cut), floor(cut)
     held = frozenset[bytes]() if last.completed else last.held
-    for meta, value in items:
+    for meta, value, slot in items:
         if meta >= begin:
-            yield Result(meta, value, _slot(checked, sink, value), meta < below and meta not in held)
-
-
-def _slot(checked: CheckedJob, sink: str, value: Any) -> Slot:
-    """The slot where an output belongs, by its payload alone."""
-    slots = checked.job.spec.workers.slots
-    vertex = next((vertex for vertex in checked.graph.sinks if vertex.name == sink), None)
-    return slot_of(payloads.encode(value), slots) if vertex is None else slot_at(vertex, value, slots)
+            yield Result(meta, value, slot, meta < below and meta not in held)

@@ -24,6 +24,24 @@ from flamestream.testing.input_audit import Finding, Skip, committed_position, c
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """The runs of a front that have entered, as they can be read again here or in another process."""
+
+    source: RecordedSource
+    below: Time = END
+    """The time that they end at."""
+    entries: tuple[Entry, ...] | None = None
+    """The front's journal; None: the source is timed, or a history."""
+    entered: int | None = None
+    """The number of records that have entered; None: all that are there."""
+
+    def runs(self) -> list[Run]:
+        """In the order of reading."""
+        runs: list[Run] = list(self.source.below(self.below, self.entries))
+        return runs if self.entered is None else _first(self.source.front, self.entered, runs)
+
+
+@dataclass(frozen=True, slots=True)
 class FrontInput:
     """The recorded input of one front, and what is wrong with it."""
 
@@ -34,6 +52,8 @@ class FrontInput:
     findings: list[Finding]
     runs: Sequence[Run] = ()
     """The runs of an input that was read here."""
+    recording: Recording | None = None
+    """The place that they were read from."""
 
 
 class RecordedInput:
@@ -84,8 +104,9 @@ class RecordedInput:
         return None if position is None else sum(position.offsets.values())
 
     def _journalled(self, source: RecordedSource) -> FrontInput:
-        runs = list(source.below(END, self._entries[source.front.front]))
-        return replace(self._looked_at(source), records=_count(runs), runs=runs)
+        recording = Recording(source, entries=tuple(self._entries[source.front.front]))
+        runs = recording.runs()
+        return replace(self._looked_at(source), records=_count(runs), runs=runs, recording=recording)
 
     def _looked_at(self, source: RecordedSource) -> FrontInput:
         """A journal's entries."""
@@ -134,7 +155,8 @@ class RecordedInput:
         if (entered := self.entered(source.front.front)) is not None:
             # what the source has got since was never read
             runs = _first(source.front, entered, runs)
-        return replace(found, records=_count(runs), runs=runs)
+        recording = Recording(source, below, entered=entered)
+        return replace(found, records=_count(runs), runs=runs, recording=recording)
 
     def _recounted(self, source: RecordedSource, count: int, below: int) -> FrontInput:
         """A timed front's records, counted."""

@@ -3,16 +3,21 @@
 Keeps: it names its bounds, and what the input was checked against. Does not: judge anything (job_audit.py).
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from flamestream.audit.committed import LastCommit
 from flamestream.audit.places import PlaceVerdict, first_of, in_words
 from flamestream.audit.recorded import FrontInput
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.job.drill_status import AuditResult
 from flamestream.job.validation import CheckedJob
-from flamestream.testing.audit import Verdict
+from flamestream.model.meta import time_of_meta
+from flamestream.model.time import START, Time
+from flamestream.testing.audit import Result, Verdict
 
 _ENDED: Final = {
     "drained": "the job was drained",
@@ -63,6 +68,17 @@ class InputVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeVerdict:
+    """The share of one version of the application's code in what was judged."""
+
+    since: int
+    """The cut from which on it made results: of a tick, or of a start with other code."""
+    digest: str
+    results: int
+    """Results that it had to give, those that are not due included."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """An audit's outcome."""
 
@@ -75,6 +91,8 @@ class Report:
     places: list[PlaceVerdict]
     """The verdicts on what stands where users look: tables, hashes, streams, topics, events."""
     input: list[InputVerdict]
+    codes: list[CodeVerdict]
+    """Each span of code that was judged by its own code, in the order of cuts."""
     bounds: Bounds
     kept: bool
     """Whether the input is whole, and the output and its places as the job's guarantee allows it."""
@@ -88,7 +106,7 @@ class Report:
 
 def report_of(
     checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict],
-    fronts: Sequence[FrontInput], begins: str, edits: str,
+    fronts: Sequence[FrontInput], begins: str, edits: str, codes: Sequence[CodeVerdict] = (),
 ) -> Report:  # fmt: skip
     """All findings of an audit, as one report."""
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
@@ -102,6 +120,7 @@ def report_of(
         verdict=verdict,
         places=places,
         input=found,
+        codes=list(codes),
         bounds=bounds,
         clean=whole and all(each.clean for each in found_out),
         kept=whole and all(each.keeps(checked.job.spec.guarantee) for each in found_out),
@@ -109,6 +128,19 @@ def report_of(
         and not (count or verdict.delivered or verdict.expected or any(place.stands for place in places)),
         first_difference=(problems or [verdict.first_difference or first_of(places)])[0],
     )
+
+
+def codes_of(
+    spans: Sequence[CodeSpan], until: Time, expected: Iterable[Sequence[Result]]
+) -> list[CodeVerdict]:
+    """The spans below `until`, with the results of all sinks that are `expected` of each."""
+    judged = [span for span in spans if span.since < until]
+    # what a job began with was made by its first code, whatever its cut
+    begins = [START, *(span.since for span in judged[1:])]
+    counts = Counter(
+        bisect_right(begins, time_of_meta(each.meta)) for results in expected for each in results
+    )
+    return [CodeVerdict(span.since, span.digest, counts[place]) for place, span in enumerate(judged, 1)]
 
 
 def result_of(report: Report) -> AuditResult:
@@ -158,11 +190,23 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
         text,
         bounds_in_words(report.bounds, outputs),
         input_in_words(report.input),
+        *codes_in_words(report.codes, outputs),
         *in_words(report.places),
         *problems,
         difference,
     ]
     return "\n".join(filter(None, told))
+
+
+def codes_in_words(codes: Sequence[CodeVerdict], outputs: str = "results") -> list[str]:
+    """A line for each version of the code, if there were several."""
+    if len(codes) < 2:
+        return []
+    return [
+        f"code {each.digest[:12]}: {each.results:,} {outputs}"
+        + (f" from the tick at cut {each.since} on" if place else "")
+        for place, each in enumerate(codes)
+    ]
 
 
 def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:

@@ -47,9 +47,10 @@ def command(
 ) -> None:
     """Compare everything that was delivered with what a sequential interpreter makes of the recorded input.
 
-    Where the application's code was edited, what lies behind the edit is left out, and code that did not
-    begin the job is refused: with --changed the code of now stands for all of it, and a difference may be the
-    edit's.
+    Where the application's code was changed, each result is compared by the code that made it, of which the
+    run folder keeps a copy. What lies behind code that is not there any more is left out, and if the job
+    began with it the audit is refused: with --changed the code of now stands for all of it, and a difference
+    may be the edit's. --spark and --definitions know the code of now alone.
 
     With --spark the same interpreter takes the keys of each partition, and the output of `files` sinks is
     compared without collecting.
@@ -92,7 +93,8 @@ def _audited(
         from flamestream.cli.spark.audit import audited_with_spark  # lazily: PySpark takes a while to import
 
         return audited_with_spark(checked, folder, changed=changed), []
-    evidence = witnessed_here(checked, folder, changed=changed)
+    # the definitions are of one graph
+    evidence = witnessed_here(checked, folder, changed=changed, by_each=not definitions)
     return evidence.report, judged_run.judged_run(checked, evidence) if definitions else []
 
 

@@ -47,6 +47,7 @@ for module in (
 ):
     help_alone = module not in (doctor, papers)
     app.command(module.__name__.rpartition(".")[2], no_args_is_help=help_alone)(module.command)
+app.command("ticks", no_args_is_help=True)(snapshots.ticks)
 app.add_typer(snapshots.app, name="snapshots")
 
 

@@ -1,4 +1,5 @@
-"""`flamestream snapshots`: what a job's store holds, and whether it is whole.
+"""`flamestream snapshots`: what a job's store holds, and whether it is whole; and `flamestream ticks`, which
+reads there what code the job has had.
 
 A listing is for people: which snapshot counts is written in the job record and nowhere else, so these
 commands never decide anything.
@@ -6,20 +7,28 @@ commands never decide anything.
 
 import hashlib
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
+from flamestream.cli.run import RunFolderOption
 from flamestream.cli.validate import ManifestFile
-from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.coordinator.epochs import spans_of
+from flamestream.core.protocol.snapshot import CodeSpan, SnapshotIndex
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job, read
+from flamestream.job.moments import precise
+from flamestream.job.py_files import found as py_file_at
+from flamestream.job.py_files import split
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, UserError
-from flamestream.model.time import timestamp_of
+from flamestream.model.time import CLOCKS_BEGIN, END, START, timestamp_of
+from flamestream.node.kept_code import copy_of
+from flamestream.node.run_folder import RunFolder, find
 from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from
 
@@ -88,6 +97,43 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
     )
     if problems:
         raise typer.Exit(ExitCode.CORRUPT)
+
+
+def ticks(job: JobPlace, run_folder: RunFolderOption = None, json: Json = False) -> None:
+    """List the versions of the code that a job has had, and the cut from which on each made the results.
+
+    The first is the one that it began with; each other took over at a tick, or by a start with --changed.
+    `kept` says whether `flamestream audit` can interpret what that code made.
+
+    Example: [bold]flamestream ticks job.yaml[/bold]
+    """
+    found, folder = find(job, run_folder)
+    index, status, info = _one(found, None)[1], folder.status(), folder.info()
+    # other code may run, and have committed nothing yet
+    spans = spans_of(index, "" if status is None or not index.code else status.code)
+    running = spans[-1:] if info is not None and info.running else ()
+    rows = [_tick(found, folder, span, runs=span in running) for span in spans]
+    answer(rows, "\n".join(map(_row, rows)) or "an older release wrote down nothing of the job's code", json)
+
+
+def _tick(job: Job, folder: RunFolder, span: CodeSpan, *, runs: bool) -> dict[str, Any]:
+    application = job.path(job.spec.application.file)
+    py_files = [py_file_at(*split(written)) for written in job.py_files]
+    time = timestamp_of(span.since)
+    return {
+        "cut": span.since,
+        # below it are no readings of a clock: a source that is read in an order of its own counts its runs
+        "when": precise(time / 1e6) if CLOCKS_BEGIN <= time < timestamp_of(END) else None,
+        "code": span.digest,
+        "kept": copy_of(folder.code, application, span.digest, py_files) is not None,
+        "runs": runs,
+    }
+
+
+def _row(row: dict[str, Any]) -> str:
+    begins = "the beginning" if row["cut"] == START else f"cut {row['cut']}"
+    notes = [row["when"], "kept" if row["kept"] else "no copy is kept", "runs now" if row["runs"] else None]
+    return "  ".join([f"code {row['code'][:12]} from {begins} on", *filter(None, notes)])
 
 
 def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:

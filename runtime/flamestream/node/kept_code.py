@@ -53,5 +53,12 @@ def as_begun(file: Path, code: str, root: str, py_files: Sequence[PyFile] = ()) 
     return file if there.is_file() and code_of(there, py_files) == code else kept
 
 
+def copy_of(root: Path, file: Path, code: str, py_files: Sequence[PyFile] = ()) -> Path | None:
+    """The application in `file` as it was with digest `code`; None if there is no whole copy below `root`.
+    Raises UserError."""
+    kept = root / code / file.name
+    return kept if kept.is_file() and code_of(kept, py_files) == code else None
+
+
 def _copies(root: Path) -> list[Path]:
     return [each for each in root.iterdir() if each.is_dir() and not each.name.startswith(".")]

@@ -1,7 +1,8 @@
-"""An edited application, as its author meets it: the next start says so, and an audit vouches for what the
-old code did."""
+"""An edited application, as its author meets it: the next start says so, and an audit judges what each code
+did, as long as it is at hand."""
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,12 +58,17 @@ def test_a_job_does_not_go_on_with_edited_code_unless_that_is_meant(scratch: Scr
     assert refused.code == ExitCode.JOB_FAILED
     assert "code is not that which job 'job' ran with last" in refused.text and "--changed" in refused.text
 
+    edited = json.loads(scratch.type("audit", "job.yaml", "--json").text)
+    assert edited["clean"] and edited["verdict"]["delivered"], "a copy of the code that ran is kept"
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+    both = json.loads(scratch.type("audit", "job.yaml", "--json").text)
+    assert both["clean"] and both["verdict"]["delivered"] == COUNT and len(both["codes"]) == 2
+
+    shutil.rmtree(scratch.path / ".flamestream" / "job" / "code")
     other = scratch.type("audit", "job.yaml")
     assert (
         other.code == ExitCode.JOB_FAILED and "the job began with" in other.text and "lost" not in other.text
     )
-
-    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
     scratch.write("rates.py", "RATE = 1\n")
     audit = json.loads(scratch.type("audit", "job.yaml", "--json").text)
     assert audit["clean"] and 0 < audit["verdict"]["delivered"] < COUNT

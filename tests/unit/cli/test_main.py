@@ -3,14 +3,22 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from flamestream.cli import snapshots
 from flamestream.cli.main import app, main
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
+from flamestream.job.status import JobStatus
+from flamestream.job.validation import checked
 from flamestream.model import errors
+from flamestream.model.time import START, FrontId, Time, Timestamp, time_of
+from flamestream.node.kept_code import keep
+from flamestream.node.run_folder import RunFolder
 from flamestream.store.folder import LocalStore
 from support.runs.job_folder import APPLICATION, JobFolder
+from support.runs.past_run import going_on
 
 COMMANDS = [
     "run",
@@ -27,6 +35,7 @@ COMMANDS = [
     "bootstrap",
     "reset",
     "doctor",
+    "ticks",
 ]
 
 
@@ -191,3 +200,31 @@ def test_a_trace_has_a_line_an_event(capsys: pytest.CaptureFixture[str]) -> None
 )
 def test_each_category_of_errors_has_its_exit_code(error: errors.FlameStreamError, code: int) -> None:
     assert code_of(error) == code
+
+
+def test_ticks_say_since_when_each_code_makes_the_results(
+    job: JobFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest, folder = job.write(), RunFolder(job.path / ".flamestream" / "upper").made()
+    monkeypatch.chdir(job.path)
+    now = checked(manifest)
+    keep(folder.code, now.application, now.code)
+    tick = time_of(Timestamp(1_764_208_800_000_000), FrontId(3))
+    index = going_on().index()
+    assert index is not None
+    spans = (CodeSpan(START, "a" * 64), CodeSpan(Time(9 << 12), "b" * 64))
+    committed = msgspec.structs.replace(index, job="upper", cut=tick, code=spans)
+    LocalStore(job.path / "snapshots", create=True).put_new(
+        "indexes/000000000007-1-x", msgspec.json.encode(committed)
+    )
+    folder.write("status.json", JobStatus(job="upper", pid=1, updated=0, phase="finished", code=now.code))
+    assert run("ticks", manifest) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "code aaaaaaaaaaaa from the beginning on  no copy is kept",
+        "code bbbbbbbbbbbb from cut 36864 on  no copy is kept",
+        f"code {now.code[:12]} from cut {tick} on  2025-11-27T02:00:00.000Z  kept",
+    ], "code that has committed nothing yet goes on from the cut"
+    assert run("ticks", manifest, "--json") == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)[2] == {
+        "cut": tick, "when": "2025-11-27T02:00:00.000Z", "code": now.code, "kept": True, "runs": False,
+    }  # fmt: skip

@@ -9,7 +9,7 @@ with a savepoint: each is refused with what to do.
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
@@ -22,7 +22,7 @@ from pyspark import StorageLevel
 from flamestream.audit.answer_rows import answer_rows, asked_below, unpaired_rows
 from flamestream.audit.answers import Unpaired
 from flamestream.audit.begun import Begun, begun, check_history, history_of
-from flamestream.audit.changed_code import by_this_code
+from flamestream.audit.changed_code import judged_until, spans_behind
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.audit.job_audit import beginning, check_guarantee
 from flamestream.audit.recorded import FrontInput, RecordedInput
@@ -67,24 +67,31 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
     check_guarantee(checked)
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+
+    def again() -> LastCommit:
+        with cluster_state_of(folder) as zookeeper:
+            return committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+
     # the job itself may run, with a Spark of its own
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
-        return audited_in(session_of(driver), checked, last, begun(folder), changed=changed)
+        return audited_in(session_of(driver), checked, last, begun(folder), again=again, changed=changed)
 
 
 def audited_in(
-    spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *, changed: bool = False
-) -> Report:
-    """The audit in a Spark session. `last` was read before this is called."""
+    spark: Any, checked: CheckedJob, last: LastCommit, began: Begun | None = None, *,
+    again: Callable[[], LastCommit] | None = None, changed: bool = False,
+) -> Report:  # fmt: skip
+    """The audit in a Spark session. `last` was read before this is called. `again`: as for `audited`."""
     checked = known_to(last.record, checked)
-    spans = () if last.index is None else last.index.code
-    until, edits = by_this_code(spans, checked.code, all_of_it=changed) if spans else (END, "")
     cut = START if began is None else began.time
     job = frame_job(checked, cut, takes_answers=True)
     sinks = {number: place.name for number, place in job.sink_places().items()}
     # before the journals
     chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]
+    # (!) Behind the sinks: other code may have taken over since `last`, and they have its results.
+    spans = spans_behind(last if again is None else again())
+    until, edits = judged_until(spans, checked.code, all_of_it=changed)
     recorded = RecordedInput(recorded_sources(checked, cut=cut), checked.sources, last)
     if recorded.savepoint is not None:
         raise UserError(

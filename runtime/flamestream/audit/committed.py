@@ -26,7 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.core.dataflow.held_outputs import bundle_in
-from flamestream.core.dataflow.reduce import stored_value
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
@@ -67,7 +67,9 @@ class Savepoint:
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
         return {
-            (vertex, chain.key): stored_value(graph.vertices[vertex].kind, chain.states)
+            (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
+                graph.vertices[vertex].kind, chain.states
+            )
             for vertex, its in states_of(chains, Numbers(graph).known(self.index)).items()
             for chain in its
         }

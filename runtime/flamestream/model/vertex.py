@@ -5,7 +5,7 @@ Does not: say how operations fit together (graph.py), or do anything (core/dataf
 
 import enum
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,10 @@ class Vertex:
     (state_names.py)."""
     was: str = ""
     """The same: the name that its state was begun under, if that is another."""
+    version: int = 1
+    """The same: of the state that its functions take and make."""
+    migrate: Mapping[int, Function] = field(default_factory=dict)
+    """REDUCE: version -> (accumulator of that version -> of the next). GROUPING: of each of its items."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 import flamestream as fs
 from flamestream.core.dataflow.held_outputs import _row, bundle_in
-from flamestream.core.dataflow.reduce import decoded, to_store
+from flamestream.core.dataflow.reduce import to_store
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.job_record import JobRecord
@@ -39,6 +40,7 @@ from flamestream.model.layout import Layout
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import decode, encode, encode_items
 from flamestream.model.payloads.exact import exact
+from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import Operation, number_of
 from flamestream.model.time import START, FrontId, Time
 from flamestream.store.folder import LocalStore
@@ -64,7 +66,7 @@ def _ref(name: str, rows: int) -> SegmentRef:
     return SegmentRef(f"visits/segments/{name}.parquet", 700, "5e9", rows, (Slot(0), Slot(3)))
 
 
-INDEX: Final = SnapshotIndex(
+INDEX = SnapshotIndex(
     job="visits", graph="g1", python="3.11", slots=4, epoch=EPOCH, fence=FENCE, cut=Time(9 << 12),
     segments=(_ref("000000000005-3-a-1", 3),),
     fronts=(
@@ -84,7 +86,28 @@ INDEX: Final = SnapshotIndex(
         ),
     ),
 )  # fmt: skip
-PLACED: Final = replace(INDEX, inventory=None)
+NAMED: Final = INDEX
+"""Before it had the fields of payload classes, and versions of states."""
+assert NAMED.inventory is not None
+INDEX = replace(
+    NAMED,
+    inventory=replace(
+        NAMED.inventory,
+        operations=(
+            replace(NAMED.inventory.operations[0], version=3, versions=((2, 2), (4, 3))),
+            *NAMED.inventory.operations[1:],
+        ),
+        classes=(
+            PayloadClass("shop:Visit", ("user: str", "hits: int"), unmarked=True),
+            PayloadClass("shop:Visit", ("user: str", "hits: int")),
+            PayloadClass(
+                "shop:Visit", ("user: str", "count: float", "last: str | None"), ("last",),
+                {"count": ("hits",)},
+            ),
+        ),
+    ),
+)  # fmt: skip
+PLACED: Final = replace(NAMED, inventory=None)
 """Before operations had names."""
 CODELESS: Final = replace(
     PLACED, code=(), requests=(),
@@ -157,7 +180,7 @@ def _read_segment(folder: Path) -> States:
     """Each key's state behind each of its rows."""
     return {
         (chain.operation, chain.slot, chain.key): tuple(
-            decoded(chain.states[:count]) for count in range(1, len(chain.states) + 1)
+            Reading().accumulator(chain.states[:count]) for count in range(1, len(chain.states) + 1)
         )
         for chain in _chains(folder)
     }
@@ -232,7 +255,7 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 SNAPSHOTS: Final = (
     Format("job-record", _write_record, _read_record, (RECORD,)),
-    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, INDEX)),
+    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, NAMED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),
     Format("requests", _write_requests, _read_requests, (ASKED, ASKED)),

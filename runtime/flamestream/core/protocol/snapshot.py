@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot
+from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import Operation
 from flamestream.model.time import MAX_FRONTS, FrontId, Time
 
@@ -60,7 +61,7 @@ class CodeSpan(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Inventory(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True, omit_defaults=True):
     """The contents of a snapshot by name: what another graph must have, or say that it has not, to go on from
     it."""
 
@@ -69,6 +70,9 @@ class Inventory(msgspec.Struct, frozen=True):
     sinks: tuple[SinkName, ...]
     operations: tuple[Operation, ...]
     """Those with state."""
+    classes: tuple[PayloadClass, ...] | None = None
+    """Payload classes: all shapes that stored values may have, oldest first. None: of an older release, whose
+    values do not say theirs."""
 
 
 class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Every broken variant: the engine without one of its rules, each caught by the simulator (table:
 docs/explanation/reliability.md)."""
 
-from sim.variants import calls, decisions, deliveries, event_times, skips, states, ticks, times
+from sim.variants import calls, decisions, deliveries, event_times, skips, states, ticks, times, versions
 
 VARIANTS = [
     *times.VARIANTS,
@@ -12,4 +12,5 @@ VARIANTS = [
     *event_times.VARIANTS,
     *calls.VARIANTS,
     *ticks.VARIANTS,
+    *versions.VARIANTS,
 ]

@@ -19,7 +19,7 @@ from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
-from flamestream.model.payloads.shapes import PayloadClass, fit, unmarked_of
+from flamestream.model.payloads.shapes import PayloadClass, unmarked_of
 from flamestream.model.state_names import MARKS, Operation
 
 
@@ -142,7 +142,7 @@ def misfit(index: SnapshotIndex, graph: str, ours: Inventory | None, drop: Colle
     gone = sorted(set(theirs.sinks) - set(ours.sinks))
     if gone and index.held:
         return f"it holds output for sink {gone[0]!r}, which this graph has not: let the job drain, then remove it"
-    return "; ".join([*_differences(index, graph, ours, drop), *_unlike(theirs, ours)])
+    return "; ".join(_differences(index, graph, ours, drop))
 
 
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
@@ -185,14 +185,6 @@ def _version(old: Operation, new: Operation) -> str:
         f"now: say migrate={{{missing[0]}: up}} there, with the function that makes version {missing[0] + 1} of "
         "it; a step stays in the code as long as the state lives"
     )
-
-
-def _unlike(theirs: Inventory, ours: Inventory) -> Iterator[str]:
-    """The classes whose stored values do not fit those of now, each with what to do."""
-    now = {shape.name: shape for shape in ours.classes or ()}
-    for stored in theirs.classes or ():
-        if (shape := now.get(stored.name)) is not None and isinstance(problem := fit(stored, shape), str):
-            yield problem
 
 
 def _alike(new: Operation, how: str, was: Operation) -> str:

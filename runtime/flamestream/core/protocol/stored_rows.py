@@ -4,7 +4,7 @@ Keeps: a row counts if the snapshot's index lists its number, and the row is not
 (!): of one that was dropped, rows stay in segments that others need. Does not: compare graphs (inventory.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from flamestream.core.protocol.inventory import listed
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.older import know, marks, older_in, unkeyed, unmarked
+from flamestream.model.payloads.older import OlderMark, know, marks, unkeyed, unmarked
 from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import LEAST_NUMBER, Operation, number_of_sink
 
@@ -75,34 +75,36 @@ class Numbers:
 def states_of(chains: Iterable[Chain], known: Known) -> dict[int, list[Chain]]:
     """The states in a snapshot by vertex, of each key one chain; `known` is the snapshot's (`Numbers`).
 
-    Rows of an older version are marked as such (core/dataflow/stored.py). Raises UserError for a key of a
-    class that has changed.
+    Rows of an older version are marked as such (core/dataflow/stored.py). Raises UserError for those that
+    cannot be read, and for a key of a class that has changed.
     """
     found: dict[int, list[Chain]] = {}
     for chain in chains:
         found.setdefault(chain.operation, []).append(chain)
     states = {}
     know(known.classes)
-    parts = marks(known.classes)
+    older = marks(known.classes)
     for vertex, each in known.operations.items():
         newer = [chain for chain in found.get(each.number, ()) if chain.epoch >= each.since]
         before = [] if each.place is None else found.get(each.place, [])
         if newer or before:
-            states[vertex] = [_marked(chain, each, parts) for chain in _joined(newer, before)]
+            states[vertex] = [_marked(chain, each, older) for chain in _joined(newer, before)]
     return states
 
 
-def _marked(chain: Chain, of: Operation, parts: tuple[bytes, ...]) -> Chain:
-    """The chain, marked if it is of an older version; `parts`: what each value of an older shape has in it."""
-    if parts and any(part in chain.key for part in parts) and (shape := older_in(chain.key)) is not None:
-        raise UserError(unkeyed(shape, f"a key of operation {of.name!r}"))
+def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:
+    """The chain, marked if it is of an older version."""
     # The newest row says the version of all (!): a key's first row of a version is full.
     version = of.version_at(chain.epoch)
-    if version == of.version and not (
-        parts and any(part in state for state in chain.states for part in parts)
-    ):
-        return chain
-    return chain._replace(states=older_rows(chain.states, version)) if chain.full else chain
+    is_older = version != of.version
+    for mark in older:
+        if mark.data in chain.key:
+            raise UserError(unkeyed(mark.shape, f"a key of operation {of.name!r}"))
+        if any(mark.data in state for state in chain.states):
+            if mark.problem:
+                raise UserError(f"the state of operation {of.name!r} cannot be read: {mark.problem}")
+            is_older = True
+    return chain._replace(states=older_rows(chain.states, version)) if is_older and chain.full else chain
 
 
 def numbered(number: int, rows: Iterable[Row | None]) -> Iterator[Row | None]:

@@ -181,7 +181,7 @@ def encode_item(meta: bytes, value: Any) -> bytes:
 
 def join_items(items: Sequence[bytes]) -> bytes:
     """`encode_items` of items that are encoded already."""
-    return _array_header(len(items)) + b"".join(items)
+    return array_header(len(items)) + b"".join(items)
 
 
 def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
@@ -197,7 +197,8 @@ def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
         raise _explained_first([value for _, value in items], error) from None
 
 
-def _array_header(length: int) -> bytes:
+def array_header(length: int) -> bytes:
+    """The first bytes of an array of so many elements."""
     # The shortest form, as msgspec writes: else the bytes would not be those of `encode_items`.
     if length < 16:
         return (0x90 | length).to_bytes(1, "big")

@@ -21,7 +21,14 @@ from flamestream.model.collections.map import entries_of
 from flamestream.model.collections.set import elements_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.payloads import encoding
-from flamestream.model.payloads.encoding import SCALARS, fill_wires, height_of_members, take_values
+from flamestream.model.payloads.encoding import (
+    SCALARS,
+    array_header,
+    encode_wire,
+    fill_wires,
+    height_of_members,
+    take_values,
+)
 from flamestream.model.payloads.registry import (
     FROM_WIRE,
     PLANS,
@@ -97,10 +104,30 @@ def know(shapes: Iterable[PayloadClass]) -> None:
             FROM_WIRE[tag] = _reader(shape)
 
 
-def marks(shapes: Iterable[PayloadClass]) -> tuple[bytes, ...]:
-    """The bytes that are in each value of an older one of these shapes."""
+@dataclass(frozen=True, slots=True)
+class OlderMark:
+    """How an older shape is known in encoded values."""
+
+    shape: PayloadClass
+    data: bytes
+    """The bytes that each of its values begins with."""
+    problem: str
+    """The reason why its values cannot be read; "" if they can."""
+
+
+def marks(shapes: Iterable[PayloadClass]) -> tuple[OlderMark, ...]:
+    """The marks of those of these shapes that no class has now."""
     current = {plan.tag for plan in PLANS.values()}
-    return tuple(b"\xce" + tag.to_bytes(4, "big") for tag in (s.tag for s in shapes) if tag not in current)
+    return tuple(_mark(shape) for shape in shapes if shape.tag not in current)
+
+
+def _mark(shape: PayloadClass) -> OlderMark:
+    try:
+        _converter(shape)
+        problem = ""
+    except OlderShape as error:
+        problem = str(error)
+    return OlderMark(shape, array_header(1 + len(shape.fields)) + encode_wire(shape.tag), problem)
 
 
 def settled(read: Callable[[], T]) -> T:

@@ -275,14 +275,29 @@ def test_a_key_of_a_class_that_has_changed_is_refused() -> None:
         ({"word": str, "text": Annotated[str, fs.was("word")]}, {}, "one field 'word' for 'word' and 'text'"),
     ],
 )
-def test_what_does_not_fit_is_said_before_anything_starts(
+def test_what_does_not_fit_is_said_before_anything_runs(
     fields: Mapping[str, Any], defaults: Mapping[str, Any], told: str
 ) -> None:
     cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}})
     defined("Part", fields, defaults)
-    assert cluster.index is not None
-    reason = misfit(cluster.index, graph().identity, inventory_of(graph()))
-    assert told in reason and "support.classes:Part is stored with the fields (word: str)" in reason
+    with pytest.raises(AssertionError):
+        cluster.change(graph())
+    messages = [failed.message for failed in cluster.failures()]
+    assert messages
+    for message in messages:
+        assert "the state of operation 'parts' cannot be read" in message and told in message
+        assert "support.classes:Part is stored with the fields (word: str)" in message
+
+
+def test_a_class_that_is_not_stored_may_become_anything() -> None:
+    cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}})
+    defined("Other", {"word": str})
+    cluster.feed(0, "c")
+    committed(cluster)
+    defined("Other", {"word": int, "more": str})
+    cluster.change(graph())
+    cluster.feed(0, "d")
+    committed(cluster)
 
 
 def test_versions_go_one_way_and_every_step_is_there() -> None:

@@ -6,6 +6,7 @@ commands never decide anything.
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -17,11 +18,11 @@ from flamestream.cli.validate import ManifestFile
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job, read
-from flamestream.model.decoding import from_json
-from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.time import timestamp_of
 from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import index_of
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
 FOLDER = "indexes/"
@@ -90,6 +91,18 @@ def verify_command(manifest: ManifestFile, epoch: EpochNumber = None, json: Json
         raise typer.Exit(ExitCode.CORRUPT)
 
 
+def newest(job: Job) -> SnapshotIndex | None:
+    """The newest snapshot, committed or about to be; None: there is none."""
+    return next((snapshot for _, snapshot in reversed(list(_all(job)))), None)
+
+
+def know_classes(job: Job) -> None:
+    """Payloads of classes that had other fields can be read from now on, as far as the store can be asked."""
+    with suppress(FlameStreamError):
+        for _ in _all(job):
+            pass
+
+
 def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
     """Every snapshot index of this job in its store, by epoch. One that cannot be read is an error that names
     it."""
@@ -102,7 +115,7 @@ def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
                 raise
             continue  # a newer commit has removed it since: the job may run
         try:
-            snapshot = from_json(data, SnapshotIndex)
+            snapshot = index_of(data)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{name} in {job.store} is no snapshot index: {error}") from error
         if snapshot.job == job.name:  # several jobs may share a store

@@ -21,6 +21,7 @@ from flamestream.model.collections.map import entries_of
 from flamestream.model.collections.set import elements_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.payloads import encoding
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.encoding import (
     SCALARS,
     array_header,
@@ -44,6 +45,8 @@ T = TypeVar("T")
 OLDER_TAG: Final = 7
 """Never written: a value of an older shape is encoded as it was stored."""
 _reading: Final = ContextVar("reading", default=False)
+_known: Final[dict[int, bytes]] = {}
+"""The bytes that values of older shapes begin with, by tag."""
 _now: Final[dict[str, "Current"]] = {}
 _converters: Final[dict[int, tuple["Current", Callable[[Sequence[Any]], Any]]]] = {}
 
@@ -102,6 +105,7 @@ def know(shapes: Iterable[PayloadClass]) -> None:
     for shape in shapes:
         if (tag := shape.tag) not in current:
             FROM_WIRE[tag] = _reader(shape)
+            _known[tag] = begins(shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,17 @@ def _mark(shape: PayloadClass) -> OlderMark:
         problem = ""
     except OlderShape as error:
         problem = str(error)
-    return OlderMark(shape, array_header(1 + len(shape.fields)) + encode_wire(shape.tag), problem)
+    return OlderMark(shape, begins(shape), problem)
+
+
+def begins(shape: PayloadClass) -> bytes:
+    """The bytes that each value of a shape begins with."""
+    return array_header(1 + len(shape.fields)) + encode_wire(shape.tag)
+
+
+def renewed(data: bytes) -> bytes:
+    """An encoded payload as it is encoded now, for a process that knows no older shapes."""
+    return encode(decode(data)) if any(mark in data for mark in _known.values()) else data
 
 
 def settled(read: Callable[[], T]) -> T:

@@ -17,7 +17,7 @@ from flamestream.model.payloads.exact import exact
 from flamestream.model.payloads.older import classes, know, settled
 from flamestream.model.payloads.registry import OlderShape
 from flamestream.model.payloads.shapes import PayloadClass, fit
-from support.classes import defined
+from support.payloads import defined
 
 TYPES: Mapping[str, st.SearchStrategy[Any]] = {
     "int": st.integers(-(2**53), 2**53),
@@ -80,7 +80,7 @@ def test_a_value_is_read_as_plain_python_would_make_it(
     values = {name: data.draw(TYPES[kind]) for name, kind in before.items()}
     stored = codec.encode((1, fs.Map({"k": cls(**values)})))
     items = codec.encode_items([(b"m", cls(**values))])
-    shapes = [shape for shape in classes() if shape.name == "support.classes:Drawn"]
+    shapes = [shape for shape in classes() if shape.name == "support.payloads:Drawn"]
     now = later(after, as_text)
     know(shapes)
     wanted = now(**{name: converted(kind, values[was]) for name, (kind, was) in after.items() if was})
@@ -115,7 +115,7 @@ def test_changes_are_applied_to_what_was_stored(
         change = states.delta_state(old, new)
         assume(change is not None)
         rows.append(change or b"")
-    shapes = [shape for shape in classes() if shape.name == "support.classes:Drawn"]
+    shapes = [shape for shape in classes() if shape.name == "support.payloads:Drawn"]
     now = later({**after, "all": ("fs.Map[str, Drawn]", "all")})
     know(shapes)
 
@@ -163,12 +163,12 @@ def test_a_struct_and_a_dataclass_change_alike() -> None:
     """Also one that has defaults made by functions."""
 
     def struct(fields: list[Any]) -> Any:
-        made = msgspec.defstruct("Packed", fields, frozen=True, module="support.classes")
+        made = msgspec.defstruct("Packed", fields, frozen=True, module="support.payloads")
         return fs.payload_type(made)
 
     old = struct([("a", int)])
     stored = codec.encode(old(3))
-    shapes = [shape for shape in classes() if shape.name == "support.classes:Packed"]
+    shapes = [shape for shape in classes() if shape.name == "support.payloads:Packed"]
     new = struct([("a", float), ("b", float, msgspec.field(default_factory=lambda: 1.5))])
     know(shapes)
     assert codec.decode(stored) == new(b=1.5, a=3.0)
@@ -177,11 +177,11 @@ def test_a_struct_and_a_dataclass_change_alike() -> None:
 def test_what_no_float_has_is_not_guessed() -> None:
     cls = defined("Drawn", {"a": "int"})
     stored = [codec.encode(cls(value)) for value in (2**60 + 1, True, "text")]
-    shapes = [shape for shape in classes() if shape.name == "support.classes:Drawn"]
+    shapes = [shape for shape in classes() if shape.name == "support.payloads:Drawn"]
     defined("Drawn", {"a": "float"})
     know(shapes)
     for data in stored:
         with pytest.raises(
-            OlderShape, match=r"field 'a' of support.classes:Drawn was an int and is a float now"
+            OlderShape, match=r"field 'a' of support.payloads:Drawn was an int and is a float now"
         ):
             codec.decode(data)

@@ -10,8 +10,7 @@ from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.kernel import kernel
 from flamestream.simulation.settings import promising
 from flamestream.simulation.simulator import Result
-from flamestream.simulation.tick_jobs import ticking
-from flamestream.simulation.version_jobs import migrated_job
+from flamestream.simulation.tick_jobs import migrated_job, ticking
 from flamestream.testing import simulate
 from support.seeds import chunks
 

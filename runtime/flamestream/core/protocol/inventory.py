@@ -16,10 +16,10 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec.structs import replace
 
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
+from flamestream.core.protocol.versions import all_classes, other_version, versioned
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
-from flamestream.model.payloads.shapes import PayloadClass, unmarked_of
 from flamestream.model.state_names import MARKS, Operation
 
 
@@ -47,16 +47,16 @@ def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> In
     """The inventory of the snapshot behind `previous`, of a graph with `ours`."""
     if ours is None:
         return None
-    ours = replace(ours, classes=_all_classes(previous, ours))
+    ours = replace(ours, classes=all_classes(previous, ours))
     if previous is not None and previous.inventory is None:
         first = previous.epoch + 1
-        return replace(ours, operations=tuple(_versioned(each, None, first) for each in ours.operations))
+        return replace(ours, operations=tuple(versioned(each, None, first) for each in ours.operations))
     known = {} if previous is None else listed(previous)
     # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
     # a later one.
     first = 0 if previous is None else previous.epoch + 1
     fresh = (
-        _versioned(replace(each, place=None, since=first), known.get(each.number), first)
+        versioned(replace(each, place=None, since=first), known.get(each.number), first)
         for each in ours.operations
     )
     # The name of now beside what the number has been: `was` may have given it another.
@@ -76,24 +76,6 @@ def next_inventory(previous: SnapshotIndex | None, ours: Inventory | None) -> In
             for each in fresh
         ),
     )
-
-
-def _versioned(each: Operation, old: Operation | None, first: int) -> Operation:
-    """The operation as an index has it: rows of epoch `first` and later are of its version."""
-    before = () if old is None else old.versions
-    is_new = each.version != (1 if old is None else old.version)
-    return replace(each, migrates=(), versions=(*before, (first, each.version)) if is_new else before)
-
-
-def _all_classes(previous: SnapshotIndex | None, ours: Inventory) -> tuple[PayloadClass, ...]:
-    """The classes of the snapshot before, in which stored values may be, and those of now."""
-    before: tuple[PayloadClass, ...] = ()
-    now = ours.classes or ()
-    if previous is not None:
-        theirs = None if previous.inventory is None else previous.inventory.classes
-        before = tuple(unmarked_of(now)) if theirs is None else theirs
-    fresh = {shape.tag for shape in now}
-    return (*(shape for shape in before if shape.tag not in fresh), *now)
 
 
 def listed(index: SnapshotIndex) -> dict[int, Operation]:
@@ -159,32 +141,12 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 "it another name=, and drop the old state with "
                 f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
-        elif problem := _version(old, new):
+        elif problem := other_version(old, new):
             yield problem
         elif (was := old if new.like == old.like else like.get(new.like, old)) is not old:
             yield _alike(new, f"is made as {was.name!r} was", was)
         elif new.numbered and index.graph != graph:
             yield _alike(new, "the graph is another", old)
-
-
-def _version(old: Operation, new: Operation) -> str:
-    """The reason why a state of these versions cannot become that of now."""
-    if old.version > new.version:
-        return (
-            f"the state of operation {new.name!r} is of version {old.version}, and this code makes version "
-            f"{new.version}: there is no way back; start newer code, or a savepoint from before"
-        )
-    stored = {version for _, version in old.versions}
-    if not old.versions or old.versions[0][0] > old.since or old.place is not None:
-        stored.add(1)
-    missing = [step for step in range(min(stored), new.version) if step not in new.migrates]
-    if not missing:
-        return ""
-    return (
-        f"the state of operation {new.name!r} has rows of version {missing[0]}, and is of version {new.version} "
-        f"now: say migrate={{{missing[0]}: up}} there, with the function that makes version {missing[0] + 1} of "
-        "it; a step stays in the code as long as the state lives"
-    )
 
 
 def _alike(new: Operation, how: str, was: Operation) -> str:

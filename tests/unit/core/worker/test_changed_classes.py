@@ -25,9 +25,9 @@ from flamestream.model.payloads.registry import tag_of
 from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.time import Time, front_of
 from flamestream.reference import Walk
-from support.classes import defined
 from support.core.core_cluster import CoreCluster
 from support.core.core_outcome import Item
+from support.payloads import defined
 
 PARTS = [REFERENCE, *([] if kernel is None else [native(kernel)])]
 Classes = Mapping[str, Any]
@@ -90,8 +90,8 @@ def repr_of(value: Any) -> str:
 
 def one() -> Edition:
     return Edition(
-        {"fields": {"word": "str", "hits": "int"}},
-        {"fields": {"user": "str", "parts": "fs.Map[str, Part]"}},
+        {"of": {"word": "str", "hits": "int"}},
+        {"of": {"user": "str", "parts": "fs.Map[str, Part]"}},
         lambda part: {"hits": part.hits},
     )
 
@@ -100,10 +100,10 @@ def two() -> Edition:
     """A field renamed and widened, one more, and one more in the middle."""
     return Edition(
         {
-            "fields": {"count": Annotated[float, fs.was("hits")], "word": str, "note": "str | None"},
+            "of": {"count": Annotated[float, fs.was("hits")], "word": str, "note": "str | None"},
             "defaults": {"note": "new"},
         },
-        {"fields": {"user": "str", "parts": "fs.Map[str, Part]", "extra": "int"}, "defaults": {"extra": 7}},
+        {"of": {"user": "str", "parts": "fs.Map[str, Part]", "extra": "int"}, "defaults": {"extra": 7}},
         lambda part: {"count": float(part.hits)},
     )
 
@@ -112,10 +112,10 @@ def three() -> Edition:
     """Both that came have gone, and another came."""
     return Edition(
         {
-            "fields": {"word": str, "count": "Annotated[float, fs.was('hits')]", "b": bool},
+            "of": {"word": str, "count": "Annotated[float, fs.was('hits')]", "b": bool},
             "defaults": {"b": True},
         },
-        {"fields": {"user": "str", "parts": "fs.Map[str, Part]"}},
+        {"of": {"user": "str", "parts": "fs.Map[str, Part]"}},
         lambda part: {"count": float(getattr(part, "hits", getattr(part, "count", 0)))},
     )
 
@@ -257,12 +257,12 @@ def _begun(
 
 def test_a_key_of_a_class_that_has_changed_is_refused() -> None:
     """It would be found by nobody."""
-    cluster, graph = _begun(lambda part: (1, part), {"fields": {"word": str}})
+    cluster, graph = _begun(lambda part: (1, part), {"of": {"word": str}})
     defined("Part", {"word": str, "more": int}, {"more": 0})
     with pytest.raises(AssertionError):
         cluster.change(graph())
     assert cluster.failures() and all(
-        "a key of operation 'parts' is a support.classes:Part with the fields (word: str)" in failed.message
+        "a key of operation 'parts' is a support.payloads:Part with the fields (word: str)" in failed.message
         for failed in cluster.failures()
     )
 
@@ -278,7 +278,7 @@ def test_a_key_of_a_class_that_has_changed_is_refused() -> None:
 def test_what_does_not_fit_is_said_before_anything_runs(
     fields: Mapping[str, Any], defaults: Mapping[str, Any], told: str
 ) -> None:
-    cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}})
+    cluster, graph = _begun(lambda part: 1, {"of": {"word": str}})
     defined("Part", fields, defaults)
     with pytest.raises(AssertionError):
         cluster.change(graph())
@@ -286,11 +286,11 @@ def test_what_does_not_fit_is_said_before_anything_runs(
     assert messages
     for message in messages:
         assert "the state of operation 'parts' cannot be read" in message and told in message
-        assert "support.classes:Part is stored with the fields (word: str)" in message
+        assert "support.payloads:Part is stored with the fields (word: str)" in message
 
 
 def test_a_class_that_is_not_stored_may_become_anything() -> None:
-    cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}})
+    cluster, graph = _begun(lambda part: 1, {"of": {"word": str}})
     defined("Other", {"word": str})
     cluster.feed(0, "c")
     committed(cluster)
@@ -301,7 +301,7 @@ def test_a_class_that_is_not_stored_may_become_anything() -> None:
 
 
 def test_versions_go_one_way_and_every_step_is_there() -> None:
-    cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}})
+    cluster, graph = _begun(lambda part: 1, {"of": {"word": str}})
     step = {1: lambda part: part}
 
     def refusal(**named: Any) -> str:
@@ -319,7 +319,7 @@ def test_versions_go_one_way_and_every_step_is_there() -> None:
 
 
 def test_an_operation_that_begins_with_a_version_needs_no_step() -> None:
-    cluster, graph = _begun(lambda part: 1, {"fields": {"word": str}}, version=4)
+    cluster, graph = _begun(lambda part: 1, {"of": {"word": str}}, version=4)
     assert cluster.index is not None and not misfit(cluster.index, graph().identity, inventory_of(graph()))
     [operation] = cluster.index.inventory.operations  # type: ignore[union-attr]
     assert operation.version_at(cluster.index.epoch) == 4

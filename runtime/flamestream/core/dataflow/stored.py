@@ -1,7 +1,7 @@
 """Stored: a key's rows as a snapshot has them, read as the code of now has state.
 
     rows of now              (full, change, ...)
-    rows of an older version (b"", version, full, change, ...)      as chain.py marks them
+    rows of an older version (b"", version, has it parts of older shapes, full, change, ...)   by chain.py
 
 An empty first part says that nothing is stored of the version of now: so the next row of the key is full (!),
 for a change names places in what it changes. Rows of an older version are read as they were written, its
@@ -74,11 +74,13 @@ class Reading:
     def _read(
         self, stored: Stored, read: Callable[[Stored], Any], migrated: Callable[[Any, int], Any]
     ) -> Any:
+        _, version, shapes, *rows = stored
         try:
-            value = settled(lambda: read(stored[2:]))
+            # (!) Changes name places of fields as they were: they are applied before any field has another.
+            value = settled(lambda: read(tuple(rows))) if shapes == b"\x01" else read(tuple(rows))
         except OlderShape as error:
             raise UserError(str(error)) from error
-        return migrated(value, int.from_bytes(stored[1], "big"))
+        return migrated(value, int.from_bytes(version, "big"))
 
     def _migrated(self, value: Any, version: int) -> Any:
         if type(value) is Nothing:  # no item has made a state yet

@@ -71,10 +71,10 @@ def incomplete(chain: Chain) -> Corrupt:
     )
 
 
-def older_rows(states: tuple[bytes, ...], version: int) -> tuple[bytes, ...]:
-    """States of another version, or with parts of older shapes, behind an empty one: of the version of now
+def older_rows(states: tuple[bytes, ...], version: int, *, shapes: bool = True) -> tuple[bytes, ...]:
+    """States of another version, or with parts of older `shapes`, behind an empty one: of the version of now
     nothing is stored."""
-    return (b"", version.to_bytes(VERSION_BYTES, "big"), *states)
+    return (b"", version.to_bytes(VERSION_BYTES, "big"), b"\x01" if shapes else b"\x00", *states)
 
 
 def is_older(states: tuple[bytes, ...]) -> bool:

@@ -96,15 +96,17 @@ def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:
     """The chain, marked if it is of an older version."""
     # The newest row says the version of all (!): a key's first row of a version is full.
     version = of.version_at(chain.epoch)
-    is_older = version != of.version
+    shapes = False
     for mark in older:
         if mark.data in chain.key:
             raise UserError(unkeyed(mark.shape, f"a key of operation {of.name!r}"))
         if any(mark.data in state for state in chain.states):
             if mark.problem:
                 raise UserError(f"the state of operation {of.name!r} cannot be read: {mark.problem}")
-            is_older = True
-    return chain._replace(states=older_rows(chain.states, version)) if is_older and chain.full else chain
+            shapes = True
+    if not chain.full or (version == of.version and not shapes):
+        return chain
+    return chain._replace(states=older_rows(chain.states, version, shapes=shapes))
 
 
 def numbered(number: int, rows: Iterable[Row | None]) -> Iterator[Row | None]:

@@ -60,7 +60,7 @@ VARIANTS = [
         ABORTED_EPOCHS, migrated_job, seeds=400,
     ),
     BrokenVariant(
-        "a version that its snapshot does not note", patch(inventory, _versioned=_unnoted), UPGRADES,
+        "a version that its snapshot does not note", patch(inventory, versioned=_unnoted), UPGRADES,
         migrated_job,
     ),
     BrokenVariant(

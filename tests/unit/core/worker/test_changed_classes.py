@@ -17,7 +17,7 @@ from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import stored_rows
 from flamestream.core.protocol.inventory import inventory_of, misfit
 from flamestream.model import payload as codec
-from flamestream.model.errors import FlameStreamError
+from flamestream.model.errors import FlameStreamError, GraphError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.kernel import kernel
@@ -372,3 +372,77 @@ def test_input_that_was_journalled_is_read_as_its_class_is_now() -> None:
     assert sorted(
         codec.decode(payload) for its in cluster.delivered()[SinkName("out")].values() for _, payload in its
     ) == ["Part(word='a')", "Part(word='b', more=5)"]
+
+
+def _first_of_all(version: int) -> Graph:
+    """Per parity of a second, what has come so far; a state of version 2 says so, and how it came to be."""
+    mark = "" if version == 1 else "two:"
+    named: dict[str, Any] = (
+        {} if version == 1 else {"version": 2, "migrate": {1: lambda state: f"two:{state}"}}
+    )
+    graph = Graph("g")
+    seconds = graph.source("s0", int, at=lambda second: second, unit="s")
+
+    def more(state: str | None, second: int, _now: Any = None) -> tuple[str, list[str]]:
+        assert state is None or state.startswith(mark)
+        after = f"{state or mark}{second},"
+        return after, [after]
+
+    seconds.process(
+        key=lambda second: second % 2, on_item=more, due=lambda state: int(state[-3:-1]) + 9,
+        on_time=lambda state, _: (f"{state}", [f"{state} late"]), name="processed", **named,
+    ).sink("processed")  # fmt: skip
+    seconds.reduce(
+        key=lambda second: second % 2, initial=lambda: mark, combine=lambda state, second: more(state, second)[0],
+        ttl="1h", name="forgetting", **named,
+    ).sink("forgetting")  # fmt: skip
+    seconds.map(lambda second: f"{mark}{second}").group(3, key=lambda text: 0, name="last", **named).sink(
+        "last"
+    )
+    return graph
+
+
+@pytest.mark.parametrize("parts", PARTS, ids=lambda parts: "reference" if parts is REFERENCE else "kernel")
+def test_a_step_is_given_the_users_state_wherever_that_lies(parts: Parts) -> None:
+    """In a shard of a process, with what is kept for a `ttl`, and in each item of a grouping."""
+    cluster = CoreCluster(_first_of_all(1), 2, 3, parts=parts).recover()
+    cluster.feed(0, 10, 11, 12)
+    committed(cluster)
+    cluster.change(_first_of_all(2))
+    cluster.feed(0, 13, 14, 15, 40)
+    committed(cluster)
+    found = {
+        name: {codec.decode(payload) for its in slots.values() for _, payload in its}
+        for name, slots in cluster.delivered().items()
+    }
+    assert {"10,", "10,12,", "11,", "two:11,13,", "two:10,12,14,", "two:11,13,15,"} <= found[
+        SinkName("forgetting")
+    ]
+    assert {"two:11,13,", "two:10,12,14,"} <= found[SinkName("processed")]
+    assert {("two:11", "two:12", "two:13"), ("two:12", "two:13", "two:14")} <= found[SinkName("last")]
+
+
+@pytest.mark.parametrize(
+    "named",
+    [{"version": 0}, {"version": "2"}, {"version": True}, {"migrate": {1: str}}, {"version": 2, "migrate": {2: str}},
+     {"version": 2, "migrate": {1: "up"}}, {"version": 2, "migrate": str}],
+)  # fmt: skip
+def test_a_version_is_a_number_with_a_step_for_each_before(named: dict[str, Any]) -> None:
+    with pytest.raises(GraphError, match=r"version=|migrate="):
+        Graph("g").source("s").reduce(key=len, initial=int, combine=max, **named)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("top", {"count": 1, "by": len, "key": len}),
+        ("distinct_count", {"value": len, "key": len}),
+        ("join_table", {"other": None, "on": len}),
+        ("dedup", {"key": len, "within": "1s"}),
+        ("reduce", {"key": len, "initial": int, "combine": max, "fused": False}),
+    ],
+)
+def test_states_that_are_not_the_users_have_no_version(method: str, arguments: dict[str, Any]) -> None:
+    source = Graph("g").source("s")
+    with pytest.raises(GraphError, match="has no version="):
+        getattr(source, method)(**arguments, version=2)

@@ -43,7 +43,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::payload::expression::evaluated;
     #[pymodule_export]
-    use crate::payload::plans::register;
+    use crate::payload::plans::{forget, register};
     #[pymodule_export]
     use crate::payload::vector::{install_vector, restored};
     #[pymodule_export]

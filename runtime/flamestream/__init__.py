@@ -13,6 +13,7 @@ from flamestream.model.expressions.conditional import when
 from flamestream.model.expressions.expression import field, item
 from flamestream.model.graph import Graph
 from flamestream.model.payload import event, payload_type
+from flamestream.model.payloads.shapes import was
 from flamestream.model.ready import append, count, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 from flamestream.model.stream import Loop, Stream
@@ -57,6 +58,7 @@ __all__ = [
     "total",
     "tumbling",
     "vectorized",
+    "was",
     "when",
 ]
 __version__ = "0.1.0"

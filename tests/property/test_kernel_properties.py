@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.dataflow.reduce import decoded
+from flamestream.core.dataflow.stored import Reading
 from flamestream.model.collections import Vector
 from flamestream.model.collections.vector import append_in_python
 from flamestream.model.errors import Corrupt, PayloadError
@@ -159,4 +159,4 @@ def test_a_stored_chain_is_restored_as_the_reference_does(
     if native is None:
         assert not all(isinstance(step, int) for step in steps)
     else:
-        assert shape(native) == shape(decoded(tuple(stored)))
+        assert shape(native) == shape(Reading().accumulator(tuple(stored)))

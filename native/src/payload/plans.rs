@@ -107,3 +107,12 @@ pub fn register(plan: &Bound<'_, PyAny>, direct: bool) -> PyResult<()> {
     registry.by_type.insert(class.as_ptr() as usize, made);
     Ok(())
 }
+
+/// No class has this tag any more: what has it is left to the reference.
+#[pyfunction]
+pub fn forget(py: Python<'_>, tag: u32) {
+    let registry = registry(py);
+    if let Some(old) = registry.by_tag.remove(&tag) {
+        registry.by_type.remove(&(old.class.as_ptr() as usize));
+    }
+}

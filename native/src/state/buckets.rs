@@ -12,6 +12,8 @@ pub struct Bucket<C> {
     /// Size of the newest full row, and of the deltas behind it.
     pub full: usize,
     pub chain: usize,
+    /// It was restored from rows of an older version.
+    pub older: bool,
     pub content: C,
 }
 
@@ -26,6 +28,17 @@ pub struct Changed<'py> {
 /// Bytes of changes that may pile up on a small full state before it is written in full again
 /// (`state.FULL_ABOVE`).
 const FULL_ABOVE: usize = 1024;
+
+/// Below it is only what was restored: no item has the time 0.
+const FIRST: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 1];
+
+impl<C: Content> Bucket<C> {
+    /// May a change stand behind what is stored of the first `before` items? A key's first row of a version
+    /// is full (!): an epoch with one may have been aborted, so the last row that was made says nothing.
+    pub fn is_stored(&self, before: usize) -> bool {
+        before > 0 && self.full > 0 && !(self.older && self.content.below(&FIRST) == before)
+    }
+}
 
 impl<C> Bucket<C> {
     /// May a change of this size be stored behind what is stored? A chain of changes never outgrows its full

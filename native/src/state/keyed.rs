@@ -57,6 +57,7 @@ impl<C: Content> Table<C> {
             dirty: false,
             full: 0,
             chain: 0,
+            older: false,
             content: C::default(),
         });
         let at = match self.free.pop() {
@@ -166,10 +167,10 @@ impl<C: Content> Table<C> {
     }
 
     /// The content of a bucket that is about to be restored, of which so many bytes are stored in full, and
-    /// behind that.
+    /// behind that. None in full: it is of an older version (core/dataflow/stored.py).
     pub fn restored(&mut self, key: &[u8], slot: u16, full: usize, chain: usize) -> &mut C {
         let bucket = self.made(key, slot);
-        (bucket.full, bucket.chain) = (full, chain);
+        (bucket.full, bucket.chain, bucket.older) = (full, chain, full == 0);
         &mut bucket.content
     }
 

@@ -36,7 +36,7 @@ pub trait Rows {
     ) -> PyResult<Option<Changed<'py>>> {
         let Some((before, newest)) = self.table().between(at, committed, cut) else { return Ok(None) };
         // a change needs a state to stand behind: one at the committed cut, and one that was stored in full
-        if before > 0 && self.table().at(at).full > 0 {
+        if self.table().at(at).is_stored(before) {
             if let Some(change) = self.change(py, at, before, newest)? {
                 let bucket = self.table().at(at);
                 if bucket.takes(change.as_bytes().len()) {

@@ -1,5 +1,5 @@
-"""Run in a pod with the new application while the old one runs: does it load, and does the committed snapshot
-fit its graph?
+"""Run in a pod with the new application while the old one runs: does it load, does the committed snapshot fit
+its graph, and can it read what that holds?
 
 `python3 -m flamestream_operator.tools.preflight_main`. The verdict is JSON, on stdout and as the container's
 termination message: {"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
@@ -20,6 +20,7 @@ from flamestream.job.settings import PYTHON, dropped, inventory
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.node.stored_samples import look
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, read_zookeeper
 from flamestream.store.places import store_from
@@ -47,7 +48,15 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
         config = read_driver_config(application, folder)
-        fits(checked, _committed(checked, config.job, read_zookeeper()) or _savepoint(folder))
+        zookeeper, store = read_zookeeper(), store_from(checked.job.store)
+        committed = _committed(checked, config.job, zookeeper)
+        savepoint = None if committed else _savepoint(folder)
+        fits(checked, committed or (savepoint and savepoint[0]))
+        if savepoint is not None:
+            index, of_savepoint = savepoint
+            look(checked.graph, of_savepoint, lambda: index)
+        elif committed is not None:
+            look(checked.graph, store, lambda: _committed(checked, config.job, zookeeper))
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {
@@ -85,14 +94,15 @@ def _committed(checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Sna
         return newest(ZooKeeperJobRecords(state, job), store)
 
 
-def _savepoint(folder: Path) -> SnapshotIndex | None:
-    """The snapshot index of the savepoint that a job without state is about to be given; None: there is
-    none."""
+def _savepoint(folder: Path) -> tuple[SnapshotIndex, ObjectStore] | None:
+    """The snapshot index of the savepoint that a job without state is about to be given, and its store; None:
+    there is none."""
     file = folder / "savepoint.json"
     if not file.exists():
         return None
     told = from_json(file.read_bytes())
-    return read_index(store_from(told["store"]), told["index"], told["hash"])
+    store = store_from(told["store"])
+    return read_index(store, told["index"], told["hash"]), store
 
 
 def newest(records: JobRecords, store: ObjectStore) -> SnapshotIndex | None:

@@ -26,11 +26,10 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.core.dataflow.held_outputs import bundle_in
-from flamestream.core.dataflow.reduce import stored_value
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
-from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
@@ -40,7 +39,7 @@ from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from
 from flamestream.store.segment import chains_in, part_of
-from flamestream.store.snapshot_index import read_index
+from flamestream.store.snapshot_index import index_of, read_index
 from flamestream.store.snapshots import segment_table
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
@@ -67,7 +66,9 @@ class Savepoint:
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
         return {
-            (vertex, chain.key): stored_value(graph.vertices[vertex].kind, chain.states)
+            (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
+                graph.vertices[vertex].kind, chain.states
+            )
             for vertex, its in states_of(chains, Numbers(graph).known(self.index)).items()
             for chain in its
         }
@@ -190,7 +191,7 @@ def savepoint_named(snapshot: str, store: str) -> Savepoint:
             "long as they are to be audited"
         )
     try:
-        return Savepoint(snapshot, store, from_json(objects.get(found[0]), SnapshotIndex))
+        return Savepoint(snapshot, store, index_of(objects.get(found[0])))
     except msgspec.DecodeError as error:
         raise Corrupt(f"{found[0]} in {store} is not an index: {error}; restore it from a backup") from error
 

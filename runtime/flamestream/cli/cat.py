@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from flamestream.cli.output import Json
+from flamestream.cli.snapshots import know_classes
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
 from flamestream.model.errors import ManifestError
@@ -39,6 +40,7 @@ def command(
             f"{found.document.file}: there is no sink {sink!r}; it has {', '.join(found.spec.sinks)}"
         )
     loaded(found)  # so that its payload types are known
+    know_classes(found)
     for item in islice(sinks.read(found.sink(sink), f"spec.sinks.{sink}", found.name), limit):
         sys.stdout.write(line(item, places=json) + "\n")
 

@@ -7,6 +7,7 @@ commands never decide anything.
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -24,13 +25,13 @@ from flamestream.job.manifest import Job, read
 from flamestream.job.moments import precise
 from flamestream.job.py_files import found as py_file_at
 from flamestream.job.py_files import split
-from flamestream.model.decoding import from_json
-from flamestream.model.errors import Corrupt, UserError
+from flamestream.model.errors import Corrupt, FlameStreamError, UserError
 from flamestream.model.time import CLOCKS_BEGIN, END, START, timestamp_of
 from flamestream.node.kept_code import copy_of
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import index_of
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
 FOLDER = "indexes/"
@@ -136,6 +137,18 @@ def _row(row: dict[str, Any]) -> str:
     return "  ".join([f"code {row['code'][:12]} from {begins} on", *filter(None, notes)])
 
 
+def newest(job: Job) -> SnapshotIndex | None:
+    """The newest snapshot, committed or about to be; None: there is none."""
+    return next((snapshot for _, snapshot in reversed(list(_all(job)))), None)
+
+
+def know_classes(job: Job) -> None:
+    """Payloads of classes that had other fields can be read from now on, as far as the store can be asked."""
+    with suppress(FlameStreamError):
+        for _ in _all(job):
+            pass
+
+
 def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
     """Every snapshot index of this job in its store, by epoch. One that cannot be read is an error that names
     it."""
@@ -148,7 +161,7 @@ def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
                 raise
             continue  # a newer commit has removed it since: the job may run
         try:
-            snapshot = from_json(data, SnapshotIndex)
+            snapshot = index_of(data)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{name} in {job.store} is no snapshot index: {error}") from error
         if snapshot.job == job.name:  # several jobs may share a store

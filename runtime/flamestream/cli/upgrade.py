@@ -9,6 +9,7 @@ Does not: start workers (local/launcher.py), or decide (core/coordinator/upgrade
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,19 +17,22 @@ import typer
 
 from flamestream.cli.output import Json, answer
 from flamestream.cli.run import RunFolderOption
+from flamestream.cli.snapshots import newest
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.job.settings import local_coordinator
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private, read_config
-from flamestream.model.errors import ManifestError, Retryable, UserError
+from flamestream.model.errors import ManifestError, Retryable, StoreUnavailable, UserError
 from flamestream.node import upgrade_request
 from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.stored_samples import look
 from flamestream.node.upgrade_request import UpgradeRequest
 from flamestream.node.worker_config import worker_config
 from flamestream.node.worker_process import WorkerProcessConfig
+from flamestream.store.places import store_from
 
 LOOK: Final = 0.05
 """Seconds between two looks at the job's status."""
@@ -60,6 +64,9 @@ def command(
         told = f"job {job.job.name!r} runs this code already"
         answer({"job": job.job.name, "code": job.code, "made": False}, told, json)
         return
+    store = store_from(job.job.store)
+    with suppress(StoreUnavailable):  # workers look again, at all that they load
+        look(job.graph, store, lambda: newest(job.job))
     _refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
     keep(folder.code, job.application, job.code, job.py_files)
     _ask(folder, info, job, settings)

@@ -21,6 +21,7 @@ from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.model.errors import FlameStreamError, StoreUnavailable
 from flamestream.node.run_folder import RunFolder
+from flamestream.node.stored_samples import look
 from flamestream.ports import JobRecords
 from flamestream.store.places import store_from
 from flamestream.store.snapshot_index import read_index
@@ -30,7 +31,7 @@ def may_start(
     checked: CheckedJob, folder: RunFolder, records: JobRecords, *, changed: bool
 ) -> JobRecord | None:
     """The record of the runs before, if there were any. Raises UserError if the job's code was edited and
-    nobody said so (`changed`)."""
+    nobody said so (`changed`), or cannot read a state that the code before has left."""
     found = records.read()
     record = None if found is None else found[0]
     settle(folder, record)
@@ -38,6 +39,10 @@ def may_start(
         return record
     if record is not None:
         check_code(record, checked.code, changed=changed)
+        if record.index and record.code != checked.code:
+            store = store_from(checked.job.store)
+            with suppress(StoreUnavailable):  # the coordinator asks for it again, and waits
+                look(checked.graph, store, lambda: read_index(store, record.index, record.index_hash))
     _look_at_places(checked.job, folder)
     return record
 

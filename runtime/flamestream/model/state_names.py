@@ -14,9 +14,9 @@ Does not: say what a snapshot is of (core/protocol/inventory.py).
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -26,6 +26,8 @@ from flamestream.model.vertex import Function, Kind, Vertex, call_site, name_of
 
 LEAST_NUMBER: Final = 1 << 30
 """Numbers made of names are not below it, as places of operations in a graph are."""
+VERSIONED: Final = frozenset({"group", "reduce", "process"})
+"""Operations whose state is what the user's functions make it."""
 MARKS: Final = "marks"
 """Form of what follows from sources alone: it goes with the last operation that it is kept for."""
 _NAME: Final = re.compile(r"[\w.-]{1,63}")
@@ -44,7 +46,17 @@ class Named(TypedDict, total=False):
     """The name that the operation had when its state was begun."""
 
 
+class Versioned(Named, total=False):
+    """The name of an operation's state, and how it came to be what it is."""
+
+    version: int
+    """1 if left out; one more with each change that a state has to go through."""
+    migrate: Mapping[int, Function]
+    """For each version before: a pure function of its state, that gives the next version's."""
+
+
 NAMELESS: Final[Named] = {}
+MOST_VERSIONS: Final = 1 << 16
 
 
 class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -62,8 +74,19 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name that the number is made of, if that is another."""
     since: int = 0
     """Rows of older epochs are of an operation of this name that is no more."""
+    version: int = 1
+    """The version of its state."""
+    migrates: tuple[int, ...] = ()
+    """Versions that the next one can be made of. Of a graph."""
+    versions: tuple[tuple[int, int], ...] = ()
+    """In an index: (epoch, version), from which epoch on its rows are of which version; empty: all are of
+    version 1."""
     like: str = ""
     """Tells it from others that are called alike (`_likenesses`); "" where there are none."""
+
+    def version_at(self, epoch: int) -> int:
+        """The version of rows of an epoch."""
+        return next((version for first, version in reversed(self.versions) if first <= epoch), 1)
 
     @property
     def numbered(self) -> bool:
@@ -81,9 +104,11 @@ def number_of_sink(name: str) -> int:
     return number_of(f"sink {name}")
 
 
-def said(named: Mapping[str, Any], of: str) -> dict[str, str]:
-    """Fields of a vertex for what a user has said of its name; `of` is the method. Raises GraphError."""
-    if unknown := sorted(named.keys() - Named.__annotations__.keys()):
+def said(named: Mapping[str, Any], of: str) -> dict[str, Any]:
+    """Fields of a vertex for what a user has said of its name and version; `of` is the method. Raises
+    GraphError."""
+    known = Versioned if of in VERSIONED else Named
+    if unknown := sorted(named.keys() - known.__annotations__.keys()):
         raise GraphError(f"{call_site()}: stream.{of} has no {unknown[0]}=")
     name, was = named.get("name"), named.get("was")
     if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
@@ -92,7 +117,32 @@ def said(named: Mapping[str, Any], of: str) -> dict[str, str]:
         )
     if was is not None and not (isinstance(was, str) and was):
         raise GraphError(f"{call_site()}: was={was!r}: it is the name that the operation had")
-    return {"given": name or "", "was": was or ""}
+    return {"given": name or "", "was": was or "", **_said_version(named)}
+
+
+def _said_version(named: Mapping[str, Any]) -> dict[str, Any]:
+    version, migrate = named.get("version", 1), named.get("migrate", {})
+    if type(version) is not int or not 1 <= version <= MOST_VERSIONS:
+        raise GraphError(f"{call_site()}: version={version!r}: it is a number from 1 on")
+    if not isinstance(migrate, Mapping) or not all(
+        type(old) is int and 1 <= old < version and callable(up) for old, up in migrate.items()
+    ):
+        raise GraphError(
+            f"{call_site()}: migrate={migrate!r}: for a version below {version} it has the function that makes "
+            "the next one of its state, as in version=2, migrate={1: up}"
+        )
+    return {"version": version, "migrate": dict(migrate)}
+
+
+def within(named: Named, kind: Callable[[Function], Function]) -> Named:
+    """The same for an operation that has the user's state within its own: `kind` makes a step of that of one of
+    the user's."""
+    said: dict[str, Any] = {**named}
+    if not isinstance(migrate := said.get("migrate"), Mapping):
+        return named
+    steps = {version: kind(up) if callable(up) else up for version, up in migrate.items()}
+    said["migrate"] = steps
+    return cast("Named", said)
 
 
 def part_of(named: Named, part: str) -> Named:
@@ -129,7 +179,16 @@ def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
     kept = [vertex for vertex in vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
     names = dict(zip((vertex.id for vertex in kept), _unique(kept), strict=True))
     found = tuple(
-        Operation(number_of(v.was or names[v.id]), names[v.id], _form(v), place=v.id, was=v.was) for v in kept
+        Operation(
+            number_of(v.was or names[v.id]),
+            names[v.id],
+            _form(v),
+            place=v.id,
+            was=v.was,
+            version=v.version,
+            migrates=tuple(sorted(v.migrate)),
+        )
+        for v in kept
     )
     if not any(each.numbered for each in found):
         return found

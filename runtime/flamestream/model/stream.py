@@ -24,7 +24,7 @@ from flamestream.model import fields
 from flamestream.model.at import AtFunction
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
-from flamestream.model.state_names import Named, said
+from flamestream.model.state_names import Named, Versioned, said
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
@@ -116,10 +116,10 @@ class Stream(Generic[T]):
         return (self,) * ways  # no vertex of its own: each use adds an edge
 
     def group(
-        self, window: int, key: Key[T], **named: "Unpack[Named]"
+        self, window: int, key: Key[T], **named: "Unpack[Versioned]"
     ) -> "Stream[tuple[T, ...]]":  # fmt: skip
         """A tuple for each item: the last `window` payloads with its key, itself the last; shorter at a key's
-        beginning. `name`: of its state, and `was`: an earlier one, as of `reduce`."""
+        beginning. `name`, `was`, `version`: of its state, as of `reduce`; `migrate` is given each item."""
         if not 1 <= window <= MAX_WINDOW:
             raise GraphError(
                 f"group(window={window}) in graph {self.graph.name!r}: a window holds 1 to {MAX_WINDOW} items"
@@ -130,7 +130,7 @@ class Stream(Generic[T]):
     @overload
     def reduce(
         self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True,
-        ttl: Duration | None = None, **named: "Unpack[Named]",
+        ttl: Duration | None = None, **named: "Unpack[Versioned]",
     ) -> "Stream[A]": ...  # fmt: skip
     @overload
     def reduce(
@@ -142,7 +142,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
-        **named: "Unpack[Named]",
+        **named: "Unpack[Versioned]",
     ) -> "Stream[U]": ...
     @overload
     def reduce(
@@ -154,7 +154,7 @@ class Stream(Generic[T]):
         emit: None = None,
         fused: bool = True,
         ttl: Duration | None = None,
-        **named: "Unpack[Named]",
+        **named: "Unpack[Versioned]",
     ) -> "Stream[A]": ...
     @overload
     def reduce(
@@ -166,7 +166,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
-        **named: "Unpack[Named]",
+        **named: "Unpack[Versioned]",
     ) -> "Stream[U]": ...
     def reduce(
         self,
@@ -177,7 +177,7 @@ class Stream(Generic[T]):
         emit: Function | None = None,
         fused: bool = True,
         ttl: Duration | None = None,
-        **named: "Unpack[Named]",
+        **named: "Unpack[Versioned]",
     ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
 
@@ -186,7 +186,9 @@ class Stream(Generic[T]):
         `fs.total`) know how they begin. `fused=False` builds the same from grouping(2) and a cycle, as in the
         paper; the results are equal. `ttl`: a key is forgotten when it has been silent for this long of event
         time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
-        `name`: of its state, which changed code finds by it; `was`: the name that it had before.
+        `name`: of its state, which changed code finds by it; `was`: the name that it had before. `version`: of
+        what an accumulator is, with `migrate={1: up}` for one that another version has stored: `up` is pure,
+        and makes the next version's of it when its key is first touched.
         """
         key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
@@ -204,6 +206,7 @@ class Stream(Generic[T]):
         if not fused:
             from flamestream.model.windows.unfused import unfused_reduce
 
+            said(named, "reduce(fused=False)")
             return unfused_reduce(self, key, initial, combine, emit, named)
         made = fields.result_of(combine if emit is None else emit)
         return self._then(
@@ -260,6 +263,7 @@ class Stream(Generic[T]):
         """
         from flamestream.model.windows.join import joined
 
+        said(named, "join")
         return joined(self, other, on, within, how, unbounded, named)
 
     @overload
@@ -281,6 +285,7 @@ class Stream(Generic[T]):
         """
         from flamestream.model.windows.latest import joined_latest
 
+        said(named, "join_latest")
         return joined_latest(self, other, on, how, named)
 
     @overload
@@ -307,6 +312,7 @@ class Stream(Generic[T]):
         """
         from flamestream.model.windows.tables import joined_tables
 
+        said(named, "join_table")
         return joined_tables(self, other, on, how, named)
 
     def dedup(self, key: Key[T], *, within: Duration, **named: "Unpack[Named]") -> "Results[T]":
@@ -314,6 +320,7 @@ class Stream(Generic[T]):
         `name`, `was`: as of `reduce`. Raises GraphError."""
         from flamestream.model.windows.dedup import deduplicated
 
+        said(named, "dedup")
         return deduplicated(self, self._key(key), within, named)
 
     def distinct_count(
@@ -322,6 +329,7 @@ class Stream(Generic[T]):
         """(key, how many different values it has had so far) for each item. `name`, `was`: as of `reduce`."""
         from flamestream.model.windows.running import running_distinct
 
+        said(named, "distinct_count")
         return running_distinct(self, self._key(value), self._key(key), named)
 
     def top(
@@ -331,20 +339,21 @@ class Stream(Generic[T]):
         first, the earlier of equal ones before the later. `name`, `was`: as of `reduce`. Raises GraphError."""
         from flamestream.model.windows.running import running_top
 
+        said(named, "top")
         return running_top(self, count, self._key(by), self._key(key), named)
 
     def process(
         self, *, key: Key[T], on_item: "Callable[[Any, T, Here], tuple[Any, Sequence[U]]]",
         on_time: Callable[[Any, Any], tuple[Any, Sequence[U]]] | None = None,
-        due: Callable[[Any], Any] | None = None, **named: "Unpack[Named]",
+        due: Callable[[Any], Any] | None = None, **named: "Unpack[Versioned]",
     ) -> "Results[U]":  # fmt: skip
         """Pure functions of one's own with a state for each key, and times to be called at.
 
         `on_item(state, item, now)` gives (state, results): `state` is None at the beginning, and a key whose
         state is None is forgotten; `now.time` is the item's, `now.mark` how far event time has come, or None.
         `due(state)` gives the next time at which `on_time(state, time)` is to be called, or None; one that
-        has been is called at once. Times are as items say them. `name`, `was`: as of `reduce`. Raises
-        GraphError.
+        has been is called at once. Times are as items say them. `name`, `was`, `version`: as of `reduce`;
+        `migrate` is given each state. Raises GraphError.
         """
         from flamestream.model.windows.own import processed_by
 

@@ -5,7 +5,7 @@ Does not: say how operations fit together (graph.py), or do anything (core/dataf
 
 import enum
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -81,6 +81,10 @@ class Vertex:
     """The same, and of a call: the name that its state, or its requests, were begun under, if that is another."""
     placed: str = ""
     """A production's name by its place in the graph, as older releases have stored it."""
+    version: int = 1
+    """The same: of the state that its functions take and make."""
+    migrate: Mapping[int, Function] = field(default_factory=dict)
+    """REDUCE: version -> (accumulator of that version -> of the next). GROUPING: of each of its items."""
     place: str = ""
     """`file.py:line` where it was added, for messages."""
 

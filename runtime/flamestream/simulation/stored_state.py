@@ -15,6 +15,7 @@ from flamestream.model.vertex import Kind
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.snapshots import decode_rows
 from flamestream.simulation.outside.stores import Store
+from flamestream.simulation.timeline import migrated
 from flamestream.simulation.world import World
 
 
@@ -55,8 +56,14 @@ class StoredState:
 
     def _restored(self, bucket: tuple[int, bytes], rows: list[Row], index: SnapshotIndex) -> Any:
         try:
-            return _restored(self._oracle, bucket[0], rows)
-        except FlameStreamError as error:
+            value = _restored(self._oracle, bucket[0], rows)
+            if value is None or index.inventory is None:
+                return value
+            # A state that nobody has touched is stored as the code before has left it.
+            number, newest = rows[0].operation, max(row.epoch for row in rows)
+            [known] = [each for each in index.inventory.operations if each.number == number]
+            return migrated(self._oracle.graph.vertices[bucket[0]], value, known.version_at(newest))
+        except (FlameStreamError, AssertionError) as error:  # a step asserts what it is given
             raise self._world.fail(
                 "4 snapshot", f"epoch {index.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"
             ) from error

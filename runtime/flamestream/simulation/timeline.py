@@ -1,7 +1,7 @@
 """The timeline of a run whose code is changed: one graph after another, each from its tick on.
 
-An operation of the next graph begins with the state of the one of its name; the rest begins empty. Does not:
-know when runs enter (oracle.py).
+An operation of the next graph begins with the state of the one of its name, made its version's at once; the
+rest begins empty. Does not: know when runs enter (oracle.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
 from flamestream.model.time import FrontId, Time
-from flamestream.model.vertex import Vertex
+from flamestream.model.vertex import Kind, Vertex
 from flamestream.reference import State, Walk
 
 
@@ -69,9 +69,17 @@ class Walked:
             places = {each.number: each.place for each in self.graph.operations}
             moved = {each.place: places.get(each.number) for each in before.operations}
             state = {
-                (place, key): value
+                (place, key): migrated(self.graph.vertices[place], value, before.vertices[vertex].version)
                 for (vertex, key), value in self._walk.state.items()
                 if (place := moved.get(vertex)) is not None
             }
             self._walk = Walk(self.graph, state, fronts=self._line.fronts)
             self._made += 1
+
+
+def migrated(vertex: Vertex, state: Any, version: int) -> Any:
+    """A state of a version as an operation of another has it."""
+    for old in range(version, vertex.version):
+        up = vertex.migrate[old]
+        state = tuple(map(up, state)) if vertex.kind is Kind.GROUPING else up(state)
+    return state

@@ -16,6 +16,7 @@ import msgspec
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
+from flamestream.model.payloads.older import know
 from flamestream.ports import ObjectStore
 from flamestream.store.snapshots import checksum_of, put_and_compare
 
@@ -42,12 +43,21 @@ def read_index(store: ObjectStore, name: str, expected_hash: str) -> SnapshotInd
             f"the job record says {expected_hash[:16]}...; restore it from a backup"
         )
     try:
-        return from_json(data, SnapshotIndex)
+        return index_of(data)
     except msgspec.DecodeError as error:
         raise Corrupt(
             f"index {name} was written by another version: {error}; "
             "resume the job with the version that wrote it"
         ) from error
+
+
+def index_of(data: bytes) -> SnapshotIndex:
+    """The index with these bytes. Values of the classes that it names can be read from now on, with the fields
+    that they had. Raises DecodeError."""
+    index = from_json(data, SnapshotIndex)
+    if index.inventory is not None:
+        know(index.inventory.classes or ())
+    return index
 
 
 def delete_objects(store: ObjectStore, names: Sequence[str]) -> Sequence[str]:

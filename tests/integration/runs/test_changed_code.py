@@ -158,3 +158,115 @@ def test_a_silence_longer_than_max_ahead_loses_nothing_behind_a_greater_one(scra
     assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
     counts = [json.loads(line) for line in scratch.type("cat", "counts", "job.yaml").text.splitlines()]
     assert [(count["start"], count["value"]) for count in counts] == [(0, 1), (60, 1), (90000, 2)]
+
+
+CLASSES = """\
+from typing import Annotated
+import flamestream as fs
+
+@fs.event
+class Total:
+    rest: int
+    {fields}
+
+def more(total, n):
+    return {made}
+
+{up}
+graph = fs.Graph("sums")
+numbers = graph.source("numbers")
+numbers.reduce(
+    key=lambda n: n % 7, initial=lambda: Total(-1, {begin}), combine=more, name="totals"{version}
+).sink("totals", key=lambda total: total.rest)
+"""
+FIRST = {
+    "fields": "count: int\n    last: int",
+    "made": "Total(n % 7, total.count + 1, n)",
+    "begin": "0, 0",
+    "up": "",
+    "version": "",
+}
+RENAMED = {
+    **FIRST,
+    "fields": 'number: Annotated[float, fs.was("count")]\n    what: str = "none yet"',
+    "made": "Total(n % 7, total.number + 1.0, str(n))",
+    "begin": "0.0",
+}
+DOUBLED = {
+    **RENAMED,
+    "up": "def up(total):\n    return Total(total.rest, total.number * 1000, total.what)\n",
+    "version": ", version=2, migrate={1: up}",
+}
+
+
+def test_state_goes_on_when_its_class_has_other_fields_and_when_it_is_migrated(scratch: Scratch) -> None:
+    """And what does not fit is said before anything is started."""
+    rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
+    scratch.job(CLASSES.format(**FIRST), rate, "sinks: {totals: {files: {path: out, fsync: false}}}", *SMALL)
+    _drained(scratch)
+    before = _cut(scratch)
+
+    scratch.write(
+        "app.py", CLASSES.format(**{**RENAMED, "fields": RENAMED["fields"].replace(' = "none yet"', "")})
+    )
+    refused = scratch.type("run", "job.yaml", "--no-spark", "--changed")
+    assert refused.code == ExitCode.JOB_FAILED and _cut(scratch) == before
+    assert "has no field 'what': give 'what' a default" in refused.text
+    assert (
+        "the state of operation 'totals' cannot be read: payload class app:Total is stored with"
+        in refused.text
+    )
+
+    failing = DOUBLED["up"].replace("total.number * 1000", "total.missing")
+    scratch.write("app.py", CLASSES.format(**{**DOUBLED, "up": failing}))
+    refused = scratch.type("run", "job.yaml", "--no-spark", "--changed")
+    assert refused.code == ExitCode.JOB_FAILED and "up fails for a state of version 1" in refused.text
+
+    scratch.write("app.py", CLASSES.format(**RENAMED))
+    _drained(scratch, "--changed")
+    middle = _cut(scratch)
+    scratch.write("app.py", CLASSES.format(**DOUBLED))
+    assert scratch.type("run", "job.yaml", "--no-spark", "--changed").code == ExitCode.OK
+
+    shown = json.loads(scratch.type("snapshots", "show", "job.yaml", "--json").text)["inventory"]
+    assert [each["fields"] for each in shown["classes"]] == [
+        ["rest: int", "count: int", "last: int"], ["rest: int", "number: float", "what: str"]
+    ]  # fmt: skip
+    assert shown["operations"][0]["version"] == 2
+    delivered = [
+        json.loads(line) for line in scratch.type("cat", "totals", "job.yaml", "--json").text.splitlines()
+    ]
+    assert [each["payload"] for each in delivered] == list(
+        _wanted([each["time"] for each in delivered], before, middle)
+    )
+
+
+def _drained(scratch: Scratch, *arguments: str) -> None:
+    run = scratch.begin("run", "job.yaml", "--no-spark", "--drain", *arguments)
+    status = scratch.path / ".flamestream" / "job" / "status.json"
+    begun = json.loads(status.read_text())["epoch"] if status.exists() else 0
+    eventually(
+        lambda: status.exists() and json.loads(status.read_text())["epoch"] >= begun + 2,
+        "it has committed",
+        within=60,
+    )
+    run.send_signal(signal.SIGINT)
+    said, _ = run.communicate(timeout=60)
+    assert "drained" in said, said
+
+
+def _cut(scratch: Scratch) -> int:
+    return int(json.loads(scratch.type("snapshots", "show", "job.yaml", "--json").text)["cut"])
+
+
+def _wanted(times: list[int], renamed: int, doubled: int) -> Iterator[dict[str, object]]:
+    """Each result by the code of its time, as the newest class reads it."""
+    counts = dict.fromkeys(range(7), 0.0)
+    last: dict[int, int] = {}
+    for n, time in enumerate(times):
+        after, again = time << 12 >= renamed, time << 12 >= doubled
+        if again and not last.get(n % 7, 0) >= 2:
+            counts[n % 7] *= 1000
+            last[n % 7] = 2
+        counts[n % 7] += 1
+        yield {"rest": n % 7, "number": counts[n % 7], "what": str(n) if after else "none yet"}

@@ -178,7 +178,7 @@ def _exact(items: Items) -> list[tuple[bytes, object]]:
 
 
 PAYLOADS: Final = (
-    Format("payloads", _write, _read, (_items(KINDS),), _exact),
+    Format("payloads", _write, _read, (_items(KINDS), _items(KINDS)), _exact),
     Format("own-classes", _write, _read, (_items((ERROR,)), _items(OWN)), _exact),
     Format("metas", _write_metas, _read_metas, (TRACES,)),
 )

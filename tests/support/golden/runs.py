@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from flamestream.audit.begun import MARK, Begun, begun
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
@@ -20,11 +21,13 @@ from support.golden.format import Format
 
 DOCS: Final = SourceName("docs")
 PROCESS: Final = ProcessIdentity("host", 17, "2026-03-02T09:00:00+00:00", "boot pid:[1]", 4096)
-INFO: Final = RunInfo(
+TICKLESS: Final = RunInfo(
     job="words", manifest="/jobs/words.yaml", launcher=PROCESS, address="127.0.0.1:5000", coordinator=18, zookeeper=19,
     driver=20,
 )  # fmt: skip
-STATUS: Final = JobStatus(
+"""Before jobs went on with other code while they run."""
+INFO: Final = replace(TICKLESS, config="worker-3.json", refused="no room")
+TICKLESS_STATUS: Final = JobStatus(
     job="words", pid=18, began=1, updated=2, phase="running", graph="g1", attempt=3, layout=2, epoch=5, cut=9 << 12,
     cut_time=9, unsaved_since=8, standbys=["c"], items_in=12, items_out=7, event_times={DOCS: None}, idle={DOCS: 1},
     late={DOCS: 2}, skipped={DOCS: 3}, recoveries=1, snapshot_size=700, snapshot_ms=1.5, snapshots=4, snapshots_ms=6.5,
@@ -42,6 +45,9 @@ STATUS: Final = JobStatus(
         )
     ],
 )  # fmt: skip
+STATUS: Final = replace(
+    TICKLESS_STATUS, code="c0de", successors=["d"], refused="c0de2", refusal="its state does not fit"
+)
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -80,7 +86,9 @@ def _read_lineage(folder: Path) -> Lineage | None:
 
 
 RUNS: Final = (
-    Format("run-folder", _write_run, _read_run, ((INFO, STATUS, PROCESS),)),
+    Format(
+        "run-folder", _write_run, _read_run, ((TICKLESS, TICKLESS_STATUS, PROCESS), (INFO, STATUS, PROCESS))
+    ),
     Format(
         "bootstrap", lambda folder, noted: RunFolder(folder).write(MARK, noted), _read_begun, (REFUSED, BEGUN)
     ),

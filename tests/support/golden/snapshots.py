@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 import flamestream as fs
 from flamestream.core.dataflow.held_outputs import _row, bundle_in
-from flamestream.core.dataflow.reduce import decoded, to_store
+from flamestream.core.dataflow.reduce import to_store
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.job_record import JobRecord
@@ -40,6 +41,7 @@ from flamestream.model.layout import Layout
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import decode, encode, encode_items
 from flamestream.model.payloads.exact import exact
+from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import Operation, number_of
 from flamestream.model.time import START, FrontId, Time
 from flamestream.store.folder import LocalStore
@@ -98,9 +100,29 @@ ORDERED: Final = SnapshotIndex(
 )  # fmt: skip
 """Before fronts had names."""
 assert ORDERED.inventory is not None
-INDEX: Final = replace(
+FRONTED: Final = replace(
     ORDERED, fronts=(*ORDERED.fronts, FrontPosition(FrontId(2), Time(8 << 12), {}, begins=Time(4096))),
     inventory=replace(ORDERED.inventory, fronts=("clock every 1s", "old", "docs")),
+)  # fmt: skip
+"""Before it had the fields of payload classes, and versions of states."""
+assert FRONTED.inventory is not None
+INDEX: Final = replace(
+    FRONTED,
+    inventory=replace(
+        FRONTED.inventory,
+        operations=(
+            replace(FRONTED.inventory.operations[0], version=3, versions=((2, 2), (4, 3))),
+            *FRONTED.inventory.operations[1:],
+        ),
+        classes=(
+            PayloadClass("shop:Visit", ("user: str", "hits: int"), unmarked=True),
+            PayloadClass("shop:Visit", ("user: str", "hits: int")),
+            PayloadClass(
+                "shop:Visit", ("user: str", "count: float", "last: str | None"), ("last",),
+                {"count": ("hits",)},
+            ),
+        ),
+    ),
 )  # fmt: skip
 PLACED: Final = replace(ORDERED, inventory=None)
 """Before operations had names."""
@@ -175,7 +197,7 @@ def _read_segment(folder: Path) -> States:
     """Each key's state behind each of its rows."""
     return {
         (chain.operation, chain.slot, chain.key): tuple(
-            decoded(chain.states[:count]) for count in range(1, len(chain.states) + 1)
+            Reading().accumulator(chain.states[:count]) for count in range(1, len(chain.states) + 1)
         )
         for chain in _chains(folder)
     }
@@ -250,7 +272,7 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 SNAPSHOTS: Final = (
     Format("job-record", _write_record, _read_record, (NAMELESS, RECORD)),
-    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, INDEX)),
+    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, FRONTED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),
     Format("requests", _write_requests, _read_requests, (ASKED, ASKED)),

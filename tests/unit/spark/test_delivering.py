@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import Row
 
 from flamestream.connectors import sinks
-from flamestream.core.protocol.stored_rows import Numbers
+from flamestream.core.protocol.stored_rows import Known, Numbers
 from flamestream.core.worker.requests import INTENDED, NOT_INTENDED
 from flamestream.model import payload as codec
 from flamestream.model.calls.call import hash_of
@@ -208,7 +208,7 @@ def test_answers_behind_an_error_that_ends_the_job_are_not_looked_at(tmp_path: P
 def test_requests_without_an_answer_are_what_a_stream_would_have_in_its_snapshot(tmp_path: Path) -> None:
     """And come back as rows, with whether their intent is below the cut."""
     numbers = Numbers(Graph("g"), {CALL: "asked()"})
-    place = StatePlace(str(tmp_path / "store"), (), numbers, {})
+    place = StatePlace(str(tmp_path / "store"), (), numbers, Known({}))
     items = [asked(1), answered(1), asked(2), intent(2), asked(3, intended=True), asked(4)]
     lines = delivered(tmp_path, items, earlier=place, epoch=3)
     refs = tuple(decoded_ref(line.payload) for line in lines if line.to == REQUESTS)

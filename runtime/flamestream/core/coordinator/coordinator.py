@@ -33,6 +33,7 @@ from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
 from flamestream.core.coordinator.upgrade import TURNED, Upgrade
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.inventory import alike
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
@@ -396,7 +397,7 @@ def _differs(hello: msg.Hello, settings: co.Settings) -> str:
             return f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that"
     if settings.code and hello.code and hello.code != settings.code:
         return EDITED
-    if hello.inventory is not None and settings.inventory not in (None, hello.inventory):
+    if not alike(hello.inventory, settings.inventory):
         # (!) Rows under another name would be found by nobody.
         return (
             f"its graph has {hello.inventory}, the job's {settings.inventory}: the names of functions must be "

@@ -25,6 +25,7 @@ from flamestream.core.dataflow.operations import Enter, Fail, Handle, Operations
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.placing import Place
 from flamestream.core.dataflow.reduce import Reduce
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
@@ -238,8 +239,8 @@ class Dataflow(Operations):
 
     def _state(self, vertex: Vertex) -> Grouping | Reduce:
         if vertex.kind is Kind.GROUPING:
-            return Grouping(vertex.id, self._cuts, vertex.window)
-        return Reduce(vertex.id, self._cuts, user_code.folded(vertex, self._debug))
+            return Grouping(vertex.id, self._cuts, vertex.window, Reading.of(vertex))
+        return Reduce(vertex.id, self._cuts, user_code.folded(vertex, self._debug), Reading.of(vertex))
 
     def _sink(self, sink: int) -> Handle:
         def handle(_key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:

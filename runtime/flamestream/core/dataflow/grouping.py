@@ -19,6 +19,7 @@ from typing import Any
 
 from flamestream.core.dataflow.keyed_state import Bucket, KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.stored import PLAIN, Reading
 from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
@@ -46,9 +47,9 @@ class Window(Bucket):
 class Grouping(KeyedState[Window]):
     """The buckets of one grouping on one worker."""
 
-    def __init__(self, operation: int, cuts: LiveCuts, window: int) -> None:
+    def __init__(self, operation: int, cuts: LiveCuts, window: int, reading: Reading = PLAIN) -> None:
         super().__init__(operation, cuts)
-        self._window = window
+        self._window, self._reading = window, reading
 
     def make(self, key: bytes, slot: Slot) -> Window:
         return Window(key, slot)
@@ -129,7 +130,7 @@ class Grouping(KeyedState[Window]):
         return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Window, states: Sequence[bytes]) -> None:
-        for meta, payload in codec.decode_items(states[-1]):
+        for meta, payload in self._reading.items(tuple(states)):
             bucket.metas.append(Meta(meta))
             bucket.payloads.append(payload)
 

@@ -27,7 +27,7 @@ order of rows (invariant 10)."""
 class Bucket:
     """The state of a key."""
 
-    __slots__ = ("chain", "dirty", "full", "key", "slot")
+    __slots__ = ("chain", "dirty", "full", "key", "older", "slot")
 
     def __init__(self, key: bytes, slot: Slot) -> None:
         self.key = key
@@ -37,6 +37,8 @@ class Bucket:
         """Size of its newest full row, and of the deltas written since: when the chain outgrows it, the next
         row is full."""
         self.chain = 0
+        self.older = False
+        """It was restored from rows of an older version (stored.py)."""
 
 
 B = TypeVar("B", bound=Bucket)
@@ -141,6 +143,7 @@ class KeyedState(ABC, Generic[B]):
             # not dirty: what a snapshot has is below the committed cut
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
+            bucket.older = not bucket.full
             self.restore(bucket, chain.states)
 
 

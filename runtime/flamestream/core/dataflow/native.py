@@ -17,6 +17,7 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row, incomplete
 from flamestream.core.protocol.events import LastBundle
@@ -65,7 +66,7 @@ class NativeFlow:
         )
         keyed = [vertex for vertex in graph.vertices if vertex.kind in (Kind.GROUPING, Kind.REDUCE)]
         self.states: dict[int, NativeState] = {
-            vertex.id: NativeState(self._flow, vertex.id, cuts) for vertex in keyed
+            vertex.id: NativeState(self._flow, vertex, cuts) for vertex in keyed
         }
 
     @property
@@ -123,10 +124,11 @@ class NativeFlow:
 class NativeState:
     """keyed_state.KeyedState."""
 
-    def __init__(self, flow: Any, operation: int, cuts: LiveCuts) -> None:
-        self.operation = operation
+    def __init__(self, flow: Any, vertex: Vertex, cuts: LiveCuts) -> None:
+        self.operation = vertex.id
         self._flow = flow
         self._cuts = cuts
+        self._items = Reading.of(vertex) if vertex.kind is Kind.GROUPING else None
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
@@ -153,6 +155,8 @@ class NativeState:
 
     def load(self, chains: Sequence[Chain]) -> None:
         """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        if self._items is not None:  # it takes items at once, and no rows of an older version
+            chains = list(map(self._items.loaded, chains))
         if (chain := self._flow.load(self.operation, chains)) is not None:
             raise incomplete(chain)
 

@@ -10,9 +10,10 @@ Keeps: a described operation means what its vertex means in operations.py. Does 
 from collections.abc import Callable
 from typing import Any
 
-from flamestream.core.dataflow import native_expressions, reduce, user_code
+from flamestream.core.dataflow import native_expressions, user_code
 from flamestream.core.dataflow.operations import KEYED
 from flamestream.core.dataflow.placing import itself
+from flamestream.core.dataflow.stored import Reading
 from flamestream.model import ready
 from flamestream.model.calls.loops import too_often
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
@@ -179,7 +180,7 @@ def _fold(vertex: Vertex, debug: bool) -> dict[str, Any]:
         "users_emit": vertex.emit,
         "nothing": user_code.NOTHING,
         "self_checked": list(user_code.SELF_CHECKED),
-        "decoded": reduce.decoded,
+        "decoded": Reading.of(vertex).accumulator,
         "delta_state": states.delta_state,
         "error_type": ErrorValue,
     }

@@ -26,6 +26,7 @@ from typing import Any
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.keyed_state import Bucket, KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.stored import PLAIN, Reading
 from flamestream.core.dataflow.user_code import Fold
 from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
@@ -34,12 +35,12 @@ from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payloads import state as states
 from flamestream.model.time import Time
-from flamestream.model.vertex import Kind
 
 TRIM_ABOVE = 32
 Entry = tuple[Meta, Any, Any, Any]
 """(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
 _META = itemgetter(0)
+_RESTORED = floor(Time(0))
 _ACCUMULATOR = 2
 
 
@@ -64,9 +65,9 @@ class Accumulation(Bucket):
 class Reduce(KeyedState[Accumulation]):
     """The buckets of one reduce on one worker."""
 
-    def __init__(self, operation: int, cuts: LiveCuts, fold: Fold) -> None:
+    def __init__(self, operation: int, cuts: LiveCuts, fold: Fold, reading: Reading = PLAIN) -> None:
         super().__init__(operation, cuts)
-        self._fold = fold
+        self._fold, self._reading = fold, reading
 
     def make(self, key: bytes, slot: Slot) -> Accumulation:
         return Accumulation(key, slot)
@@ -122,7 +123,7 @@ class Reduce(KeyedState[Accumulation]):
     def _accumulator(self, bucket: Accumulation, place: int) -> Any:
         meta, payload, accumulator, result = bucket.entries[place]
         if type(accumulator) is _Stored:
-            accumulator = decoded(accumulator)
+            accumulator = self._reading.accumulator(accumulator)
             bucket.entries[place] = (meta, payload, accumulator, result)
         return accumulator
 
@@ -159,6 +160,10 @@ class Reduce(KeyedState[Accumulation]):
         accumulator = self._accumulator(bucket, newest)
         # Where nothing of it is committed `full` may be of an aborted epoch, whose row does not count.
         older, full = (self._accumulator(bucket, before), bucket.full) if before >= 0 else (None, 0)
+        # A key's first row of a version is full (!): an epoch with one may have been aborted, so the last row
+        # that was made says nothing.
+        if bucket.older and bucket.entries[before][0] == _RESTORED:
+            full = 0
         whole, state = to_store(older, accumulator, full, bucket.chain)
         # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
         # chain.
@@ -167,7 +172,7 @@ class Reduce(KeyedState[Accumulation]):
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         # Below every item; behind which one it stood is not stored, and nobody asks.
-        bucket.entries.append((floor(Time(0)), None, _Stored(states), None))
+        bucket.entries.append((_RESTORED, None, _Stored(states), None))
 
     def state_at(self, key: bytes, cut: Time) -> Any:
         """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""
@@ -188,24 +193,6 @@ def to_store(before: Any, accumulator: Any, full: int, changes: int) -> tuple[bo
     if change is not None and changes + len(change) <= full + states.FULL_ABOVE:
         return False, change
     return True, states.encode_state(accumulator)
-
-
-def decoded(stored: tuple[bytes, ...]) -> Any:
-    """The accumulator of a full state and the changes behind it."""
-    accumulator = states.decode_state(stored[0])
-    for change in stored[1:]:
-        accumulator = states.apply_state_delta(accumulator, change)
-    return accumulator
-
-
-def stored_value(kind: Kind, stored: tuple[bytes, ...]) -> Any:
-    """The value that a snapshot has for a key: a grouping's last items as a tuple, or a reduce's
-    accumulator."""
-    return (
-        tuple(value for _, value in codec.decode_items(stored[-1]))
-        if kind is Kind.GROUPING
-        else decoded(stored)
-    )
 
 
 def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:

@@ -16,10 +16,12 @@ Keeps: rows that a newer full row supersedes have no part in it, wherever they a
 
 from collections.abc import Iterable
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
+
+VERSION_BYTES: Final = 4
 
 
 class Row(NamedTuple):
@@ -67,3 +69,14 @@ def incomplete(chain: Chain) -> Corrupt:
         f"the snapshot has changes of key {chain.key!r} of operation {chain.operation}, "
         "but not what they change"
     )
+
+
+def older_rows(states: tuple[bytes, ...], version: int, *, shapes: bool = True) -> tuple[bytes, ...]:
+    """States of another version, or with parts of older `shapes`, behind an empty one: of the version of now
+    nothing is stored."""
+    return (b"", version.to_bytes(VERSION_BYTES, "big"), b"\x01" if shapes else b"\x00", *states)
+
+
+def is_older(states: tuple[bytes, ...]) -> bool:
+    """Whether `older_rows` made them."""
+    return not states[0]

@@ -21,9 +21,11 @@ from msgspec.structs import replace
 from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
+from flamestream.core.protocol.versions import all_classes, other_version, versioned
 from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
+from flamestream.model.payloads.older import classes
 from flamestream.model.state_names import MARKS, Operation, numbered_call
 from flamestream.model.time import END, START, FrontId
 
@@ -36,8 +38,16 @@ def inventory_of(
     sinks = [SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None]
     return Inventory(
         sources, tuple(sinks if dead_letter is None else [*sinks, dead_letter]), graph.operations,
-        tuple(front.known_as for front in fronts),
+        tuple(front.known_as for front in fronts), classes(),
     )  # fmt: skip
+
+
+def alike(theirs: Inventory | None, ours: Inventory | None) -> bool:
+    """Whether two processes have the same names, as far as both say them. Of classes one may have imported
+    more by now."""
+    if theirs is None or ours is None:
+        return True
+    return replace(theirs, classes=None) == replace(ours, classes=None)
 
 
 def source_keys(graph: Graph) -> dict[str, str]:
@@ -56,21 +66,32 @@ def next_inventory(
     none: they go by the graph's order."""
     if ours is None:
         return None
-    ours = replace(ours, fronts=tuple(known) or ours.fronts)
+    ours = replace(ours, fronts=tuple(known) or ours.fronts, classes=all_classes(previous, ours))
     if previous is not None and previous.inventory is None:
-        return ours
+        first = previous.epoch + 1
+        return replace(ours, operations=tuple(versioned(each, None, first) for each in ours.operations))
     stored = {} if previous is None else listed(previous)
     # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
     # a later one.
     first = 0 if previous is None else previous.epoch + 1
-    fresh = (replace(each, place=None, since=first) for each in ours.operations)
+    fresh = (
+        versioned(replace(each, place=None, since=first), stored.get(each.number), first)
+        for each in ours.operations
+    )
     # The name of now beside what the number has been: `was` may have given it another.
     return replace(
         ours,
         operations=tuple(
             each
             if (old := stored.get(each.number)) is None
-            else replace(old, name=each.name, was=each.was, like=each.like)
+            else replace(
+                old,
+                name=each.name,
+                was=each.was,
+                like=each.like,
+                version=each.version,
+                versions=each.versions,
+            )
             for each in fresh
         ),
     )
@@ -202,6 +223,8 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 "it another name=, and drop the old state with "
                 f"upgrade: {{drop: [{_quoted(old.was or old.name)}]}} in the spec"
             )
+        elif problem := other_version(old, new):
+            yield problem
         elif (was := old if new.like == old.like else like.get(new.like, old)) is not old:
             yield _alike(new, f"is made as {was.name!r} was", was)
         elif new.numbered and index.graph != graph:

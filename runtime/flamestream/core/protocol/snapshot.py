@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot
+from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import Operation
 from flamestream.model.time import MAX_FRONTS, START, FrontId, Time
 
@@ -62,7 +63,7 @@ class CodeSpan(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Inventory(msgspec.Struct, frozen=True):
+class Inventory(msgspec.Struct, frozen=True, omit_defaults=True):
     """The contents of a snapshot by name: what another graph must have, or say that it has not, to go on from
     it."""
 
@@ -74,6 +75,9 @@ class Inventory(msgspec.Struct, frozen=True):
     fronts: tuple[str, ...] = ()
     """Whose each front is, by its number, also where that source is gone; of a graph that has not begun, in its
     order. Empty: numbers go by the order of `sources`."""
+    classes: tuple[PayloadClass, ...] | None = None
+    """Payload classes: all shapes that stored values may have, oldest first. None: of an older release, whose
+    values do not say theirs."""
 
 
 class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):

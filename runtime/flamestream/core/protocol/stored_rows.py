@@ -4,14 +4,30 @@ Keeps: a row counts if the snapshot's index lists its number, and the row is not
 (!): of one that was dropped, rows stay in segments that others need. Does not: compare graphs (inventory.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from flamestream.core.protocol.chain import Chain, Row
+from msgspec.structs import replace
+
+from flamestream.core.protocol.chain import Chain, Row, older_rows
 from flamestream.core.protocol.inventory import listed
 from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
+from flamestream.model.payloads.older import OlderMark, know, marks, unkeyed, unmarked
+from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import LEAST_NUMBER, Operation, number_of_sink
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The contents of a snapshot for a graph: what its rows are of. Picklable."""
+
+    operations: Mapping[int, Operation]
+    """Each by its vertex, as the index has it, but for the version, which is that of now."""
+    classes: tuple[PayloadClass, ...] = ()
+    """As the index has them."""
 
 
 class Numbers:
@@ -28,16 +44,21 @@ class Numbers:
         placed = {number_of_sink(vertex.placed): vertex.id for vertex in graph.sinks if vertex.placed}
         self._sinks = {**placed, **{number: vertex for vertex, number in self.of_sinks.items()}}
 
-    def known(self, index: SnapshotIndex | None) -> dict[int, Operation]:
-        """The operations that a snapshot has rows of, by vertex; each as the index has it."""
+    def known(self, index: SnapshotIndex | None) -> Known:
+        """The contents of a snapshot; all of ours, if it has no names."""
         if index is None or index.inventory is None:
             return self.of_all()
-        known = listed(index)
-        return {_place(each): known[each.number] for each in self._operations if each.number in known}
+        known, inventory = listed(index), index.inventory
+        found = {
+            _place(each): replace(known[each.number], version=each.version)
+            for each in self._operations
+            if each.number in known
+        }
+        return Known(found, unmarked() if inventory.classes is None else inventory.classes)
 
-    def of_all(self) -> dict[int, Operation]:
-        """All operations by vertex, where rows may have their places for numbers."""
-        return {_place(each): each for each in self._operations}
+    def of_all(self) -> Known:
+        """All operations, where rows may have their places for numbers."""
+        return Known({_place(each): each for each in self._operations}, unmarked())
 
     def of_sink(self, number: int) -> int | None:
         """The vertex of a number in held output or requests; None: it is no more."""
@@ -53,18 +74,41 @@ class Numbers:
         return [Chain(vertex, *chain[1:]) for vertex, chain in found if vertex is not None]
 
 
-def states_of(chains: Iterable[Chain], known: Mapping[int, Operation]) -> dict[int, list[Chain]]:
-    """The states in a snapshot by vertex, of each key one chain; `known` is the snapshot's (`Numbers`)."""
+def states_of(chains: Iterable[Chain], known: Known) -> dict[int, list[Chain]]:
+    """The states in a snapshot by vertex, of each key one chain; `known` is the snapshot's (`Numbers`).
+
+    Rows of an older version are marked as such (core/dataflow/stored.py). Raises UserError for those that
+    cannot be read, and for a key of a class that has changed.
+    """
     found: dict[int, list[Chain]] = {}
     for chain in chains:
         found.setdefault(chain.operation, []).append(chain)
     states = {}
-    for vertex, each in known.items():
+    know(known.classes)
+    older = marks(known.classes)
+    for vertex, each in known.operations.items():
         newer = [chain for chain in found.get(each.number, ()) if chain.epoch >= each.since]
-        older = [] if each.place is None else found.get(each.place, [])
-        if newer or older:
-            states[vertex] = _joined(newer, older)
+        before = [] if each.place is None else found.get(each.place, [])
+        if newer or before:
+            states[vertex] = [_marked(chain, each, older) for chain in _joined(newer, before)]
     return states
+
+
+def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:
+    """The chain, marked if it is of an older version."""
+    # The newest row says the version of all (!): a key's first row of a version is full.
+    version = of.version_at(chain.epoch)
+    shapes = False
+    for mark in older:
+        if mark.data in chain.key:
+            raise UserError(unkeyed(mark.shape, f"a key of operation {of.name!r}"))
+        if any(mark.data in state for state in chain.states):
+            if mark.problem:
+                raise UserError(f"the state of operation {of.name!r} cannot be read: {mark.problem}")
+            shapes = True
+    if not chain.full or (version == of.version and not shapes):
+        return chain
+    return chain._replace(states=older_rows(chain.states, version, shapes=shapes))
 
 
 def numbered(number: int, rows: Iterable[Row | None]) -> Iterator[Row | None]:

@@ -26,6 +26,7 @@ from flamestream.model.event_time import Marker
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch, Fence, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
+from flamestream.model.payloads.older import renewed
 from flamestream.model.time import END, FrontId, Time
 
 Enter = Callable[[FrontId, Sequence[object], bool], None]
@@ -121,7 +122,8 @@ class Calls:
                 self._fence,
                 requests.call,
                 request.meta,
-                request.payload,
+                # as it is now; its hash, by which a journalled answer knows it, stays that of what was stored (!)
+                renewed(request.payload),
                 self._ids[requests.call](request.meta),
             )
         )

@@ -44,6 +44,7 @@ from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
+from flamestream.model.payloads.older import know
 from flamestream.model.time import Time
 
 
@@ -116,6 +117,8 @@ class Rejoin:
         index = self._index = message.index
         if index is None:
             return []
+        # Journals and consumers may give values of older shapes before any state is loaded, or where none is.
+        know(self._numbers.known(index).classes)
         # survivors read it as well: what they held is forgotten with the attempt, and slots move
         held = [segment for segment in index.held if self._mine.intersection(segment.slots)]
         # (!) Requests are of the worker that has their front, whoever has their slot.

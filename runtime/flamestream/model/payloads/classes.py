@@ -7,10 +7,10 @@ other means.
         document: str
         positions: tuple[int, ...]
 
-Its wire is `[tag, *fields]`. A decoded dataclass gets its fields directly: no `__init__` or `__post_init__`
-of the user runs, so it is what was encoded whatever they do, and foreign bytes run no code. A struct or a
-pydantic model cannot be made so, and may have no hook that runs behind its `__init__`. Of an enum the members
-are payloads (values.py).
+Its wire is `[tag, *fields]`, and the tag says which fields those are (shapes.py). A decoded dataclass gets its
+fields directly: no `__init__` or `__post_init__` of the user runs, so it is what was encoded whatever they do,
+and foreign bytes run no code. A struct or a pydantic model cannot be made so, and may have no hook that runs
+behind its `__init__`. Of an enum the members are payloads (values.py).
 
 Does not: check annotations. A field holds any payload.
 """
@@ -19,15 +19,18 @@ import dataclasses
 import inspect
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import partial
 from typing import Any, Final, TypeGuard, TypeVar, dataclass_transform
 
 import msgspec
 
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payloads.encoding import fill_wires, height_of_members, take_values
+from flamestream.model.payloads.older import Current, declare
 from flamestream.model.payloads.registry import Plan, Wire, name_of_type, register, tag_of, too_deep
+from flamestream.model.payloads.shapes import shape_of
 from flamestream.model.payloads.values import register_enum
 
 C = TypeVar("C", bound=type)
@@ -62,8 +65,9 @@ def payload_type(cls: C) -> C:
         register_enum(cls)
         return cls
     fields = _fields_of(cls)
-    name = name_of_type(cls)
-    tag, members, added = tag_of(name), _getter(fields), _added(cls)
+    name, ours = name_of_type(cls), cls.__module__.startswith("flamestream.")
+    shape = shape_of(cls, fields)
+    tag, members, added = tag_of(name) if ours else shape.tag, _getter(fields), _added(cls)
     build = _dataclass_builder(cls, fields) if dataclasses.is_dataclass(cls) else _builder(cls, fields)
 
     def to_wire(value: Any, room: int) -> list[Wire]:
@@ -94,6 +98,8 @@ def payload_type(cls: C) -> C:
             build,
         )
     )
+    if not ours:
+        declare(Current(shape, build, lambda: dict(_defaults(cls))))
     return cls
 
 
@@ -148,6 +154,29 @@ def _added(cls: type) -> list[Any]:
     says how many."""
     count = getattr(cls, "ADDED_FIELDS", 0) if cls.__module__.startswith("flamestream.") else 0
     return [field.default for field in dataclasses.fields(cls)[-count:]] if count else []
+
+
+def _defaults(cls: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Makers of the defaults, each with its field."""
+    if issubclass(cls, msgspec.Struct):
+        for each in msgspec.structs.fields(cls):
+            if not each.required:
+                factory = each.default_factory
+                yield each.name, partial(_same, each.default) if factory is msgspec.NODEFAULT else factory
+    elif is_model(cls):
+        for name, each in cls.model_fields.items():
+            if not each.is_required():
+                yield name, partial(each.get_default, call_default_factory=True)
+    else:
+        for field in dataclasses.fields(cls):
+            if field.default_factory is not dataclasses.MISSING:
+                yield field.name, field.default_factory
+            elif field.default is not dataclasses.MISSING:
+                yield field.name, partial(_same, field.default)
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _getter(fields: tuple[str, ...]) -> Members:

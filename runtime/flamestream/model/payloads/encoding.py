@@ -13,7 +13,7 @@ depth, and memory proportional to their length. Does not: pickle, or import what
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -24,12 +24,14 @@ from flamestream.model.payloads.registry import (
     MAX_DEPTH,
     PLANS,
     TO_WIRE,
+    OlderShape,
     Plan,
     Wire,
     register,
     too_deep,
 )
 
+T = TypeVar("T")
 TUPLE_TAG: Final = 0
 WORD: Final = 8
 """Bytes that a number, or a container without its members, counts for in `checked_size`."""
@@ -179,7 +181,7 @@ def encode_item(meta: bytes, value: Any) -> bytes:
 
 def join_items(items: Sequence[bytes]) -> bytes:
     """`encode_items` of items that are encoded already."""
-    return _array_header(len(items)) + b"".join(items)
+    return array_header(len(items)) + b"".join(items)
 
 
 def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
@@ -195,7 +197,8 @@ def encode_items(items: Sequence[tuple[bytes, Any]]) -> bytes:
         raise _explained_first([value for _, value in items], error) from None
 
 
-def _array_header(length: int) -> bytes:
+def array_header(length: int) -> bytes:
+    """The first bytes of an array of so many elements."""
     # The shortest form, as msgspec writes: else the bytes would not be those of `encode_items`.
     if length < 16:
         return (0x90 | length).to_bytes(1, "big")
@@ -212,18 +215,35 @@ def hash_of_payload(value: Any) -> int:
 
 def decode(data: bytes) -> Any:
     """The payload of an encoding. Raises Corrupt for anything that is none."""
-    return value_of(_loaded(_loads, data))
+    return _read(lambda: value_of(_loaded(_loads, data)))
 
 
 def decode_many(data: bytes) -> list[Any]:
     """The payloads of `encode_many`. Raises Corrupt."""
-    return [wire if type(wire) in SCALARS else value_of(wire) for wire in _loaded(_loads_list, data)]
+    return _read(
+        lambda: [wire if type(wire) in SCALARS else value_of(wire) for wire in _loaded(_loads_list, data)]
+    )
 
 
 def decode_items(data: bytes) -> list[tuple[bytes, Any]]:
     """The items of `encode_items`. Raises Corrupt."""
-    items = _loaded(_loads_items, data)
-    return [(meta, wire if type(wire) in SCALARS else value_of(wire)) for meta, wire in items]
+    return _read(
+        lambda: [
+            (meta, wire if type(wire) in SCALARS else value_of(wire))
+            for meta, wire in _loaded(_loads_items, data)
+        ]
+    )
+
+
+def _read(read: Callable[[], T]) -> T:
+    """The result of `read`; values of a shape that their class had once are read as it is now."""
+    try:
+        return read()
+    except OlderShape:
+        # Here: that module stands on this one.
+        from flamestream.model.payloads.older import settled
+
+        return settled(read)
 
 
 def split_items(data: bytes) -> list[tuple[bytes, bytes]]:

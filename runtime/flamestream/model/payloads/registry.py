@@ -5,7 +5,8 @@ msgspec encodes as it is: None, bool, int, float, str, bytes, or a list `[tag, .
 matched exactly: a subclass of str is not a str, because it would not come back as what it was.
 
     tag 0 tuple, 1 Vector, 2 Map, 3 Set, 4 datetime, 5 date, 6 Decimal
-    a user's class has a tag of its own, 31 bits of the hash of "module:qualname"
+    a user's class has a tag of its own, 31 bits of the hash of "module:qualname(field: type, ...)"
+    an enum, and a class of this library: of "module:qualname"
 
 Keeps: one tag a class and one class a tag, in this process. Does not: know any type (encoding.py, classes.py,
 values.py, ../collections), and never imports anything that a wire names.
@@ -50,6 +51,10 @@ class Plan:
     """A value of `cls` with these members."""
 
 
+class OlderShape(Corrupt):
+    """A value is of a shape that its class had once: older.py reads it, or says why it cannot."""
+
+
 class _ToWire(dict[type, Callable[[Any, int], Wire]]):
     # `__missing__` and no test before it: the hot path is one lookup, and only a refusal pays.
     def __missing__(self, cls: type) -> Callable[[Any, int], Wire]:
@@ -64,9 +69,9 @@ class _Heights(dict[type, Callable[[Any, int], int]]):
 class _FromWire(dict[int, Callable[[list[Wire], int], Any]]):
     def __missing__(self, tag: int) -> Callable[[list[Wire], int], Any]:
         raise Corrupt(
-            f"a payload has the type tag {tag}, which no class here has: decorate its class with "
-            "@fs.payload_type and import its module "
-            "before the job starts, under the same module name everywhere"
+            f"a payload has the type tag {tag}, which no class here has, nor does a snapshot name its fields: "
+            "decorate its class with @fs.payload_type and import its module before the job starts, under the "
+            "same module name everywhere; if its fields were others when it was stored, put them back"
         )
 
 
@@ -79,12 +84,14 @@ FROM_WIRE: Final = _FromWire()
 def register(plan: Plan) -> None:
     """Make `plan.cls` a payload type. A class that is defined anew (a reloaded module) takes the place of the
     one before."""
-    for known in [p for p in PLANS.values() if p.tag == plan.tag]:
+    for known in [p for p in PLANS.values() if plan.tag == p.tag or plan.name == p.name]:
         if known.name != plan.name:  # 31 bits of a hash can meet: never two classes for one tag (!)
             raise PayloadError(
                 f"payload types {known.name} and {plan.name} have the same tag {plan.tag}: rename one of them"
             )
-        del PLANS[known.cls], TO_WIRE[known.cls], HEIGHTS[known.cls]
+        del PLANS[known.cls], TO_WIRE[known.cls], HEIGHTS[known.cls], FROM_WIRE[known.tag]
+        if kernel is not None:
+            kernel.forget(known.tag)
     PLANS[plan.cls] = plan
     TO_WIRE[plan.cls] = plan.to_wire
     HEIGHTS[plan.cls] = plan.height

@@ -12,7 +12,8 @@ what the older version must look like, so one that is applied to another state i
 who stores them keeps the order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.payloads.codec import check, decode, encode
 from flamestream.model.payloads.encoding import SCALARS, encode_wire, value_of, wire_of
+from flamestream.model.payloads.older import Older
 from flamestream.model.payloads.registry import MAX_DEPTH, PLANS
 
 LEAST_LIMIT: Final = 64
@@ -271,7 +273,10 @@ def _applied_to_set(old: Set[Any], delta: SetDelta) -> Set[Any]:
 def _applied_to_members(old: Any, delta: MembersDelta, room: int) -> Any:
     plan = PLANS.get(type(old))
     members = list(plan.members(old)) if plan is not None and plan.members is not None else []
-    if plan is None or plan.build is None or len(members) != delta.members:
+    build: Callable[[Any], Any] | None = None if plan is None else plan.build
+    if type(old) is Older:
+        build = partial(Older, old.shape)
+    if build is None or len(members) != delta.members:
         raise Corrupt(
             f"a delta is for {delta.members} members and not for this {type(old).__name__}: "
             "it belongs to another state"
@@ -280,4 +285,4 @@ def _applied_to_members(old: Any, delta: MembersDelta, room: int) -> Any:
         if not 0 <= place < len(members):
             raise Corrupt(f"a delta changes member {place} of {len(members)}")
         members[place] = _applied(members[place], change, room - 1)
-    return plan.build(members)
+    return build(tuple(members))

@@ -10,14 +10,14 @@ Does not: depend on when a key was forgotten: an item more than `ttl` behind the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flamestream.model import fields
 from flamestream.model.duration import Duration, micros, shown
 from flamestream.model.failure import called
 from flamestream.model.payload import payload_type
-from flamestream.model.state_names import Named
+from flamestream.model.state_names import Named, within
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
 from flamestream.model.windows.program import Answer, Late, Now, OfKeys
@@ -81,4 +81,20 @@ def expiring(
         initial, combine, emit, micros(ttl, f"reduce in graph {stream.graph.name!r}: ttl", least=1), written
     )
     made = fields.result_of(combine if emit is None else emit)
-    return results_of(program, (stream, key), event_time=time_of(stream, written), items=made, named=named)
+    return results_of(
+        program,
+        (stream, key),
+        event_time=time_of(stream, written),
+        items=made,
+        named=within(named, OfAccumulators),
+    )
+
+
+class OfAccumulators:
+    """Function from a kept accumulator to one that a user's function has made of it."""
+
+    def __init__(self, up: Function) -> None:
+        self._up, self.written = up, name_of(up)
+
+    def __call__(self, state: Kept) -> Kept:
+        return replace(state, accumulator=self._up(state.accumulator))

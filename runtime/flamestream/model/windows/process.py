@@ -13,7 +13,7 @@ programs do (program.py). Source: section 6 of the design, which tried it as pla
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from flamestream.model.failure import FATAL, Raised, called, raised_before, said
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import check, encode
 from flamestream.model.slot import INT32_MIN, slot_of
-from flamestream.model.state_names import Named, plain, short
+from flamestream.model.state_names import Named, plain, short, within
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, Vertex, name_of
 from flamestream.model.windows.marks import Mark, marks_of
@@ -52,6 +52,17 @@ class Shard:
     """Number of a step -> the places that are due in it."""
     results: tuple[Any, ...]
     """Those of the last item or mark."""
+
+
+class OfStates:
+    """Function from a shard to one whose states a user's function has made of its states."""
+
+    def __init__(self, up: Function) -> None:
+        self._up, self.written = up, name_of(up)
+
+    def __call__(self, shard: Shard) -> Shard:
+        states = Map((place, self._up(state)) for place, state in shard.states.items())
+        return replace(shard, states=states)
 
 
 MOST_CALLS: Final = 100_000
@@ -82,7 +93,9 @@ def processed(inputs: tuple[Input, ...], program: Program, named: Named) -> Stre
     first, *others = streams
     merged = first.merge(*others, marks_of(graph, sources)).balance(Even(graph.shards))
     steps = Steps(program, inputs, graph.step, graph.shards, sources)
-    return merged.reduce(key=steps.shard, initial=Steps.initial, combine=steps, emit=_results, **named)
+    return merged.reduce(
+        key=steps.shard, initial=Steps.initial, combine=steps, emit=_results, **within(named, OfStates)
+    )
 
 
 def timed_sources(stream: Stream[Any]) -> list[Vertex]:

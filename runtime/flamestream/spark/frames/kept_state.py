@@ -10,7 +10,7 @@ commit (commit.py).
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -21,10 +21,9 @@ import pyarrow.compute as pc
 
 from flamestream.core.protocol.chain import Chain, Row, chains_of, incomplete
 from flamestream.core.protocol.snapshot import SegmentRef
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import Known, Numbers, states_of
 from flamestream.model.decoding import from_json
 from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
-from flamestream.model.state_names import Operation
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
@@ -50,7 +49,7 @@ class StatePlace:
     store: str
     segments: tuple[SegmentRef, ...]
     numbers: Numbers
-    known: Mapping[int, Operation]
+    known: Known
     """The operations that it is of, by vertex."""
 
     def of_slots(self, slots: Sequence[int]) -> list[SegmentRef]:

@@ -17,7 +17,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flamestream.core.dataflow import user_code
-from flamestream.core.dataflow.reduce import decoded, to_store
+from flamestream.core.dataflow.reduce import to_store
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.chain import Chain
 from flamestream.model import payload as codec
 from flamestream.model.errors import GraphError
@@ -39,8 +40,8 @@ class Operation:
     """A keyed vertex and its state for the current key."""
 
     __slots__ = (
-        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_window", "items", "slot", "state",
-        "take", "touched", "vertex",
+        "_before", "_changes", "_fail", "_fold", "_forward", "_full", "_reading", "_window", "items", "slot",
+        "state", "take", "touched", "vertex",
     )  # fmt: skip
 
     def __init__(self, vertex: Vertex, walk: Walk, debug: bool) -> None:
@@ -54,7 +55,7 @@ class Operation:
         self._full = self._changes = 0
         self._forward, self._fail = walk.forward(vertex), walk.failed(vertex)
         self.take: Step = self._group if vertex.kind is Kind.GROUPING else self._reduce
-        self._window = vertex.window
+        self._window, self._reading = vertex.window, Reading.of(vertex)
         self._fold = None if vertex.kind is Kind.GROUPING else user_code.folded(vertex, debug)
 
     def begin(self, slot: int) -> None:
@@ -65,9 +66,9 @@ class Operation:
     def restore(self, chain: Chain) -> None:
         """Begin with the state that the key had before these rows."""
         if self._fold is None:
-            self.items = codec.decode_items(chain.states[-1])
+            self.items = self._reading.items(chain.states)
             return
-        self.state = self._before = decoded(chain.states)
+        self.state = self._before = self._reading.accumulator(chain.states)
         self._full, self._changes = len(chain.states[0]), sum(map(len, chain.states[1:]))
 
     def stored(self) -> bytes | None:

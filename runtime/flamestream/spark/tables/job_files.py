@@ -6,6 +6,7 @@ Keeps: relative places start at the manifest, as for every other command. Does n
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, ManifestError, UserError
 from flamestream.model.graph import Graph
 from flamestream.store.places import store_from
+from flamestream.store.snapshot_index import index_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,17 @@ class JobFiles:
         return written if "://" in written else str(self._path(written))
 
     def graph(self) -> Graph:
-        """The application's, loaded so that its payload types are known."""
+        """The application's, loaded so that its payload types are known, and the fields that they had."""
         application = self.spec["application"]
         written = [py_files.split(each) for each in application.get("pyFiles", ())]
         files = [
             py_files.found(place if "://" in place else str(self._path(place)), pin) for place, pin in written
         ]
         strong = self.spec.get("guarantee") == STRONG
-        return load(self._path(application["file"]), application["graph"], files, productions=strong)
+        graph = load(self._path(application["file"]), application["graph"], files, productions=strong)
+        with suppress(UserError):  # without a snapshot nothing is of an older code
+            self.snapshot(None)
+        return graph
 
     def sink_folder(self, sink: str) -> Path:
         """Raises UserError unless `sink` is a files sink."""
@@ -79,7 +84,7 @@ class JobFiles:
         )
         for name in reversed(chosen):
             try:
-                found = from_json(store.get(name), SnapshotIndex)
+                found = index_of(store.get(name))
             except msgspec.DecodeError as error:
                 raise Corrupt(f"{name} in {self.store} is no snapshot index: {error}") from error
             if found.job == self.job:

@@ -7,7 +7,7 @@ Keeps: what it reads has the size and checksum that the snapshot index says. Doe
 on: an epoch is what it is, until the store forgets it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -15,14 +15,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from flamestream.core.dataflow.reduce import stored_value
+from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import Known, Numbers, states_of
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
-from flamestream.model.state_names import Operation
 from flamestream.spark.tables.columns import array_of, field_of, json_of
 from flamestream.spark.tables.job_files import JobFiles
 from flamestream.spark.tables.slots import WantedSlots
@@ -88,17 +87,16 @@ def first_state(files: JobFiles, epoch: int | None) -> list[Any]:
     return [state for _, (_, state) in zip(range(1), _states(files.store, every, graph, known), strict=False)]
 
 
-def _states(
-    store: str, part: _Slots, graph: Graph, known: Mapping[int, Operation]
-) -> Iterator[tuple[Chain, Any]]:
+def _states(store: str, part: _Slots, graph: Graph, known: Known) -> Iterator[tuple[Chain, Any]]:
     """Each key's chain, by its vertex, and what it comes to."""
     objects = store_from(store)
     slots = [Slot(slot) for slot in part.slots]
     parts = [part_of(segment_table(objects, ref), slots) for ref in part.segments]
     for vertex, chains in sorted(states_of(chains_in(parts), known).items()):
+        reading, kind = Reading.of(graph.vertices[vertex]), graph.vertices[vertex].kind
         for chain in sorted(chains, key=attrgetter("key")):
             if chain.full:  # else its full row is in a segment that `first_state` did not look at
-                yield Chain(vertex, *chain[1:]), stored_value(graph.vertices[vertex].kind, chain.states)
+                yield Chain(vertex, *chain[1:]), reading.value(kind, chain.states)
 
 
 def _batch(rows: list[tuple[Chain, Any]], graph: Graph, schema: Any) -> Any:

@@ -1,0 +1,39 @@
+"""State that is of another version with each edit: each key's is made the new one's once, when it is touched, whatever
+crashes."""
+
+from random import Random
+
+import pytest
+
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.model.kernel import kernel
+from flamestream.simulation.settings import promising
+from flamestream.simulation.simulator import Result
+from flamestream.simulation.tick_jobs import migrated_job, ticking
+from flamestream.testing import simulate
+from support.seeds import chunks
+
+PARTS = [REFERENCE, *([] if kernel is None else [native(kernel)])]
+
+
+def _run(seed: int, guarantee: str = "exactly-once", parts: Parts = REFERENCE) -> Result:
+    job = migrated_job(Random(seed))
+    return simulate(seed, job=job, adjust=promising(guarantee, ticking()), parts=parts)
+
+
+@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=200))
+def test_a_state_of_any_version_becomes_that_of_now(first: int) -> None:
+    results = [_run(seed) for seed in range(first, first + 100)]
+    assert sum(result.coverage["tick.made"] for result in results) > 50
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-most-once"])
+def test_so_it_is_where_output_waits_for_commits(guarantee: str) -> None:
+    assert sum(_run(seed, guarantee).coverage["tick.made"] for seed in range(60)) > 30
+
+
+@pytest.mark.parametrize("parts", PARTS[1:])
+def test_the_kernel_does_the_same_to_the_byte(parts: Parts) -> None:
+    for seed in range(60):
+        assert _run(seed, parts=parts).trace_hash == _run(seed).trace_hash

@@ -97,6 +97,7 @@ def witnessed(
     """The audit of a job's whole output, with everything it compared. Arguments as for `audited`."""
     check_guarantee(checked)
     checked = known_to(last.record, checked)
+    check_sources(checked)
     name = job or checked.job.name
     # all sinks before the journals, which have what they follow from
     looks = looks_at(checked, name)
@@ -149,6 +150,18 @@ def check_guarantee(checked: CheckedJob) -> None:
     """Raises UserError if nothing says what a job with its guarantee had to deliver."""
     if why := why_not_audited(checked.job.spec.guarantee):
         raise UserError(f"job {checked.job.name!r} cannot be audited: {why}")
+
+
+def check_sources(checked: CheckedJob) -> None:
+    """Raises UserError if the job has had a source that the graph of now has not: nobody can read it again."""
+    names = {front.known_as for front in fronts_of(checked)}
+    for front in checked.known:
+        if front.name not in names and front.begins is not None:
+            raise UserError(
+                f"job {checked.job.name!r} cannot be audited so: it has read source {front.name!r}, which the graph "
+                "of now has not, so its records are not known. Audit with the files and the manifest from before "
+                "it was removed"
+            )
 
 
 def _between(

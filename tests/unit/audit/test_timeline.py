@@ -17,6 +17,7 @@ from flamestream.audit.committed import LastCommit, Savepoint
 from flamestream.audit.job_audit import audited
 from flamestream.audit.report import Report, sentence
 from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.job.application_code import code_of
 from flamestream.job.validation import CheckedJob, checked_job
@@ -226,3 +227,18 @@ def test_what_is_older_than_what_is_known_of_code_is_of_the_first(tmp_path: Path
     job.last = replace(job.last, index=msgspec.structs.replace(job.last.index, code=spans))
     report = job.audited()
     assert report.clean and [each.results for each in report.codes] == [20, 20]
+
+
+def test_a_job_whose_source_is_gone_is_refused_and_none_of_its_results_is_called_foreign(
+    tmp_path: Path,
+) -> None:
+    job = changed(tmp_path, ran(), NEGATIVE)
+    known = (KnownFront("lines"), KnownFront("letters", away=True))
+    assert job.last.record is not None
+    record = msgspec.structs.replace(job.last.record, fronts=known)
+    job.last = replace(job.last, record=record)
+    with pytest.raises(UserError, match="it has read source 'letters', which the graph of now has not"):
+        job.audited()
+    never = (known[0], msgspec.structs.replace(known[1], begins=None))
+    job.last = replace(job.last, record=msgspec.structs.replace(record, fronts=never))
+    assert job.audited().clean, "it has never begun"

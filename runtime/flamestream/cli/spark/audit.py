@@ -24,7 +24,7 @@ from flamestream.audit.answers import Unpaired
 from flamestream.audit.begun import Begun, begun, check_history, history_of
 from flamestream.audit.changed_code import judged_until, spans_behind
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
-from flamestream.audit.job_audit import beginning, check_guarantee
+from flamestream.audit.job_audit import beginning, check_guarantee, check_sources
 from flamestream.audit.recorded import FrontInput, RecordedInput
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
 from flamestream.audit.report import Report, report_of
@@ -84,6 +84,7 @@ def audited_in(
 ) -> Report:  # fmt: skip
     """The audit in a Spark session. `last` was read before this is called. `again`: as for `audited`."""
     checked = known_to(last.record, checked)
+    check_sources(checked)
     cut = START if began is None else began.time
     job = frame_job(checked, cut, takes_answers=True)
     sinks = {number: place.name for number, place in job.sink_places().items()}

@@ -1,0 +1,178 @@
+"""Balance: which slots should move when one worker has more to do than the others.
+
+Workers tell what their slots cost them (messages.Busy). A worker that stays a quarter above the mean for long
+gives slots to those with the least to do, if that takes a tenth off the fullest: a few slots, by what they
+cost, for a slot of frequent keys may cost more than ten others.
+
+>>> a, b = WorkerId("a"), WorkerId("b")
+>>> loads = Loads(slots=(50, 30, 10, 10), own={a: 0, b: 0})
+>>> fullness([a, a, b, b], loads)
+1.6
+>>> levelled([a, a, b, b], loads)
+('a', 'b', 'b', 'b')
+
+Keeps: owners change only when the fullest of the next layout has a tenth less than that of this one, and not
+again before it was a quarter above the mean for as long as before; what is kept is bounded by the slots. Does
+not: move anything (moving.py), or read a clock: time is what the reports cover. Source: design, "Balance".
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flamestream.core.protocol.messages import Busy
+from flamestream.model.ids import Slot, WorkerId
+from flamestream.model.layout import Layout
+
+ABOVE: Final = 1.25
+"""The fullest worker over the mean, above which it counts as too full."""
+GAIN: Final = 0.1
+"""The share of its load that the fullest must lose, or nothing moves."""
+LEAST_SHARE: Final = 0.25
+"""A fullest worker that is busy for less of the time holds up nobody."""
+NEAR: Final = 1.02
+"""The fullest worker over the mean, below which no slot is worth its move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Microseconds of one stretch of time: of each slot, and of each worker beside its slots."""
+
+    slots: Sequence[int]
+    own: Mapping[WorkerId, int]
+
+    def of_workers(self, owners: Sequence[WorkerId]) -> dict[WorkerId, int]:
+        """The load of each worker, if the slots were `owners`'."""
+        found = dict(self.own)
+        for owner, load in zip(owners, self.slots, strict=True):
+            found[owner] += load
+        return found
+
+
+def fullness(owners: Sequence[WorkerId], loads: Loads) -> float:
+    """The load of the fullest worker over the mean; 1.0 where nobody does anything."""
+    of_workers = loads.of_workers(owners).values()
+    whole = sum(of_workers)
+    return max(of_workers) * len(of_workers) / whole if whole else 1.0
+
+
+def levelled(owners: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
+    """Owners among whom the load is nearly even: slot after slot goes from the fullest to the emptiest
+    worker, of those it has the one that comes nearest to half of what lies between them."""
+    found, of_workers = list(owners), loads.of_workers(owners)
+    mean = sum(of_workers.values()) / len(of_workers)
+    # each move makes two workers more alike; by name where they have as much, so that all find the same
+    for _ in range(len(found)):
+        full = max(of_workers, key=lambda worker: (of_workers[worker], worker))
+        empty = min(of_workers, key=lambda worker: (of_workers[worker], worker))
+        between = of_workers[full] - of_workers[empty]
+        mine = [slot for slot, owner in enumerate(found) if owner == full]
+        slots = [slot for slot in mine if 0 < loads.slots[slot] < between]
+        # (!) its last slot stays: message ids have room for as many workers as there are slots
+        if of_workers[full] <= NEAR * mean or not slots or len(mine) == 1:
+            break
+        slot = min(slots, key=lambda slot: (abs(between - 2 * loads.slots[slot]), slot))
+        found[slot] = empty
+        of_workers[full] -= loads.slots[slot]
+        of_workers[empty] += loads.slots[slot]
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class HotSlot:
+    """A slot that has more to do than a worker has on average: no layout makes its worker as full as the
+    others."""
+
+    slot: Slot
+    worker: WorkerId
+    times: float
+    """Its load over the mean of the workers'."""
+    key: str
+    """The key that has most of it; "" if none has half, or nobody knows."""
+
+
+class Balance:
+    """What the workers of one layout have told. `patience_us`: for so long the fullest must be too full;
+    None: slots stay where they are."""
+
+    def __init__(self, patience_us: int | None) -> None:
+        self._patience = patience_us
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: another layout, or another coordinator's attempt."""
+        self._round: dict[WorkerId, Busy] = {}
+        """The newest report of each worker, until there is one of each."""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._above_us = 0
+        """Since how long the fullest is too full."""
+        self._slots = Counter[Slot]()
+        self._own = Counter[WorkerId]()
+        self._keys: dict[Slot, str] = {}
+
+    def hear(self, worker: WorkerId, report: Busy, layout: Layout) -> None:
+        """Take the report of a worker of `layout`."""
+        if self._patience is None or len(layout.workers) < 2:
+            return
+        self._round[worker] = report
+        if len(self._round) == len(layout.workers):
+            reports, self._round = self._round, {}
+            self._take(reports, layout)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the fullest worker has been too full for long enough."""
+        return self._patience is not None and self._above_us >= max(1, self._patience)
+
+    def target(self, layout: Layout) -> tuple[WorkerId, ...] | None:
+        """The owners that the slots should get; None: it is not due, or not worth a move."""
+        if not self.is_due:
+            return None
+        loads = self.loads(layout)
+        better = levelled(layout.owners, loads)
+        worth = fullness(better, loads) <= (1 - GAIN) * fullness(layout.owners, loads)
+        return better if worth else None
+
+    def hot(self, layout: Layout) -> list[HotSlot]:
+        """Slots that alone make a worker too full, the hottest first."""
+        if not self.is_due:
+            return []
+        loads = self.loads(layout)
+        of_workers = loads.of_workers(layout.owners)
+        mean = sum(of_workers.values()) / len(of_workers)
+        found = [(load / mean, Slot(slot)) for slot, load in enumerate(loads.slots) if load > mean]
+        return [
+            HotSlot(slot, layout.owners[slot], times, self._keys.get(slot, ""))
+            for times, slot in sorted(found, reverse=True)
+        ]
+
+    def loads(self, layout: Layout) -> Loads:
+        """The sums of this stretch: all 0 before the first report."""
+        slots = [self._slots[Slot(slot)] for slot in range(len(layout.owners))]
+        return Loads(slots, {worker: self._own[worker] for worker in layout.workers})
+
+    def _take(self, reports: Mapping[WorkerId, Busy], layout: Layout) -> None:
+        """A report of each worker: is the fullest too full, as before?"""
+        shares = [report.busy_us / max(1, report.us) for report in reports.values()]
+        fullest, mean = max(shares), sum(shares) / len(shares)
+        if fullest < LEAST_SHARE or fullest <= ABOVE * mean:
+            self._forget()
+            return
+        self._above_us += min(report.us for report in reports.values())
+        for worker, report in reports.items():
+            self._add(worker, report, layout)
+
+    def _add(self, worker: WorkerId, report: Busy, layout: Layout) -> None:
+        mine = set(layout.slots_of(worker))
+        told = {slot: load for slot, load in report.slots if slot in mine}
+        self._slots.update(told)
+        # nobody says which of the others: each as much as the next
+        others = sorted(mine - told.keys())
+        for place, slot in enumerate(others):
+            each, more = divmod(report.rest_us, len(others))
+            self._slots[slot] += each + (place < more)
+        self._own[worker] += max(0, report.busy_us - sum(told.values()) - report.rest_us)
+        self._keys.update({slot: key for slot, key in report.keys if slot in mine})

@@ -31,6 +31,8 @@ GAIN: Final = 0.1
 """The share of its load that the fullest must lose, or nothing moves."""
 LEAST_SHARE: Final = 0.25
 """A fullest worker that is busy for less of the time holds up nobody."""
+ROUNDS: Final = 5
+"""As often the fullest is looked for within the time for which it must be too full."""
 NEAR: Final = 1.02
 """The fullest worker over the mean, below which no slot is worth its move."""
 
@@ -92,6 +94,28 @@ class HotSlot:
     """The key that has most of it; "" if none has half, or nobody knows."""
 
 
+class WorkerLoad:
+    """The sum of what one worker has told."""
+
+    def __init__(self) -> None:
+        self.us = self.busy_us = self.rest_us = 0
+        self.slots = Counter[Slot]()
+        self.keys: dict[Slot, str] = {}
+
+    def add(self, told: "Busy | WorkerLoad") -> None:
+        """Take a report, or the sum of several."""
+        self.us += told.us
+        self.busy_us += told.busy_us
+        self.rest_us += told.rest_us
+        self.slots.update(dict(told.slots))
+        self.keys.update(told.keys)
+
+    @property
+    def share(self) -> float:
+        """Its busy time over all time."""
+        return self.busy_us / max(1, self.us)
+
+
 class Balance:
     """What the workers of one layout have told. `patience_us`: for so long the fullest must be too full;
     None: slots stay where they are."""
@@ -102,25 +126,26 @@ class Balance:
 
     def restart(self) -> None:
         """Begin anew: another layout, or another coordinator's attempt."""
-        self._round: dict[WorkerId, Busy] = {}
-        """The newest report of each worker, until there is one of each."""
+        self._round: dict[WorkerId, WorkerLoad] = {}
+        """What each worker has told since the fullest was last looked for."""
         self._forget()
 
     def _forget(self) -> None:
         self._above_us = 0
         """Since how long the fullest is too full."""
-        self._slots = Counter[Slot]()
-        self._own = Counter[WorkerId]()
-        self._keys: dict[Slot, str] = {}
+        self._stretch: dict[WorkerId, WorkerLoad] = {}
+        """What each has told since then."""
 
     def hear(self, worker: WorkerId, report: Busy, layout: Layout) -> None:
         """Take the report of a worker of `layout`."""
-        if self._patience is None or len(layout.workers) < 2:
+        workers = layout.workers
+        if self._patience is None or len(workers) < 2:
             return
-        self._round[worker] = report
-        if len(self._round) == len(layout.workers):
-            reports, self._round = self._round, {}
-            self._take(reports, layout)
+        self._round.setdefault(worker, WorkerLoad()).add(report)
+        # (!) not report by report: for a moment somebody is always too full, or not too full any more
+        if all(name in self._round and self._round[name].us * ROUNDS >= self._patience for name in workers):
+            told, self._round = self._round, {}
+            self._take({name: told[name] for name in workers})
 
     @property
     def is_due(self) -> bool:
@@ -145,34 +170,32 @@ class Balance:
         mean = sum(of_workers.values()) / len(of_workers)
         found = [(load / mean, Slot(slot)) for slot, load in enumerate(loads.slots) if load > mean]
         return [
-            HotSlot(slot, layout.owners[slot], times, self._keys.get(slot, ""))
+            HotSlot(slot, owner := layout.owners[slot], times, self._stretch[owner].keys.get(slot, ""))
             for times, slot in sorted(found, reverse=True)
         ]
 
     def loads(self, layout: Layout) -> Loads:
-        """The sums of this stretch: all 0 before the first report."""
-        slots = [self._slots[Slot(slot)] for slot in range(len(layout.owners))]
-        return Loads(slots, {worker: self._own[worker] for worker in layout.workers})
+        """The sums of this stretch: all 0 while nobody is too full."""
+        slots, own = [0] * len(layout.owners), dict.fromkeys(layout.workers, 0)
+        for worker, told in self._stretch.items():
+            mine = layout.slots_of(worker)
+            others = [slot for slot in mine if slot not in told.slots]
+            for slot in mine:
+                slots[slot] = told.slots[slot]
+            # nobody says which of the others: each as much as the next
+            for place, slot in enumerate(others):
+                each, more = divmod(told.rest_us, len(others))
+                slots[slot] = each + (place < more)
+            own[worker] = max(0, told.busy_us - sum(slots[slot] for slot in mine))
+        return Loads(slots, own)
 
-    def _take(self, reports: Mapping[WorkerId, Busy], layout: Layout) -> None:
-        """A report of each worker: is the fullest too full, as before?"""
-        shares = [report.busy_us / max(1, report.us) for report in reports.values()]
+    def _take(self, told: Mapping[WorkerId, WorkerLoad]) -> None:
+        """A round is over: is the fullest too full, as before?"""
+        shares = [each.share for each in told.values()]
         fullest, mean = max(shares), sum(shares) / len(shares)
         if fullest < LEAST_SHARE or fullest <= ABOVE * mean:
             self._forget()
             return
-        self._above_us += min(report.us for report in reports.values())
-        for worker, report in reports.items():
-            self._add(worker, report, layout)
-
-    def _add(self, worker: WorkerId, report: Busy, layout: Layout) -> None:
-        mine = set(layout.slots_of(worker))
-        told = {slot: load for slot, load in report.slots if slot in mine}
-        self._slots.update(told)
-        # nobody says which of the others: each as much as the next
-        others = sorted(mine - told.keys())
-        for place, slot in enumerate(others):
-            each, more = divmod(report.rest_us, len(others))
-            self._slots[slot] += each + (place < more)
-        self._own[worker] += max(0, report.busy_us - sum(told.values()) - report.rest_us)
-        self._keys.update({slot: key for slot, key in report.keys if slot in mine})
+        self._above_us += min(each.us for each in told.values())
+        for worker, each in told.items():
+            self._stretch.setdefault(worker, WorkerLoad()).add(each)

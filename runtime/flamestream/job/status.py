@@ -53,7 +53,7 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     """Milliseconds from its cause to the replay; 0 while it is under way."""
     kind: str = ""
-    """The cause in a word: start, lost, link, worker, stuck, drained, joined or tick."""
+    """The cause in a word: start, lost, link, worker, stuck, drained, joined, moved or tick."""
     attempt: int = 0
     """The attempt that it began."""
     replayed_from: int = 0

@@ -241,7 +241,10 @@ class _WorkerProcess:
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
         self._worker.flow.measure(EVERY, time.monotonic_ns)
         busy = BusyMeter(
-            self._worker.flow, lambda: self._reactor.waited_us, self._reactor.instant(), private=config.private
+            self._worker.flow,
+            lambda: self._reactor.waited_us,
+            self._reactor.instant(),
+            private=config.private,
         )
         return Ports(*outside, self._problems, warm, self._caller, self._discretion, busy)
 

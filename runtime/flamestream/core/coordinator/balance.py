@@ -87,7 +87,6 @@ class HotSlot:
     others."""
 
     slot: Slot
-    worker: WorkerId
     times: float
     """Its load over the mean of the workers'."""
     key: str
@@ -122,6 +121,9 @@ class Balance:
 
     def __init__(self, patience_us: int | None) -> None:
         self._patience = patience_us
+        self.hot: Sequence[HotSlot] = ()
+        """Slots that alone made a worker too full when that was looked at last, the hottest first. They stay
+        so in another layout."""
         self.restart()
 
     def restart(self) -> None:
@@ -145,7 +147,7 @@ class Balance:
         # (!) not report by report: for a moment somebody is always too full, or not too full any more
         if all(name in self._round and self._round[name].us * ROUNDS >= self._patience for name in workers):
             told, self._round = self._round, {}
-            self._take({name: told[name] for name in workers})
+            self._take({name: told[name] for name in workers}, layout)
 
     @property
     def is_due(self) -> bool:
@@ -160,19 +162,6 @@ class Balance:
         better = levelled(layout.owners, loads)
         worth = fullness(better, loads) <= (1 - GAIN) * fullness(layout.owners, loads)
         return better if worth else None
-
-    def hot(self, layout: Layout) -> list[HotSlot]:
-        """Slots that alone make a worker too full, the hottest first."""
-        if not self.is_due:
-            return []
-        loads = self.loads(layout)
-        of_workers = loads.of_workers(layout.owners)
-        mean = sum(of_workers.values()) / len(of_workers)
-        found = [(load / mean, Slot(slot)) for slot, load in enumerate(loads.slots) if load > mean]
-        return [
-            HotSlot(slot, owner := layout.owners[slot], times, self._stretch[owner].keys.get(slot, ""))
-            for times, slot in sorted(found, reverse=True)
-        ]
 
     def loads(self, layout: Layout) -> Loads:
         """The sums of this stretch: all 0 while nobody is too full."""
@@ -189,13 +178,24 @@ class Balance:
             own[worker] = max(0, told.busy_us - sum(slots[slot] for slot in mine))
         return Loads(slots, own)
 
-    def _take(self, told: Mapping[WorkerId, WorkerLoad]) -> None:
+    def _take(self, told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> None:
         """A round is over: is the fullest too full, as before?"""
         shares = [each.share for each in told.values()]
         fullest, mean = max(shares), sum(shares) / len(shares)
         if fullest < LEAST_SHARE or fullest <= ABOVE * mean:
             self._forget()
+            self.hot = ()
             return
         self._above_us += min(each.us for each in told.values())
         for worker, each in told.items():
             self._stretch.setdefault(worker, WorkerLoad()).add(each)
+        if self.is_due:
+            self.hot = self._hot(layout)
+
+    def _hot(self, layout: Layout) -> list[HotSlot]:
+        loads = self.loads(layout)
+        of_workers = loads.of_workers(layout.owners)
+        mean = sum(of_workers.values()) / len(of_workers)
+        found = [(load / mean, Slot(slot)) for slot, load in enumerate(loads.slots) if load > mean]
+        keys = {slot: key for each in self._stretch.values() for slot, key in each.keys.items()}
+        return [HotSlot(slot, times, keys.get(slot, "")) for times, slot in sorted(found, reverse=True)]

@@ -91,6 +91,9 @@ class Settings:
     warm_us: int = 10_000_000
     """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
     hold up the stream."""
+    balance_us: int | None = 300_000_000
+    """A worker that is a quarter busier than the mean for so long gives slots to others (costs a recovery).
+    None: slots stay where they are."""
     retry_us: int = 100_000
     """Pause before the record or an index is asked for again."""
     last_epoch_us: int = 3_000_000

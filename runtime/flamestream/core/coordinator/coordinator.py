@@ -28,6 +28,7 @@ from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
 from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.moving import Moving
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
@@ -58,6 +59,7 @@ class Coordinator:
         self._gathering = Gathering(self._context, self._healing)
         self._endings = Endings(self._context, self._epochs, self._healing)
         self._upgrade = Upgrade(self._context, self._epochs, self._healing, _differs)
+        self._moving = Moving(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
         self._reported: co.Status | None = None
@@ -169,6 +171,8 @@ class Coordinator:
             case msg.Opened() | msg.Sealed():
                 if self._healing.hear(worker, message):
                     self._begin_running()
+            case msg.Busy():
+                self._moving.hear(worker, message)
             case msg.PeerLost(_, peer, reason):
                 self._healing.complain(
                     "link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us
@@ -314,6 +318,7 @@ class Coordinator:
             self._upgrade.go_on()
             if not self._upgrade.asked:
                 self._healing.rebalance()
+                self._moving.go_on()
         if self._context.running:
             self._epochs.consider(urgent=self._endings.wants_epoch)
 
@@ -345,6 +350,7 @@ class Coordinator:
         self._stuck.restart()
         self._epochs.since = context.time.now
         self._healing.runs()
+        self._moving.restart()
         self._endings.restarted()
         context.warm()
 
@@ -364,7 +370,7 @@ class Coordinator:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
         refusal = self._upgrade.refused, self._upgrade.refusal
-        troubles = self._epochs.problem, self._refused
+        troubles = self._epochs.problem, self._refused, *self._moving.problems
         status = status_of(self._context, self._healing, self._endings, refusal, *troubles)
         if status != self._reported:
             self._reported = status

@@ -407,9 +407,11 @@ class Committed(_Message, frozen=True):
 
 
 class Warm(_Message, frozen=True):
-    """To a standby: `segments` are the committed snapshot; have them at hand."""
+    """To a standby: `segments` are the committed snapshot; have them at hand. To a worker that gets some more
+    `slots` soon: of those alone. No segments: forget them."""
 
     segments: list[SegmentRef]
+    slots: list[Slot] = []
 
 
 class Abort(_Message, frozen=True):

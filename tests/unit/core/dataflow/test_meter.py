@@ -10,7 +10,8 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.ids import Slot
 from flamestream.model.kernel import kernel
-from unit.core.dataflow.test_native import OneWorker, graphs
+from support.core.one_worker import OneWorker
+from unit.core.dataflow.test_native import graphs
 
 PARTS = [REFERENCE, *([] if kernel is None else [native(kernel)])]
 

@@ -81,6 +81,25 @@ def levelled(owners: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
     return tuple(found)
 
 
+def without(owners: Sequence[WorkerId], stay: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
+    """Owners of whom all `stay`: the others' slots go to those who have least to do, and then it is made
+    even."""
+    found, counts = list(owners), Counter(owners)
+    left = Loads(loads.slots, {worker: loads.own[worker] for worker in stay})
+    of_workers = dict(left.own)
+    for slot, owner in enumerate(owners):
+        if owner in of_workers:
+            of_workers[owner] += loads.slots[slot]
+    free = [slot for slot, owner in enumerate(owners) if owner not in of_workers]
+    for slot in sorted(free, key=lambda slot: (-loads.slots[slot], slot)):
+        # by number of slots where they have as much to do: it is all 0 where nothing was told
+        least = min(stay, key=lambda worker: (of_workers[worker], counts[worker], worker))
+        found[slot] = least
+        of_workers[least] += loads.slots[slot]
+        counts[least] += 1
+    return levelled(found, left)
+
+
 @dataclass(frozen=True, slots=True)
 class HotSlot:
     """A slot that has more to do than a worker has on average: no layout makes its worker as full as the
@@ -97,7 +116,7 @@ class WorkerLoad:
     """The sum of what one worker has told."""
 
     def __init__(self) -> None:
-        self.us = self.busy_us = self.rest_us = 0
+        self.us = self.busy_us = self.rest_us = self.held_us = 0
         self.slots = Counter[Slot]()
         self.keys: dict[Slot, str] = {}
 
@@ -106,6 +125,7 @@ class WorkerLoad:
         self.us += told.us
         self.busy_us += told.busy_us
         self.rest_us += told.rest_us
+        self.held_us += told.held_us
         self.slots.update(dict(told.slots))
         self.keys.update(told.keys)
 
@@ -113,6 +133,24 @@ class WorkerLoad:
     def share(self) -> float:
         """Its busy time over all time."""
         return self.busy_us / max(1, self.us)
+
+
+def loads_of(told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> Loads:
+    """The loads as workers of `layout` have told them; 0 of those that have told nothing."""
+    slots, own = [0] * len(layout.owners), dict.fromkeys(layout.workers, 0)
+    for worker in layout.workers:
+        if (load := told.get(worker)) is None:
+            continue
+        mine = layout.slots_of(worker)
+        others = [slot for slot in mine if slot not in load.slots]
+        for slot in mine:
+            slots[slot] = load.slots[slot]
+        # nobody says which of the others: each as much as the next
+        for place, slot in enumerate(others):
+            each, more = divmod(load.rest_us, len(others))
+            slots[slot] = each + (place < more)
+        own[worker] = max(0, load.busy_us - sum(slots[slot] for slot in mine))
+    return Loads(slots, own)
 
 
 class Balance:
@@ -165,18 +203,7 @@ class Balance:
 
     def loads(self, layout: Layout) -> Loads:
         """The sums of this stretch: all 0 while nobody is too full."""
-        slots, own = [0] * len(layout.owners), dict.fromkeys(layout.workers, 0)
-        for worker, told in self._stretch.items():
-            mine = layout.slots_of(worker)
-            others = [slot for slot in mine if slot not in told.slots]
-            for slot in mine:
-                slots[slot] = told.slots[slot]
-            # nobody says which of the others: each as much as the next
-            for place, slot in enumerate(others):
-                each, more = divmod(told.rest_us, len(others))
-                slots[slot] = each + (place < more)
-            own[worker] = max(0, told.busy_us - sum(slots[slot] for slot in mine))
-        return Loads(slots, own)
+        return loads_of(self._stretch, layout)
 
     def _take(self, told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> None:
         """A round is over: is the fullest too full, as before?"""

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from flamestream.core.coordinator.scaling import USUAL, Pace
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
@@ -56,6 +57,15 @@ class Settings:
     """Names of operations that are gone and whose state may go."""
     workers: int
     """Workers that take part as soon as they are there; more are standbys."""
+    least_workers: int = 1
+    most_workers: int | None = None
+    """Between so few and so many take part, `workers` of them at first, by how much there is to do. None:
+    always `workers`."""
+    standbys: int | None = None
+    """Workers without slots that stay while all take part that are wanted; others are told to stop. None: all
+    stay."""
+    pace: Pace = USUAL
+    """For how long there must be too much to do, or too little, before more or fewer workers are wanted."""
     fronts: int
     slots: int = DEFAULT_SLOTS
     interval_us: int | None = 1_000_000
@@ -275,6 +285,8 @@ class Status:
     """The kind of that cause, in a word."""
     steps: tuple[tuple[str, int], ...] = ()
     """Microseconds of each of that recovery's steps so far."""
+    wanted: int = 0
+    """How many workers should take part; 0: not known yet."""
     snapshot_size: int = 0
     """Bytes of the committed snapshot; 0 if it is not known here."""
     code: str = ""

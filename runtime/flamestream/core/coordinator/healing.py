@@ -275,7 +275,7 @@ class Healing:
 
     def _places(self) -> int:
         # more would leave some without a slot, and have no room in message ids (ids.py)
-        return min(self._context.settings.workers, self._context.settings.slots)
+        return min(self._context.wanted, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
         # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link

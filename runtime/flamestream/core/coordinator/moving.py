@@ -1,7 +1,8 @@
 """Moving: slots of a running job get other owners, as a recovery that no failure has caused.
 
-    too full for long (balance.py) -> those who get slots read their state (Warm) -> between two epochs: an
-    attempt of the next layout
+    a worker is too full for long (balance.py), or fewer are wanted (autoscaler.py)
+      -> those who get slots read their state (Warm)
+      -> between two epochs: an attempt of the next layout
 
 The stream goes on meanwhile. Who gets a slot has its state at hand then, so it waits for no more than a
 takeover by a standby does.
@@ -12,6 +13,7 @@ what it has read in vain. Does not: choose them, or recover (healing.py).
 
 from collections.abc import Iterable
 
+from flamestream.core.coordinator.autoscaler import Autoscaler
 from flamestream.core.coordinator.balance import Balance, HotSlot, fullness
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
@@ -29,6 +31,7 @@ class Moving:
         settings = context.settings
         # an attempt without epochs begins empty: nothing is worth that
         self.balance = Balance(settings.balance_us if settings.durable else None)
+        self._autoscaler = Autoscaler(context)
         self._owners: tuple[WorkerId, ...] = ()
         """Those of the next layout; none: nothing is to move."""
         self._cause, self._since = "", Instant(0)
@@ -40,6 +43,7 @@ class Moving:
         """Another attempt runs, or its workers were adopted: what was measured and chosen is of another
         layout."""
         self.balance.restart()
+        self._autoscaler.restart()
         self._drop()
         self._forgotten.clear()
 
@@ -47,6 +51,7 @@ class Moving:
         """Take a report of a worker of the layout, under its fence."""
         if self._context.running:
             self.balance.hear(worker, report, self._context.record.layout)
+            self._autoscaler.hear(worker, report, self._context.record.layout)
 
     @property
     def problems(self) -> list[str]:
@@ -55,7 +60,8 @@ class Moving:
 
     def go_on(self) -> None:
         """Take the next step: the stream runs, with nothing wrong."""
-        if self._context.settings.balance_us is None or not self._context.running:
+        settings = self._context.settings
+        if not self._context.running or (settings.balance_us is None and settings.most_workers is None):
             return
         if not self._owners:
             self._choose()
@@ -63,17 +69,22 @@ class Moving:
             self._tell()
             self._move_when_ready()
         self._let_go()
+        self._autoscaler.dismiss()
 
     def _choose(self) -> None:
         layout = self._context.record.layout
-        if (owners := self.balance.target(layout)) is not None:
+        if (owners := self._autoscaler.shrunk(layout)) is not None:
+            leave = ", ".join(sorted({*layout.workers} - {*owners}))
+            self._owners, self._cause = owners, f"fewer workers are enough: {leave} hands over"
+        elif (owners := self.balance.target(layout)) is not None:
             loads = self.balance.loads(layout)
             now, then = fullness(layout.owners, loads), fullness(owners, loads)
-            self._owners, self._since = owners, self._context.time.now
+            self._owners = owners
             self._cause = (
                 f"{len(self._gained())} slots move: the busiest worker had {now:.2f} times the mean to do, "
                 f"and has {then:.2f} then"
             )
+        self._since = self._context.time.now
 
     def _gained(self) -> dict[Slot, WorkerId]:
         """The slots that move, with who gets them."""

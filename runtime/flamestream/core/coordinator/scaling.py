@@ -40,6 +40,9 @@ class Pace:
     down_us: int = 60_000_000
 
 
+USUAL: Final = Pace()
+
+
 class Scaling:
     """The number of workers that is wanted, between `least` and `most`; `wanted` at first."""
 

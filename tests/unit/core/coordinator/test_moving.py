@@ -1,13 +1,15 @@
 """Slots of a running job move when those who get them have their state at hand, and only then."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from flamestream.core.coordinator.scaling import Pace
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import Slot
-from support.core.coordinating import MS, SECOND, Bench, running
+from support.core.coordinating import MS, SECOND, Bench, running, successor
 
 MINUTE = 60 * SECOND
 FULL = {0: 40 * SECOND, 1: 10 * SECOND, 2: 2 * SECOND, 3: 2 * SECOND}
@@ -125,3 +127,64 @@ def test_reports_of_an_older_attempt_move_nothing() -> None:
         for worker, busy in (("a", 50 * SECOND), ("b", SECOND)):
             bench.hear(worker, msg.Busy(old, MINUTE, busy, [(Slot(0), busy // 2), (Slot(1), busy // 2)]))
     assert bench.progress("b", 3, warm=True).sleep(MS) and owners(bench) == "aabb"
+
+
+ELASTIC: dict[str, Any] = {
+    "most_workers": 3, "standbys": 0, "pace": Pace(up_us=MINUTE, down_us=MINUTE), "balance_us": None,
+    "rebalance_pause_us": 0,
+}  # fmt: skip
+
+
+def busy(bench: Bench, share: float, rounds: int = 1) -> Bench:
+    """Every worker has been busy for such a share of a minute, for slots that cost the same."""
+    return tell(bench, dict.fromkeys(range(4), round(MINUTE * share * len(bench.workers) / 4)), rounds)
+
+
+def test_more_workers_are_wanted_and_the_one_that_comes_is_given_slots() -> None:
+    bench = running("a", **ELASTIC)
+    assert bench.status.wanted == 1
+    assert busy(bench, 0.9).sleep(MS).status.wanted == 2
+    bench.connect("b").sleep(MS).progress("a").progress("b").sleep(MS)
+    assert bench.workers == ("a", "b")
+
+
+def test_a_worker_that_is_too_many_hands_its_slots_over_and_is_told_to_stop() -> None:
+    bench = running("a", "b", **ELASTIC).epoch(3, segments=[STATE]).clear()
+    assert busy(bench, 0.1).sleep(MS).status.wanted == 1
+    assert bench.last(msg.Warm, "a").slots == [2, 3]
+    assert bench.last(msg.Stop) is None
+    bench.progress("a", 3, warm=True).progress("b", 3).sleep(MS)
+    assert (bench.workers, bench.last(msg.Stop)) == (("a",), None)
+    bench.recover().sleep(MS)
+    assert "b hands over" in bench.status.cause
+    assert bench.last(msg.Stop, "b") is not None and bench.last(msg.Stop, "a") is None
+    assert bench.clear().sleep(MS).last(msg.Stop) is None, "once"
+
+
+def test_a_standby_that_the_job_asks_for_stays() -> None:
+    bench = running("a", "b", **{**ELASTIC, "standbys": 1}).connect("c").sleep(MS)
+    assert bench.last(msg.Stop) is None
+    busy(bench, 0.1).sleep(MS).beat().sleep(MS).recover().sleep(MS)
+    stopped = [worker for worker, message in bench.told if isinstance(message, msg.Stop)]
+    assert (bench.workers, len(stopped)) == (("a",), 1)
+
+
+def test_where_somebody_else_stops_workers_nobody_is_told_to() -> None:
+    bench = running("a", "b", **{**ELASTIC, "standbys": None})
+    assert busy(bench, 0.1).sleep(MS).status.wanted == 1
+    busy(bench, 0.1, 3).beat().sleep(MS)
+    assert bench.workers == ("a", "b") and bench.last(msg.Stop) is None
+
+
+def test_a_worker_that_is_lost_meanwhile_is_not_replaced_if_it_is_one_too_many() -> None:
+    bench = running("a", "b", **ELASTIC).epoch(3, segments=[STATE])
+    busy(bench, 0.1).sleep(MS)
+    bench.lose("b").sleep(SECOND).recover()
+    assert bench.workers == ("a",)
+
+
+def test_the_next_coordinator_goes_on_with_as_many() -> None:
+    bench = running("a", "b", **ELASTIC)
+    later = successor(bench, **ELASTIC)
+    later.connect("a", "b", ready=bench.fence).sleep(MS)
+    assert (later.workers, later.status.wanted) == (("a", "b"), 2)

@@ -37,8 +37,11 @@ class BusyMeter:
     """The meter of one worker's life. `waited`: microseconds in which its loop has waited so far; `private`:
     keys are not told."""
 
-    def __init__(self, flow: Measured, waited: Callable[[], int], began: Instant, *, private: bool) -> None:
-        self._flow, self._waited, self._private = flow, waited, private
+    def __init__(
+        self, flow: Measured, waited: Callable[[], int], began: Instant, *, private: bool,
+        every_us: int = REPORT_US,
+    ) -> None:  # fmt: skip
+        self._flow, self._waited, self._private, self._every_us = flow, waited, private, every_us
         self._since, self._waited_before = began, waited()
         self._fence: Fence | None = None
         self._held: dict[FrontId, Instant] = {}
@@ -55,7 +58,7 @@ class BusyMeter:
     def report(self, fence: Fence, now: Instant) -> Busy | None:
         """The report that is due; None: the last one was not long ago. What was measured under another fence
         is forgotten: its slots were others."""
-        if fence == self._fence and now - self._since < REPORT_US:
+        if fence == self._fence and now - self._since < self._every_us:
             return None
         us, waited = now - self._since, self._waited()
         busy_us = max(0, us - (waited - self._waited_before))

@@ -1,7 +1,18 @@
 """Every broken variant: the engine without one of its rules, each caught by the simulator (table:
 docs/explanation/reliability.md)."""
 
-from sim.variants import calls, decisions, deliveries, event_times, fronts, skips, states, ticks, times
+from sim.variants import (
+    calls,
+    decisions,
+    deliveries,
+    event_times,
+    fronts,
+    loads,
+    skips,
+    states,
+    ticks,
+    times,
+)
 
 VARIANTS = [
     *times.VARIANTS,
@@ -13,4 +24,5 @@ VARIANTS = [
     *calls.VARIANTS,
     *ticks.VARIANTS,
     *fronts.VARIANTS,
+    *loads.VARIANTS,
 ]

@@ -18,13 +18,14 @@ from flamestream.model.layout import Layout
 
 
 class Autoscaler:
-    """What the workers of one layout have told, and what follows for their number."""
+    """The reports of the workers of one layout, and what follows for their number."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         settings = context.settings
         self._scaling: Scaling | None = None
-        if settings.most_workers is not None:
+        # an attempt without epochs begins empty: no number of workers is worth that
+        if settings.most_workers is not None and settings.durable:
             most = min(settings.most_workers, settings.slots)
             self._scaling = Scaling(settings.least_workers, most, settings.workers, settings.pace)
             context.wanted = self._scaling.wanted
@@ -33,10 +34,10 @@ class Autoscaler:
     def restart(self) -> None:
         """Another attempt runs: what was measured is of another layout."""
         self._round: dict[WorkerId, WorkerLoad] = {}
-        """What each has told since a number was last decided on."""
+        """The reports since a number was last decided on."""
         self._newer: dict[WorkerId, WorkerLoad] = {}
         self._older: dict[WorkerId, WorkerLoad] = {}
-        """What each has told in the last few minutes: by that slots are given away."""
+        """The reports of the last few minutes: by that slots are given away."""
         self._dismissed: set[WorkerId] = set()
         if self._scaling is not None:
             self._scaling.restart()

@@ -154,7 +154,7 @@ def loads_of(told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> Loads:
 
 
 class Balance:
-    """What the workers of one layout have told. `patience_us`: for so long the fullest must be too full;
+    """The reports of the workers of one layout, and what is too much. `patience_us`: for so long the fullest must be too full;
     None: slots stay where they are."""
 
     def __init__(self, patience_us: int | None) -> None:
@@ -167,14 +167,14 @@ class Balance:
     def restart(self) -> None:
         """Begin anew: another layout, or another coordinator's attempt."""
         self._round: dict[WorkerId, WorkerLoad] = {}
-        """What each worker has told since the fullest was last looked for."""
+        """The reports of each worker since the fullest was last looked for."""
         self._forget()
 
     def _forget(self) -> None:
         self._above_us = 0
         """Since how long the fullest is too full."""
         self._stretch: dict[WorkerId, WorkerLoad] = {}
-        """What each has told since then."""
+        """The reports since then."""
 
     def hear(self, worker: WorkerId, report: Busy, layout: Layout) -> None:
         """Take the report of a worker of `layout`."""

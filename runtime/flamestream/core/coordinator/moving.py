@@ -55,7 +55,7 @@ class Moving:
 
     @property
     def problems(self) -> list[str]:
-        """What no layout can help."""
+        """Troubles that no layout can help."""
         return [_told(hot) for hot in self.balance.hot]
 
     def go_on(self) -> None:

@@ -266,7 +266,7 @@ class Dataflow(Operations):
         self._meter = Meter(every, clock)
 
     def measured(self) -> list[Cost]:
-        """What each slot has cost since the last call; nothing unless it is measured."""
+        """The cost of each slot since the last call; nothing unless it is measured."""
         return [] if self._meter is None else self._meter.take()
 
     def _metered(self, handle: Handle, *, votes: bool) -> Handle:

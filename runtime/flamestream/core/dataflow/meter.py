@@ -63,7 +63,7 @@ class Meter:
         self._began = None
 
     def take(self) -> list[Cost]:
-        """What was measured since the last call, by slot, of those that cost anything."""
+        """The costs since the last call, by slot, of those that cost anything."""
         costs, self._costs = self._costs, {}
         frequent, self._frequent = self._frequent, {}
         taken: list[Cost] = []

@@ -122,7 +122,7 @@ class NativeFlow:
         self._flow.measure(every, clock is not None)
 
     def measured(self) -> list[Cost]:
-        """What each slot has cost since the last call; nothing unless it is measured."""
+        """The cost of each slot since the last call; nothing unless it is measured."""
         return self._flow.measured()  # type: ignore[no-any-return]
 
     def _send(self) -> None:

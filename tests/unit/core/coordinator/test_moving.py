@@ -7,8 +7,9 @@ import pytest
 
 from flamestream.core.coordinator.scaling import Pace
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.snapshot import SegmentRef
+from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
 from flamestream.model.ids import Slot
+from flamestream.model.time import FrontId, Time
 from support.core.coordinating import MS, SECOND, Bench, running, successor
 
 MINUTE = 60 * SECOND
@@ -188,3 +189,22 @@ def test_the_next_coordinator_goes_on_with_as_many() -> None:
     later = successor(bench, **ELASTIC)
     later.connect("a", "b", ready=bench.fence).sleep(MS)
     assert (later.workers, later.status.wanted) == (("a", "b"), 2)
+
+
+def test_a_newcomer_that_has_not_read_the_state_yet_is_not_sent_away() -> None:
+    bench = running("a", **ELASTIC).epoch(3, segments=[STATE])
+    busy(bench, 0.9).sleep(MS).connect("b").progress("a", 3).progress("b").sleep(MS)
+    assert bench.workers == ("a",) and bench.last(msg.Stop) is None
+
+
+def test_no_more_workers_are_wanted_than_there_are_slots() -> None:
+    bench = running("a", "b", "c", "d", **{**ELASTIC, "most_workers": 9}).connect("e").sleep(MS)
+    assert busy(bench, 0.95, 9).sleep(MS).status.wanted == 4
+    assert bench.last(msg.Stop, "e") is not None
+
+
+def test_under_at_most_once_a_move_skips_nothing() -> None:
+    bench = begun(two_phase=True)
+    bench.progress("a", 9, reached=[FrontPosition(FrontId(0), Time(9), {})])
+    tell(bench, FULL).progress("a", 9).progress("b", 9, warm=True).sleep(MS)
+    assert owners(bench) == "abbb" and bench.last(msg.Recover).reached == []

@@ -154,8 +154,8 @@ def loads_of(told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> Loads:
 
 
 class Balance:
-    """The reports of the workers of one layout, and what is too much. `patience_us`: for so long the fullest must be too full;
-    None: slots stay where they are."""
+    """The reports of the workers of one layout, and what is too much. `patience_us`: for so long the fullest
+    must be too full; None: slots stay where they are."""
 
     def __init__(self, patience_us: int | None) -> None:
         self._patience = patience_us

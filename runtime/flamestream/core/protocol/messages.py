@@ -315,7 +315,7 @@ class Busy(_Message, frozen=True):
     rest_us: Count = 0
     """The cost of all my other slots."""
     keys: Annotated[list[tuple[AtSlot, Key]], Meta(max_length=MOST_KEYS)] = []
-    """Of slots that cost much, the key that has most of it, in words for people."""
+    """Slots that cost much, with the key that has most of it, in words for people."""
     held_us: Count = 0
     """The time in which a source of mine could have given more than I took."""
 

@@ -47,7 +47,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
 def _workers(
     observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None
 ) -> api.WorkersStatus:
-    asked = desired.plan.spec.workers.replicas if desired.plan is not None else status.workers.desired
+    asked = desired.plan.spec.workers.least if desired.plan is not None else status.workers.desired
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
     # To its coordinator all executors of batches are one worker.

@@ -48,7 +48,7 @@ class Plan:
     @property
     def applications(self) -> dict[str, int]:
         """Tasks of each application."""
-        total = self.spec.workers.replicas + self.spec.workers.standby
+        total = self.spec.workers.least + self.spec.workers.standby
         if not self.spec.high_availability:
             return {"a": total}
         return {"a": (total + 1) // 2, "b": total // 2}
@@ -169,7 +169,7 @@ def _runs_here(spec: Spec, site: Site) -> None:
         raise ManifestError(
             f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper.hosts}: leave the field out"
         )
-    if spec.high_availability and spec.workers.replicas < 2:
+    if spec.high_availability and spec.workers.least < 2:
         raise ManifestError(
             "spec.highAvailability: two applications need at least two workers: workers.replicas: 2"
         )

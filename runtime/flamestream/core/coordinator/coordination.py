@@ -14,7 +14,7 @@ Does not: decide anything (coordinator.py).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from flamestream.core.coordinator.scaling import USUAL, Pace
 from flamestream.core.protocol.job_record import JobRecord
@@ -26,6 +26,9 @@ from flamestream.model.time import START, Instant, Time
 
 NO_EPOCH = Epoch(0)
 """The number of the committed epoch before there is one."""
+
+BALANCE_US: Final = 300_000_000
+"""For so long a worker is too full before slots move, where nobody says otherwise."""
 
 # --- settings -----------------------------------------------------------------------------------------------
 
@@ -101,7 +104,7 @@ class Settings:
     warm_us: int = 10_000_000
     """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
     hold up the stream."""
-    balance_us: int | None = 300_000_000
+    balance_us: int | None = BALANCE_US
     """A worker that is a quarter busier than the mean for so long gives slots to others (costs a recovery).
     None: slots stay where they are."""
     retry_us: int = 100_000

@@ -47,7 +47,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
 def _workers(
     observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None
 ) -> api.WorkersStatus:
-    asked = desired.plan.spec.workers.least if desired.plan is not None else status.workers.desired
+    asked = _asked(status, desired, coordinated)
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
     # To its coordinator all executors of batches are one worker.
@@ -57,6 +57,19 @@ def _workers(
     return api.WorkersStatus(
         desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector
     )
+
+
+def _asked(status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None) -> int:
+    """How many workers take part. Where the spec leaves that open, as many as the coordinator wants, while all
+    take part that it wanted before."""
+    if desired.plan is None:
+        return status.workers.desired
+    wanted = coordinated.status.wanted if coordinated is not None else 0
+    # (!) While drivers are replaced the next coordinator may not have heard yet how many are wanted now.
+    settled = status.run.stage == "Running" and all(driver.state == "Running" for driver in status.drivers)
+    if desired.plan.spec.workers.max is None or not wanted or not settled:
+        return desired.plan.workers
+    return min(max(wanted, desired.plan.spec.workers.least), desired.plan.spec.workers.most)
 
 
 def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStatus | None:

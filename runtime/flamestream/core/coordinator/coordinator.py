@@ -315,6 +315,7 @@ class Coordinator:
 
     def _run(self) -> None:
         if not self._endings.drain and not self._endings.failure:
+            # before the next epoch: where epochs take longer than their interval there is no other moment
             self._upgrade.go_on()
             if not self._upgrade.asked:
                 self._healing.rebalance()

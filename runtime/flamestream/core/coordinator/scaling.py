@@ -23,9 +23,9 @@ from typing import Final
 
 HIGH: Final = 0.8
 """Busier than this in the mean, and more workers are wanted."""
-AIM: Final = 0.7
+AIM: Final = 0.75
 """As busy as this they should be then."""
-LOW: Final = 0.62
+LOW: Final = 0.68
 """Fewer are wanted if they would not be busier than this. So much below AIM that the work has to change
 between one change and the opposite one."""
 HELD: Final = 0.05
@@ -36,7 +36,7 @@ HELD: Final = 0.05
 class Pace:
     """Microseconds for which there must be too much to do, and too little."""
 
-    up_us: int = 20_000_000
+    up_us: int = 10_000_000
     down_us: int = 60_000_000
 
 

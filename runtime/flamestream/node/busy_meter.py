@@ -47,6 +47,7 @@ class BusyMeter:
         self._held: dict[FrontId, Instant] = {}
         """Since when a front gets no credit."""
         self._held_us = 0
+        self._logged: Sequence[tuple[Slot, str]] = ()
 
     def pulled(self, front: FrontId, records: int, now: Instant) -> None:
         """A front may take so many records."""
@@ -71,13 +72,19 @@ class BusyMeter:
             return None
         slots = [(slot, nanoseconds // 1000) for slot, nanoseconds, _ in costs]
         rest = sum(cost for _, cost in slots[MOST_SLOTS:])
-        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, self._keys(costs), min(us, held_us))
+        keys = self._keys(costs)
+        if self._private:
+            self._log([each for each in keys if 2 * dict(slots)[each[0]] > busy_us])
+            keys = []
+        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us))
 
     def _keys(self, costs: Sequence[Cost]) -> list[tuple[Slot, str]]:
         """The frequent keys of the slots that cost most."""
         known = [(slot, key) for slot, _, key in costs[:MOST_KEYS] if key is not None]
-        keys = [(slot, repr(codec.decode(key))[:MOST_KEY]) for slot, key in known]
-        if keys and self._private:
-            log.debug("keys of slots that cost most", extra={"keys": keys})
-            return []
-        return keys
+        return [(slot, repr(codec.decode(key))[:MOST_KEY]) for slot, key in known]
+
+    def _log(self, keys: Sequence[tuple[Slot, str]]) -> None:
+        """Log the key of a slot that takes more than half of the time; once while it is the same."""
+        if keys and keys != self._logged:
+            self._logged = keys
+            log.info("a slot takes more than half of the time", extra={"slot": keys[0][0], "key": keys[0][1]})

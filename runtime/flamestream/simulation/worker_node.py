@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from flamestream.core.dataflow.parts import Parts
+from flamestream.core.dataflow.meter import Cost
+from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppended, Woken
 from flamestream.core.protocol.messages import Hello, Progress, Recover, ToCoordinator
@@ -19,7 +20,7 @@ from flamestream.core.worker.worker import Worker
 from flamestream.model.calls.call import calls_of
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
-from flamestream.model.time import FrontId
+from flamestream.model.time import FrontId, Instant
 from flamestream.node.busy_meter import BusyMeter
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.outside.consumers import ConsumerPort
@@ -30,7 +31,6 @@ from flamestream.simulation.outside.producers import ProducerPort
 from flamestream.simulation.outside.services import CallPort
 from flamestream.simulation.outside.snapshots import SnapshotPort
 from flamestream.simulation.process import Process
-from flamestream.simulation.virtual_load import VirtualLoad
 from flamestream.simulation.world import World
 
 
@@ -203,3 +203,27 @@ class WorkerNode(Process):
         if self.link is not None:
             self.link.close()
         self._ended(self)
+
+
+class VirtualLoad:
+    """The load of one worker's life (`node.busy_meter.Measured`): its passes take no time, but each item at the
+    door of a slot counts for some microseconds, so what is told follows from the run alone."""
+
+    def __init__(self, flow: Flow, entrance_us: int, now: Callable[[], Instant]) -> None:
+        flow.measure(1)
+        self._flow, self._each, self._now = flow, entrance_us, now
+        self._costs: list[Cost] = []
+        self._busy = self._waited = 0
+
+    def waited(self) -> int:
+        """Microseconds that are left of its time."""
+        taken = [(slot, count * self._each * 1000, None) for slot, count, _ in self._flow.measured()]
+        self._costs += taken
+        self._busy += sum(cost for _, cost, _ in taken) // 1000
+        self._waited = max(self._waited, self._now() - self._busy)
+        return self._waited
+
+    def measured(self) -> list[Cost]:
+        """The cost of each slot since the last call."""
+        costs, self._costs = self._costs, []
+        return costs

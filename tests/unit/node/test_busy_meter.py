@@ -1,6 +1,7 @@
 """What a worker tells of its time is of the time since it told last, and no more than a coordinator takes."""
 
 import msgspec
+import pytest
 
 from flamestream.core.dataflow.meter import Cost
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
@@ -89,3 +90,14 @@ def test_a_source_without_credit_could_give_more() -> None:
     assert report is not None and report.held_us == 300 * MS
     report = metered.after(REPORT_US, 0)
     assert report is not None and report.held_us == 0
+
+
+def test_where_others_read_the_status_the_log_has_the_key_of_a_hot_slot_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    metered, hot = Metered(True), (Slot(3), 1_500_000_000, codec.encode("whale"))
+    with caplog.at_level("INFO"):
+        for _ in range(3):
+            metered.after(REPORT_US, 0, hot, (Slot(4), 1_000_000, codec.encode("fish")))
+    (record,) = caplog.records
+    assert (record.__dict__["slot"], record.__dict__["key"]) == (3, "'whale'")

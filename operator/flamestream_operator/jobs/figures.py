@@ -60,16 +60,12 @@ def _workers(
 
 
 def _asked(status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None) -> int:
-    """How many workers take part. Where the spec leaves that open, as many as the coordinator wants, while all
-    take part that it wanted before."""
+    """How many workers take part: as many as the coordinator wants, where the spec leaves that open."""
     if desired.plan is None:
         return status.workers.desired
-    wanted = coordinated.status.wanted if coordinated is not None else 0
-    # (!) While drivers are replaced the next coordinator may not have heard yet how many are wanted now.
-    settled = status.run.stage == "Running" and all(driver.state == "Running" for driver in status.drivers)
-    if desired.plan.spec.workers.max is None or not wanted or not settled:
-        return desired.plan.workers
-    return min(max(wanted, desired.plan.spec.workers.least), desired.plan.spec.workers.most)
+    wanted, workers = coordinated.status.wanted if coordinated is not None else 0, desired.plan.spec.workers
+    # not known yet: as many as now
+    return min(max(wanted or desired.plan.workers, workers.least), workers.most)
 
 
 def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStatus | None:

@@ -47,7 +47,7 @@ def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str,
 def test_as_many_workers_run_as_the_coordinator_wants_between_min_and_max() -> None:
     async def play(world: World) -> None:
         await started(world)
-        world.apply(workers={"min": 1, "max": 3})
+        world.apply(workers={"replicas": None, "min": 1, "max": 3})
         await world.calm(80)
         run = world.status.run.number
         for wanted, number in ((0, 2), (3, 3), (9, 3), (2, 2), (1, 1)):
@@ -56,6 +56,12 @@ def test_as_many_workers_run_as_the_coordinator_wants_between_min_and_max() -> N
             told = world.status.workers
             assert (told.desired, told.ready, len(world.pods("worker"))) == (number, number, number), wanted
             assert len(world.pods("driver")) == 1
+        world.fleet.wanted = 3
+        await world.calm(120)
+        world.fleet.wanted = 0
+        world.apply(workers={"max": 2})
+        await world.calm(120)
+        assert (world.status.workers.desired, len(world.pods("worker"))) == (2, 2)
         assert (world.status.run.number, world.status.phase) == (run, "Running")
 
     played(play)

@@ -58,12 +58,13 @@ class SlowJob(CliJob):
         super().__init__(folder, application, spec, spark=spark)
 
     def write(self, lines: Sequence[str]) -> None:
-        """Append a file."""
-        file = self.input / f"{len(self.lines):06}.txt"
+        """Append files, none of which keeps a worker busy for so long that it seems lost."""
         fresh = self.path / "fresh"
-        fresh.write_text("".join(f"{line}\n" for line in lines))
-        fresh.rename(file)
-        self.lines += lines
+        for first in range(0, len(lines), 50):
+            some = lines[first : first + 50]
+            fresh.write_text("".join(f"{line}\n" for line in some))
+            fresh.rename(self.input / f"{len(self.lines):06}.txt")
+            self.lines += some
 
     def until(self, what: str, sign: Any) -> JobStatus:
         """Wait for a sign in its status."""
@@ -105,7 +106,7 @@ def test_workers_come_and_go_with_what_there_is_to_do(tmp_path: Path, stack: Exi
     stack.callback(job.close)
     with explained(job):
         job.start()
-        job.write([f"key-{number % 200}" for number in range(12_000)])
+        job.write([f"key-{number % 200}" for number in range(6_000)])
         job.until("a second worker takes part", lambda now: len(now.workers) == 2)
         job.until("one is enough again", lambda now: (len(now.workers), len(now.standbys)) == (1, 0))
         job.write([f"key-{number % 300}" for number in range(600)])
@@ -120,7 +121,7 @@ def test_slots_move_from_the_worker_that_has_all_to_do(tmp_path: Path, stack: Ex
     of_one = [key for key in keys if slot_of(codec.encode(key), SLOTS) < SLOTS // 2]
     with explained(job):
         job.start()
-        job.write([of_one[number % len(of_one)] for number in range(9_000)])
+        job.write([of_one[number % len(of_one)] for number in range(6_000)])
         moved = job.until("slots move", lambda now: now.last_recovery and now.last_recovery.kind == "moved")
         assert moved.last_recovery is not None and "slots move" in moved.last_recovery.cause
         assert len(moved.workers) == 2

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from flamestream.core.coordinator.scaling import Pace
+from flamestream.core.coordinator.coordination import Pace
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import Slot

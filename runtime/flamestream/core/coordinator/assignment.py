@@ -35,9 +35,7 @@ def next_layout(
     return old if old is not None and _same(layout, old) else layout
 
 
-def relaid(
-    old: Layout, owners: Sequence[WorkerId], fronts: int, away: Collection[FrontId] = ()
-) -> Layout:
+def relaid(old: Layout, owners: Sequence[WorkerId], fronts: int, away: Collection[FrontId] = ()) -> Layout:
     """The layout in which the slots are `owners`', all of whom are in `old`; nobody else has a part in it."""
     return _with_fronts(old, owners, sorted(set(owners)), fronts, away)
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from flamestream.core.coordinator.scaling import USUAL, Pace
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
@@ -29,6 +28,17 @@ NO_EPOCH = Epoch(0)
 
 BALANCE_US: Final = 300_000_000
 """For so long a worker is too full before slots move, where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Microseconds for which there must be too much to do, and too little."""
+
+    up_us: int = 10_000_000
+    down_us: int = 60_000_000
+
+
+USUAL: Final = Pace()
 
 # --- settings -----------------------------------------------------------------------------------------------
 

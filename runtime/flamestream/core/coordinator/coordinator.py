@@ -165,14 +165,12 @@ class Coordinator:
         if not current or worker not in context.members or worker not in context.workers:
             return
         match message:
-            case msg.Progress() | msg.CutTaken() | msg.Accepted() | msg.Refused():
+            case msg.Progress() | msg.CutTaken() | msg.Accepted() | msg.Refused() | msg.Busy():
                 if context.running:
                     self._hear_running(worker, message)
             case msg.Opened() | msg.Sealed():
                 if self._healing.hear(worker, message):
                     self._begin_running()
-            case msg.Busy():
-                self._moving.hear(worker, message)
             case msg.PeerLost(_, peer, reason):
                 self._healing.complain(
                     "link", f"{worker} lost its link to {peer}: {reason}", context.settings.link_pause_us
@@ -186,7 +184,7 @@ class Coordinator:
                     self._endings.fail(message.category, message.message)
 
     def _hear_running(
-        self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused
+        self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused | msg.Busy
     ) -> None:
         match message:
             case msg.Progress():
@@ -195,6 +193,8 @@ class Coordinator:
                 self._epochs.cut_taken(worker, message)
             case msg.Accepted():
                 self._epochs.accepted(worker, message)
+            case msg.Busy():
+                self._moving.hear(worker, message)
             case msg.Refused():
                 self._epochs.refused(worker, message.epoch, message.reason)
 

@@ -120,7 +120,12 @@ class Healing:
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
 
     def recover(
-        self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str, owners: Sequence[WorkerId] = ()
+        self,
+        chosen: Sequence[WorkerId],
+        cause: str,
+        since: Instant,
+        kind: str,
+        owners: Sequence[WorkerId] = (),
     ) -> None:
         """Begin an attempt of `chosen`, whose slots are `owners`' if that is chosen too. The record comes first
         (!): whoever acts for an older attempt can commit nothing from here on."""

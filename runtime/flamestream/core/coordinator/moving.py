@@ -1,6 +1,6 @@
 """Moving: slots of a running job get other owners, as a recovery that no failure has caused.
 
-    a worker is too full for long (balance.py), or fewer are wanted (autoscaler.py)
+    a worker is too full for long (balance.py), or fewer are wanted (scaling.py)
       -> those who get slots read their state (Warm)
       -> between two epochs: an attempt of the next layout
 
@@ -13,11 +13,11 @@ what it has read in vain. Does not: choose them, or recover (healing.py).
 
 from collections.abc import Iterable
 
-from flamestream.core.coordinator.autoscaler import Autoscaler
 from flamestream.core.coordinator.balance import Balance, HotSlot, fullness
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import MOVED, Healing
+from flamestream.core.coordinator.scaling import Autoscaler
 from flamestream.core.protocol.messages import Busy, Warm
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import Instant
@@ -49,9 +49,9 @@ class Moving:
 
     def hear(self, worker: WorkerId, report: Busy) -> None:
         """Take a report of a worker of the layout, under its fence."""
-        if self._context.running:
-            self.balance.hear(worker, report, self._context.record.layout)
-            self._autoscaler.hear(worker, report, self._context.record.layout)
+        layout = self._context.record.layout
+        self.balance.hear(worker, report, layout)
+        self._autoscaler.hear(worker, report, layout)
 
     @property
     def problems(self) -> list[str]:

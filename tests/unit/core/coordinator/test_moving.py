@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.core.coordinator.scaling import Pace
+from flamestream.core.coordinator.coordination import Pace
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
 from flamestream.model.ids import Slot

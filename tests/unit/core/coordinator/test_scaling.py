@@ -7,7 +7,8 @@ from math import pi, sin
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flamestream.core.coordinator.scaling import HIGH, LOW, Pace, Scaling
+from flamestream.core.coordinator.coordination import Pace
+from flamestream.core.coordinator.scaling import HIGH, LOW, Scaling
 
 SECOND = 1_000_000
 ROUND = 2 * SECOND

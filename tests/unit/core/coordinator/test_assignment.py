@@ -75,7 +75,7 @@ def test_a_standby_gets_exactly_what_the_lost_worker_had() -> None:
 
 def test_slots_that_were_moved_for_their_load_stay_moved_when_a_worker_is_replaced() -> None:
     first = next_layout(None, NAMES[:3], 9, 3)
-    moved = relaid(first, [*NAMES[1:2] * 2, *first.owners[2:]])
+    moved = relaid(first, [*NAMES[1:2] * 2, *first.owners[2:]], 3)
     assert (moved.version, moved.fronts) == (first.version + 1, first.fronts)
     new = next_layout(moved, [NAMES[0], NAMES[2], NAMES[5]], 9, 3)
     assert new.slots_of(NAMES[5]) == moved.slots_of(NAMES[1])
@@ -84,12 +84,12 @@ def test_slots_that_were_moved_for_their_load_stay_moved_when_a_worker_is_replac
 
 
 def test_when_the_number_of_workers_changes_slots_are_spread_evenly_again() -> None:
-    moved = relaid(next_layout(None, NAMES[:2], 8, 1), [NAMES[0], *NAMES[1:2] * 7])
+    moved = relaid(next_layout(None, NAMES[:2], 8, 1), [NAMES[0], *NAMES[1:2] * 7], 1)
     assert spread_evenly(next_layout(moved, NAMES[:3], 8, 1).owners, NAMES[:3])
 
 
 def test_a_layout_without_one_worker_has_no_front_of_it() -> None:
-    moved = relaid(next_layout(None, NAMES[:3], 6, 3), [NAMES[0], NAMES[2]] * 3)
+    moved = relaid(next_layout(None, NAMES[:3], 6, 3), [NAMES[0], NAMES[2]] * 3, 3)
     assert moved.workers == (NAMES[0], NAMES[2])
     assert spread_evenly(moved.fronts, [NAMES[0], NAMES[2]])
 

@@ -151,7 +151,7 @@ def test_a_load_that_stays_the_same_moves_slots_once_at_most(
         hear(balance, layout, slots)
         if (target := balance.target(layout)) is not None:
             before = fullness(layout.owners, Loads(slots, dict.fromkeys(layout.workers, 0)))
-            layout, moves = relaid(layout, target), moves + 1
+            layout, moves = relaid(layout, target, 0), moves + 1
             after = fullness(layout.owners, Loads(slots, dict.fromkeys(layout.workers, 0)))
             assert after <= (1 - GAIN) * before
             balance.restart()

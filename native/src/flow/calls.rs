@@ -7,6 +7,7 @@ use crate::flow::description::graph_of;
 use crate::flow::doors::{Given, Numbers, Rows, Taken};
 use crate::flow::flow_doors::Held;
 use crate::flow::items::entered;
+use crate::flow::meter::Meter;
 use crate::flow::outgoing::Outgoing;
 use crate::flow::outlook::outlooks;
 use crate::flow::passes::ALL;
@@ -68,6 +69,7 @@ impl Flow {
             rows: None,
             held: Held::default(),
             chunk: None,
+            meter: Meter::default(),
         })
     }
 
@@ -149,6 +151,17 @@ impl Flow {
     /// The messages gathered since the last call: (owner, cause, vertices, metas, tombstones, payloads).
     fn take_messages<'py>(&mut self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.outgoing.take(py)
+    }
+
+    /// From now on measure what each slot costs, by every so manieth entrance; with a clock in nanoseconds.
+    fn measure(&mut self, every: u32, clocked: bool) {
+        self.meter.start(self.slots as usize, every, clocked);
+    }
+
+    /// What each slot has cost since the last call, and the key that has most of it.
+    fn measured<'py>(&mut self, py: Python<'py>) -> Vec<(u16, u64, Option<Bound<'py, PyBytes>>)> {
+        let costs = self.meter.take().into_iter();
+        costs.map(|(slot, cost, key)| (slot, cost, key.map(|key| PyBytes::new(py, &key)))).collect()
     }
 
     // --- batches -------------------------------------------------------------------------------------------

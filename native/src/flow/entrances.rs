@@ -84,6 +84,32 @@ impl Flow {
         tombstone: bool,
     ) -> PyResult<()> {
         let py = payload.py();
+        let measured = match self.vertices[vertex].kind {
+            Kind::Grouping | Kind::Reduce => key,
+            Kind::Sink => &[],
+            Kind::Folded => {
+                let row = self.as_row(&payload)?;
+                return self.row_at_home(py, vertex, key, slot, meta, row, tombstone);
+            }
+            _ => return self.apply(vertex, meta, payload, tombstone),
+        };
+        let before = self.meter.enter(slot, measured);
+        let done = self.worked_on(vertex, key, slot, meta, payload, tombstone);
+        self.meter.leave(before);
+        done
+    }
+
+    /// An item behind the door of a grouping, a reduce or a sink.
+    fn worked_on(
+        &mut self,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        payload: Bound<'_, PyAny>,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let py = payload.py();
         match self.vertices[vertex].kind {
             Kind::Sink => {
                 let barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py);
@@ -94,12 +120,7 @@ impl Flow {
                     barrier.keep(meta, slot, &payload)
                 }
             }
-            Kind::Folded => {
-                let row = self.as_row(&payload)?;
-                self.row_at_home(py, vertex, key, slot, meta, row, tombstone)
-            }
-            Kind::Grouping | Kind::Reduce => self.keyed(vertex, key, slot, meta, payload, tombstone),
-            _ => self.apply(vertex, meta, payload, tombstone),
+            _ => self.keyed(vertex, key, slot, meta, payload, tombstone),
         }
     }
 }

@@ -160,6 +160,21 @@ impl Flow {
         bytes: &[u8],
         tombstone: bool,
     ) -> PyResult<()> {
+        let before = self.meter.enter(slot, &[]);
+        let done = self.row_kept(py, vertex, slot, meta, bytes, tombstone);
+        self.meter.leave(before);
+        done
+    }
+
+    fn row_kept(
+        &self,
+        py: Python<'_>,
+        vertex: usize,
+        slot: u16,
+        meta: Meta,
+        bytes: &[u8],
+        tombstone: bool,
+    ) -> PyResult<()> {
         let mut barrier = self.barriers.get(&vertex).expect("every sink has a barrier").bind(py).borrow_mut();
         if tombstone {
             return barrier.take_away_encoded(py, &meta, bytes);
@@ -169,6 +184,22 @@ impl Flow {
     }
 
     fn row_folds(
+        &mut self,
+        py: Python<'_>,
+        vertex: usize,
+        key: &[u8],
+        slot: u16,
+        meta: Meta,
+        row: Row,
+        tombstone: bool,
+    ) -> PyResult<()> {
+        let before = self.meter.enter(slot, key);
+        let done = self.row_folded(py, vertex, key, slot, meta, row, tombstone);
+        self.meter.leave(before);
+        done
+    }
+
+    fn row_folded(
         &mut self,
         py: Python<'_>,
         vertex: usize,

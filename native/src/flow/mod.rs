@@ -22,6 +22,7 @@ mod flow_doors;
 mod flow_rows;
 mod incoming;
 mod items;
+mod meter;
 mod operations;
 mod outcomes;
 mod outgoing;
@@ -39,6 +40,7 @@ use crate::barrier::Barrier;
 use crate::flow::doors::Rows;
 use crate::flow::flow_doors::{Chunk, Held};
 use crate::flow::items::Work;
+use crate::flow::meter::Meter;
 use crate::flow::outgoing::Outgoing;
 use crate::flow::outlook::Outlook;
 use crate::flow::passes::Step;
@@ -91,4 +93,5 @@ pub struct Flow {
     rows: Option<Rows>,
     held: Held,
     chunk: Option<Chunk>,
+    meter: Meter,
 }

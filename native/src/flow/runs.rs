@@ -27,6 +27,7 @@ impl Flow {
         self.settle(py)?;
         self.next_passes(py)?;
         self.pass = ALL;
+        self.meter.end();
         Ok(())
     }
 

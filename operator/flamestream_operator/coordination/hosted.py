@@ -268,7 +268,8 @@ class Hosted:
         waiting = (*status.standbys, *status.successors)
         shown = (
             status.phase, status.attempt, status.workers, status.standbys, status.problems, status.recoveries,
-            status.code, status.successors, status.refusal, finish, [*filter(host.is_warm, waiting)],
+            status.code, status.successors, status.refusal, status.wanted, finish,
+            [*filter(host.is_warm, waiting)],
         )  # fmt: skip
         now = self._reactor.instant()
         if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):

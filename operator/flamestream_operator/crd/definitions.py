@@ -117,9 +117,18 @@ _PART_RULES: Final[dict[str, list[tuple[str, ...]]]] = {
             ".slots",
         ),
         (
-            "self.replicas <= self.slots",
+            "has(self.replicas) != has(self.max) && has(self.min) == has(self.max)",
+            "say how many: replicas: 2, or min: 1 and max: 8 for as many as there is work for",
+        ),
+        (
+            "!has(self.replicas) || self.replicas <= self.slots",
             "a worker without slots would be idle: at most as many replicas as slots",
             ".replicas",
+        ),
+        (
+            "!has(self.max) || (self.max <= self.slots && has(self.min) && self.min <= self.max)",
+            "min is at most max, and max at most as many as there are slots",
+            ".max",
         ),
     ],
 }
@@ -151,7 +160,7 @@ def _job_rules() -> list[Schema]:
             ".guarantee",
         ),
         _rule(
-            "!self.highAvailability || self.workers.replicas >= 2",
+            "!self.highAvailability || (has(self.workers.replicas) ? self.workers.replicas : self.workers.min) >= 2",
             "highAvailability runs two applications, so it needs at least two workers: workers.replicas: 2",
             ".highAvailability",
         ),

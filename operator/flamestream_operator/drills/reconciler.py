@@ -239,7 +239,8 @@ def _phase(job: Object | None, phase: str) -> str:
 
 def _workers(spec: Object) -> int:
     """The number of workers that the job's coordinator should know."""
-    return 1 if in_batches(spec) else int(spec["workers"]["replicas"])
+    workers = spec["workers"]
+    return 1 if in_batches(spec) else int(workers.get("replicas") or workers["min"])
 
 
 def _verdict(text: str) -> tuple[AuditResult | None, str]:

@@ -29,7 +29,7 @@ from flamestream_operator.jobs.figures import with_figures
 from flamestream_operator.jobs.lifecycle import with_next_stage
 from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.savepoints import with_savepoint_due
-from flamestream_operator.jobs.spec import Desired, needs_config_map
+from flamestream_operator.jobs.spec import Desired, needs_config_map, sized
 from flamestream_operator.jobs.suspicion import due_in
 from flamestream_operator.jobs.upgrade import running_of
 from flamestream_operator.objects.meta import FINALIZER
@@ -92,7 +92,12 @@ def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.
 
 
 def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:
-    """The spec that should run: the newest that can, or the last stable one after a failed upgrade."""
+    """The spec that should run, by as many workers as the written status says: the newest that can, or the last
+    stable one after a failed upgrade."""
+    return sized(_newest_that_can(observed, status), status.workers.desired)
+
+
+def _newest_that_can(observed: Observed, status: JobResourceStatus) -> Desired:
     spec = dict(observed.job.get("spec") or {})
     if is_rolled_back(observed, status) and status.last_stable is not None:
         stable = status.last_stable

@@ -65,9 +65,7 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     if desired.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
         yield from trial_of(observed, status, desired, desired.plan)
     yield from _strays(observed, status)
-    yield from _workers(
-        observed, status, desired.plan.spec.workers.replicas if desired.plan is not None else 0
-    )
+    yield from _workers(observed, status, desired.plan.workers if desired.plan is not None else 0)
 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
@@ -106,8 +104,9 @@ def settings_of(observed: Observed, plan: Plan, code: str = "") -> JobToCoordina
     workers say, if it is known."""
     spec = plan.spec
     settings = replace(
-        coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE, code=code
-    )
+        coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE, code=code,
+        workers=1 if spec.batches else plan.workers,
+    )  # fmt: skip
     return JobToCoordinate(settings=settings, store=spec.checkpoint.store)
 
 
@@ -177,7 +176,7 @@ def _launch(
     yield do.Ensure(build_role_binding(observed.job, launch.account), key)
     if observed.site.network_policies:
         yield do.Ensure(build_network_policy(observed.job, plan.spec), key)
-    yield do.Ensure(build_budget(observed.job, plan.spec.workers.replicas), key)
+    yield do.Ensure(build_budget(observed.job, plan.workers), key)
     if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     # before the driver: an executor that is refused later is only seen in its log

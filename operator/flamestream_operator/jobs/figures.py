@@ -47,7 +47,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
 def _workers(
     observed: Observed, status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None
 ) -> api.WorkersStatus:
-    asked = desired.plan.spec.workers.replicas if desired.plan is not None else status.workers.desired
+    asked = _asked(status, desired, coordinated)
     ready = len(coordinated.status.workers) if coordinated is not None else 0
     standby = len(coordinated.status.standbys) if coordinated is not None else 0
     # To its coordinator all executors of batches are one worker.
@@ -57,6 +57,15 @@ def _workers(
     return api.WorkersStatus(
         desired=asked, ready=ready, standby=standby, summary=f"{ready}/{asked}", selector=selector
     )
+
+
+def _asked(status: JobResourceStatus, desired: Desired, coordinated: Coordinated | None) -> int:
+    """How many workers take part: as many as the coordinator wants, where the spec leaves that open."""
+    if desired.plan is None:
+        return status.workers.desired
+    wanted, workers = coordinated.status.wanted if coordinated is not None else 0, desired.plan.spec.workers
+    # not known yet: as many as now
+    return min(max(wanted or desired.plan.workers, workers.least), workers.most)
 
 
 def _epoch(status: JobResourceStatus, coordinated: Coordinated) -> api.EpochStatus | None:

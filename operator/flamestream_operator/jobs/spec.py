@@ -11,7 +11,7 @@ does).
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,11 +44,13 @@ class Plan:
     """Fingerprint of what a run cannot mix."""
     revision: str
     """Fingerprint of what the pods are made from."""
+    workers: int
+    """How many take part: as the spec says, or between its min and max."""
 
     @property
     def applications(self) -> dict[str, int]:
         """Tasks of each application."""
-        total = self.spec.workers.replicas + self.spec.workers.standby
+        total = self.workers + self.spec.workers.standby
         if not self.spec.high_availability:
             return {"a": total}
         return {"a": (total + 1) // 2, "b": total // 2}
@@ -65,6 +67,15 @@ class Desired:
     """Why the newest spec cannot run here."""
     waits_for: str = ""
     """The ConfigMap that must be read to know whether there is something new."""
+
+
+def sized(desired: Desired, wanted: int) -> Desired:
+    """With as many workers as are `wanted`, where the spec leaves their number open."""
+    if desired.plan is None or desired.plan.spec.workers.max is None:
+        return desired
+    workers = desired.plan.spec.workers
+    number = min(max(wanted, workers.least), workers.most)
+    return replace(desired, plan=replace(desired.plan, workers=number))
 
 
 class Specs:
@@ -135,7 +146,7 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
         parsed.high_availability, parsed.limits, _of_calls(parsed, site), parsed.debug, parsed.spark.conf,
         parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
-    return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods))
+    return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods), parsed.workers.least)
 
 
 def _of_calls(spec: Spec, site: Site) -> Object:
@@ -169,9 +180,9 @@ def _runs_here(spec: Spec, site: Site) -> None:
         raise ManifestError(
             f"spec.zookeeper: this operator keeps all its jobs in {site.zookeeper.hosts}: leave the field out"
         )
-    if spec.high_availability and spec.workers.replicas < 2:
+    if spec.high_availability and spec.workers.least < 2:
         raise ManifestError(
-            "spec.highAvailability: two applications need at least two workers: workers.replicas: 2"
+            "spec.highAvailability: two applications need at least two workers: workers.replicas: 2 (or min: 2)"
         )
     memory = spec.workers.resources.limits.get("memory") or spec.workers.resources.requests.get("memory")
     if memory is None or memory_of(memory) < 512 << 20:

@@ -120,7 +120,7 @@ class LocalPlace:
             job_phase=phase,
             job_uid=f"{info.launcher.pid}/{info.launcher.ticks}" if info is not None else "",
             job_message=said.message if said is not None else "",
-            workers=self._checked.job.spec.workers.replicas,
+            workers=self._checked.job.spec.workers.least,
             attempt=said.attempt if said is not None else 0,
             told=self._seen_outside(told),
             gap_resolution_ms=LOOK * 1000 if self._watch is not None else REPORTED_MS,

@@ -145,7 +145,7 @@ def _ask(folder: RunFolder, info: RunInfo, job: CheckedJob, settings: Settings |
         UpgradeRequest(
             manifest=str(Path(job.job.document.file).absolute()), settings=settings,
             worker=worker_config(job, kept=str(folder.code)),
-            count=spec.workers.replicas + spec.workers.standby,
+            count=spec.workers.least + spec.workers.standby,
         ),
     )  # fmt: skip
     os.kill(info.launcher.pid, signal.SIGUSR2)

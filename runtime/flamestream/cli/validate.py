@@ -53,7 +53,8 @@ def summary_of(job: CheckedJob) -> dict[str, object]:
         "sources": sorted(spec.sources),
         "sinks": sorted(spec.sinks),
         "clients": clients_of(job),
-        "workers": spec.workers.replicas,
+        "workers": spec.workers.least,
+        "mostWorkers": spec.workers.most,
         "standby": spec.workers.standby,
         "labels": job.job.labels,
         "pyFiles": [str(file) for file in job.py_files],
@@ -69,8 +70,9 @@ def clients_of(job: CheckedJob) -> dict[str, str]:
 def _sentence(job: CheckedJob) -> str:
     spec = job.job.spec
     standby = f" and {spec.workers.standby} standby" if spec.workers.standby else ""
+    workers = f"{spec.workers.least}" + (f" to {spec.workers.most}" if spec.workers.max else "")
     reads = sorted(spec.sources.keys() - job.graph.calls.keys())
     return (
         f"{', '.join(reads)} -> {job.graph.name} ({len(job.graph.vertices)} operations) -> "
-        f"{', '.join(sorted(spec.sinks))}, {spec.guarantee}, {spec.workers.replicas} workers{standby}"
+        f"{', '.join(sorted(spec.sinks))}, {spec.guarantee}, {workers} workers{standby}"
     )

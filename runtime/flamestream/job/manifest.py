@@ -68,8 +68,16 @@ class Application(_Part, frozen=True):
 class Workers(_Part, frozen=True):
     """The number of workers, and what each may use."""
 
-    replicas: Annotated[int, Meta(ge=1, le=256)]
-    """Workers that share the slots; `kubectl scale` changes it."""
+    replicas: Annotated[int, Meta(ge=1, le=256)] | None = None
+    """Workers that share the slots; `kubectl scale` changes it. Or say min and max."""
+    min: Annotated[int, Meta(ge=1, le=256)] | None = None
+    """With max, instead of replicas: as few take part while there is little to do; they begin with so many."""
+    max: Annotated[int, Meta(ge=1, le=256)] | None = None
+    """As many take part at most. They become more when those that there are were busier than 80% for ten
+    seconds, and fewer when through a minute fewer would have been less busy than 68%, and no source waited."""
+    balance_after: Seconds | None = None
+    """Slots move from the busiest worker to others when it has been busier than the mean by a quarter for so
+    long, and that takes a tenth off it: a recovery without a failure. Left out: 5m."""
     standby: Annotated[int, Meta(ge=0, le=16)] = 0
     """Started workers without slots, which take over at once."""
     slots: Annotated[int, Meta(ge=1, le=MAX_SLOTS)] = DEFAULT_SLOTS
@@ -79,6 +87,18 @@ class Workers(_Part, frozen=True):
     )
     """Requests and limits of a worker's container in a cluster. Spark makes its memory's request equal to the
     limit."""
+
+    @property
+    def least(self) -> int:
+        """As many workers take part at first, and never fewer are wanted."""
+        least = self.replicas or self.min
+        assert least is not None, "checked when the manifest is read"
+        return least
+
+    @property
+    def most(self) -> int:
+        """Never more are wanted."""
+        return self.max or self.least
 
 
 class Checkpoint(_Part, frozen=True):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 ZOOKEEPER: Final = "zookeeper://"
 UNJOURNALLED: Final = ("at-most-once", "none")
 """Guarantees without a journal."""
+_WORKERS: Final = ("spec", "workers")
 _JOURNAL: Final = ("spec", "journal")
 
 
@@ -23,6 +24,7 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
     any."""
     if spec.journal is not None:
         yield from _of_journal(spec.journal, spec.guarantee)
+    yield from _of_workers(spec)
     if spec.batches:
         if spec.workers.standby:
             yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
@@ -40,6 +42,31 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
             "limits.memory counts"
         )
         yield ("spec", "workers", "resources", "requests", "memory"), message
+
+
+def _of_workers(spec: "Spec") -> Iterator[tuple[Path, str]]:
+    workers, elastic = spec.workers, spec.workers.max is not None
+    if (workers.replicas is None) != elastic or (workers.min is not None) != elastic:
+        yield (
+            _WORKERS,
+            "say how many: replicas: 2, or min: 1 and max: 8 for as many as there is work for",
+        )
+        return
+    for name, most in (("replicas", workers.replicas), ("max", workers.max)):
+        if most is not None and most > workers.slots:
+            yield (*_WORKERS, name), f"a worker without slots would be idle: at most {workers.slots}"
+    if workers.max is not None and workers.max < workers.least:
+        yield (*_WORKERS, "max"), f"less than min: write {workers.least} or more"
+    if spec.batches or spec.guarantee == "none":
+        why = (
+            "the executors of a batch share its work anew each time"
+            if spec.batches
+            else "under none a recovery begins with empty state"
+        )
+        if elastic:
+            yield (*_WORKERS, "max"), f"{why}: write replicas instead of min and max"
+        if workers.balance_after is not None:
+            yield (*_WORKERS, "balanceAfter"), f"{why}, so no slots move: remove the line"
 
 
 def _of_journal(journal: "JournalSettings", guarantee: str) -> Iterator[tuple[Path, str]]:

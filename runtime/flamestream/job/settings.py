@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from flamestream.connectors.sources import SourceTraits
-from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.coordinator.coordination import BALANCE_US, Settings
 from flamestream.core.protocol.inventory import inventory_of, source_keys
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import with_new
@@ -83,9 +83,12 @@ def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings
     """The settings of the launcher's coordinator. `changed`: the application may be another than that of the
     last run."""
     settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
+    workers = checked.job.spec.workers
+    # in a cluster the operator stops who is one too many
+    standbys = workers.standby if workers.max is not None else None
     return replace(
-        settings, graph=checked.graph.identity, inventory=inventory(checked), python=PYTHON, code=checked.code,
-        code_changed=changed,
+        settings, standbys=standbys, graph=checked.graph.identity, inventory=inventory(checked), python=PYTHON,
+        code=checked.code, code_changed=changed,
     )  # fmt: skip
 
 
@@ -111,8 +114,11 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
     them from the first worker.
     """
     upgrade = spec.upgrade or Upgrade()
+    workers = spec.workers
+    after = BALANCE_US if workers.balance_after is None else int(workers.balance_after * 1_000_000)
     settings = Settings(
-        job=job, graph="", python="", workers=spec.workers.replicas,
+        job=job, graph="", python="", workers=workers.least, least_workers=workers.least,
+        most_workers=workers.max, balance_us=None if spec.guarantee == "none" else after,
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD, drop=dropped(spec),

@@ -23,6 +23,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     bundles: int = 0
     """Acknowledged by consumers."""
+    busy: float = 0.0
+    """The share of the last two seconds in which its loop did not wait."""
     in_flight: int = 0
     """Items whose results are not all acknowledged."""
     waiting: dict[SourceName, int] = {}
@@ -53,7 +55,7 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float
     """Milliseconds from its cause to the replay; 0 while it is under way."""
     kind: str = ""
-    """The cause in a word: start, lost, link, worker, stuck, drained, joined or tick."""
+    """The cause in a word: start, lost, link, worker, stuck, drained, joined, moved or tick."""
     attempt: int = 0
     """The attempt that it began."""
     replayed_from: int = 0
@@ -107,6 +109,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
+    wanted: int = 0
+    """How many workers should take part; 0: not known yet."""
     items_in: int = 0
     """Items of all workers that this coordinator has heard of, also of those that are gone; what a recovery
     reads again counts once."""

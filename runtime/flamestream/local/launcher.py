@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -24,6 +24,7 @@ import msgspec
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.upgrade import MOST_ASKED
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
@@ -108,6 +109,8 @@ class Launcher:
         self._worker_file = self._folder.path / "worker.json"
         self._manifest = str(Path(checked.job.document.file).absolute())
         self._starts = self._deaths = 0
+        self._wanted = checked.job.spec.workers.least
+        """The workers that take part, as far as there is work for them."""
         self._told = (0, 0)
         """The pids in run.json that change without our doing: ZooKeeper's and Spark's."""
 
@@ -120,6 +123,7 @@ class Launcher:
             try:
                 records = ZooKeeperJobRecords(state, self._checked.job.name)
                 record = may_start(self._checked, self._folder, records, changed=self._changed)
+                self._wanted = _begins_with(self._checked, record)
                 if record is not None and record.outcome == "completed":
                     message = unread(self._checked, record)
                     self._outcome = Outcome("completed", "user" if message else "", message)
@@ -155,16 +159,16 @@ class Launcher:
             kept=str(self._folder.code),
         )  # fmt: skip
         spec = self._checked.job.spec
-        count = spec.workers.replicas + spec.workers.standby
+        most = spec.workers.most + spec.workers.standby
         path = (self._checked.application.parent, *folders_of(self._checked.py_files))
         if self._spark:
             self._workers = SparkWorkers(
-                self._reactor, spec.spark, count, self._folder.path, path, self._workers_ended
+                self._reactor, spec.spark, most, self._folder.path, path, self._workers_ended
             )
         else:
             self._workers = PlainWorkers(self._reactor, self._folder.path, self._workers_ended)
         self._worker_file = self._folder.write("worker.json", self._config)
-        self._workers.start(count, self._worker_file)
+        self._start_workers(self._wanted + spec.workers.standby)
         self._write_info()
         self._reactor.later(LOOK, self._regularly)
 
@@ -178,13 +182,40 @@ class Launcher:
         self._reactor.close()
 
     def _regularly(self) -> None:
-        """Look at what nobody reports: ZooKeeper's process, Spark's pid, progress."""
+        """Look at what nobody reports: ZooKeeper's process, Spark's pid, progress; and at how many workers the
+        coordinator wants."""
         if self._zookeeper.ensure_running():
             self._say("ZooKeeper had ended and was started again")
         if self._workers is not None and (self._zookeeper.pid, self._workers.driver) != self._told:
             self._write_info()
+        self._scale()
         self._look()
         self._reactor.later(LOOK, self._regularly)
+
+    # --- how many workers -----------------------------------------------------------------------------------
+
+    def _start_workers(self, count: int) -> None:
+        """Start workers that are told the newest configuration: one by one where some may end before others."""
+        assert self._workers is not None, "they are made before"
+        if self._checked.job.spec.workers.max is None:
+            self._workers.start(count, self._worker_file)
+        else:
+            for _ in range(count):
+                self._workers.start(1, self._worker_file)
+
+    def _scale(self) -> None:
+        """Start workers that are wanted; those that are not any more are told to stop by the coordinator."""
+        workers, status = self._checked.job.spec.workers, self._folder.status()
+        if workers.max is None or self._workers is None or self._outcome is not None:
+            return
+        if status is None or self._coordinator is None or status.pid != self._coordinator.pid:
+            return  # told by one that is gone
+        if status.wanted and status.wanted != self._wanted:
+            more = "more" if status.wanted > self._wanted else "fewer"
+            self._say(f"{more} workers: {status.wanted} instead of {self._wanted}")
+            self._wanted = status.wanted
+        lacking = self._wanted + workers.standby - self._workers.running(self._worker_file)
+        self._start_workers(max(0, lacking))
 
     # --- an upgrade -----------------------------------------------------------------------------------------
 
@@ -200,7 +231,7 @@ class Launcher:
                 request.worker, coordinator=self._address, token=self._token, journal=self._config.journal
             )
             self._worker_file = self._folder.write(f"worker-{number % LOGS_KEPT}.json", config)
-            self._workers.start(request.count, self._worker_file)
+            self._start_workers(max(request.count, self._wanted + self._checked.job.spec.workers.standby))
             self._manifest = request.manifest
         self._upgrades[number] = settings
         while len(self._upgrades) > MOST_ASKED:
@@ -240,7 +271,7 @@ class Launcher:
 
     def _coordinator_config(self) -> CoordinatorProcessConfig:
         return CoordinatorProcessConfig(
-            settings=local_coordinator(self._checked, changed=self._changed),
+            settings=replace(local_coordinator(self._checked, changed=self._changed), workers=self._wanted),
             token=self._token,
             zookeeper=self._zookeeper.access,
             store=self._checked.job.store,
@@ -352,6 +383,13 @@ class Launcher:
                 found = records.read()
                 if found is None or not found[0].committed:
                     store_from(self._checked.job.store).delete(lineage.NAME)
+
+
+def _begins_with(checked: CheckedJob, record: JobRecord | None) -> int:
+    """How many workers take part at first: as many as in the run before, where their number may change."""
+    workers = checked.job.spec.workers
+    before = workers.least if record is None else len(record.layout.workers)
+    return min(max(before, workers.least), workers.most)
 
 
 def _claimed(state: ClusterState, job: str) -> SingleInstance:

@@ -9,10 +9,13 @@ a ManifestError means that there is no room for those that were started last, an
 know what workers do, or tell them to stop.
 """
 
+import itertools
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -42,6 +45,11 @@ class Workers(Protocol):
     def start(self, count: int, config: Path) -> None:
         """Start so many workers that are told `config`, beside those that run. Raises ManifestError if there
         is no room for them."""
+        ...
+
+    def running(self, config: Path) -> int:
+        """How many of those that are told `config` have not ended. Of some that were started together all
+        count until the last has."""
         ...
 
     def stop(self) -> None:
@@ -75,8 +83,8 @@ class SparkWorkers:
             python_path=python_path,
             name=f"flamestream {folder.name}",
         )
-        self._jobs: dict[int, tuple[int, Callable[..., int]]] = {}
-        """Count and main of each Spark job that has not ended."""
+        self._jobs: dict[int, _SparkJob] = {}
+        """The Spark jobs that have not ended."""
         self._starts = self._numbers = 0
         self._stopping = self._again_soon = False
         self._start_spark()
@@ -89,12 +97,23 @@ class SparkWorkers:
         """Start `count` tasks; behind a loss of Spark they are started once more."""
         main = partial(worker_main, config.read_bytes(), str(self._folder) if self._settings.local else "")
         self._numbers += 1
-        self._jobs[self._numbers] = count, main
+        self._jobs[self._numbers] = _SparkJob(self._free(count), count, main, config)
         self._run_tasks(self._numbers)
+
+    def running(self, config: Path) -> int:
+        return sum(job.count for job in self._jobs.values() if job.config == config)
 
     def stop(self) -> None:
         self._stopping = True
         self._spark.close()
+
+    def _free(self, count: int) -> int:
+        """The first of so many indexes that no worker has."""
+        taken = {job.first + place for job in self._jobs.values() for place in range(job.count)}
+        first = 0
+        while not taken.isdisjoint(range(first, first + count)):
+            first += 1
+        return first
 
     def _start_spark(self) -> None:
         from flamestream.spark.streaming.session import SparkDriver
@@ -108,10 +127,9 @@ class SparkWorkers:
         from flamestream.spark.streaming.streaming import run_workers
 
         def run() -> None:
-            count, main = self._jobs[job]
-            tasks = sum(count for count, _ in self._jobs.values())
+            it, tasks = self._jobs[job], sum(each.count for each in self._jobs.values())
             run_workers(
-                self._spark.context, count, main, of=tasks,
+                self._spark.context, it.count, it.main, of=tasks, first=it.first,
                 ended=lambda problem: self._reactor.soon(lambda: self._over(job, problem)),
             )  # fmt: skip
 
@@ -146,6 +164,16 @@ class SparkWorkers:
                 self._run_tasks(job)
 
 
+@dataclass(frozen=True, slots=True)
+class _SparkJob:
+    """Tasks that were started together, with indexes from `first` on."""
+
+    first: int
+    count: int
+    main: Callable[..., int]
+    config: Path
+
+
 class PlainWorkers:
     """Workers as processes of our own, started again when they die."""
 
@@ -154,16 +182,20 @@ class PlainWorkers:
     def __init__(self, reactor: EpollReactor, folder: Path, ended: Ended) -> None:
         self._reactor, self._folder, self._ended = reactor, folder, ended
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._configs: list[Path] = []
-        self._lives: list[int] = []
+        self._configs: dict[int, Path] = {}
+        self._lives = Counter[int]()
         self._stopping = False
 
     def start(self, count: int, config: Path) -> None:
         """Start the processes. Only in the main thread."""
         for _ in range(count):
-            self._configs.append(config)
-            self._lives.append(0)
-            self._start(len(self._lives) - 1)
+            # an index that is free again, or there would be more files of logs with each
+            index = next(index for index in itertools.count() if index not in self._processes)
+            self._configs[index] = config
+            self._start(index)
+
+    def running(self, config: Path) -> int:
+        return sum(self._configs[index] == config for index in self._processes)
 
     def stop(self) -> None:
         self._stopping = True

@@ -63,6 +63,7 @@ class EpollReactor:
         self._calls: deque[Call] = deque()
         self._awake = True
         self._stopped = False
+        self._waited_ns = 0
         self._helpers = Threads(helpers, self.soon)
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._wakeup, readable=self._woken)
@@ -76,6 +77,11 @@ class EpollReactor:
     def instant(self) -> Instant:
         """Microseconds of a clock that nobody sets."""
         return Instant(time.monotonic_ns() // 1000)
+
+    @property
+    def waited_us(self) -> int:
+        """Microseconds in which the loop had nothing to do, since it began."""
+        return self._waited_ns // 1000
 
     def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
         """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is
@@ -128,7 +134,9 @@ class EpollReactor:
         # (!) before the queue is looked at: a call that comes behind that look finds it cleared, and wakes us
         self._awake = False
         timeout = self._timeout()
+        began = time.monotonic_ns()
         ready = self._epoll.poll(timeout)
+        self._waited_ns += time.monotonic_ns() - began
         self._awake = True
         # those that are there now: calls that make calls must not starve sockets
         for _ in range(len(self._calls)):

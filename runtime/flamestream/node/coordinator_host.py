@@ -18,7 +18,7 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.latency import Recent, quantile
-from flamestream.core.protocol.messages import Announce, Hello, Progress, ToCoordinator
+from flamestream.core.protocol.messages import Announce, Busy, Hello, Progress, ToCoordinator
 from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
@@ -66,6 +66,7 @@ class CoordinatorHost:
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
         self._figures: dict[WorkerId, Progress] = {}
+        self._busy: dict[WorkerId, Busy] = {}
         self._left: dict[WorkerId, Progress] = {}
         """The last reports of workers that are not connected now. One that comes back counts on, unless
         MOST_LEFT have left since."""
@@ -164,6 +165,8 @@ class CoordinatorHost:
             for first, last in message.given:
                 self._gaps.gave(first, last)
             self._changed()
+        elif isinstance(message, Busy):
+            self._busy[worker] = message
         else:
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
         self._inbox.append(co.FromWorker(worker, message))
@@ -180,6 +183,7 @@ class CoordinatorHost:
         self.server.disconnect(action.worker)
 
     def _forget(self, worker: WorkerId) -> None:
+        self._busy.pop(worker, None)
         if (told := self._figures.pop(worker, None)) is not None:
             self._left[worker] = told
         while len(self._left) > MOST_LEFT:
@@ -315,6 +319,7 @@ class CoordinatorHost:
             unsaved_since=self._unsaved_since,
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
             code=status.code, successors=list(status.successors), refusal=status.refusal, refused=status.refused,
+            wanted=status.wanted,
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
                 told for worker in status.workers if (said := self._figures.get(worker)) is not None
@@ -362,8 +367,10 @@ class CoordinatorHost:
         said = self._figures.get(worker)
         if said is None:
             return WorkerFigures(worker=worker, connected=True)
+        busy = self._busy.get(worker)
         return WorkerFigures(
-            worker=worker, connected=True, items_in=said.items_in, items_out=said.items_out,
+            worker=worker, connected=True, busy=busy.busy_us / max(1, busy.us) if busy is not None else 0.0,
+            items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight,
             skipped=said.skipped, waiting=said.waiting, memory=said.memory,

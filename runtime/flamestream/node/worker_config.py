@@ -39,5 +39,5 @@ def worker_config(
         clients={name: described.client(name) for name in spec.clients},
         store=described.store,
         journal=journal_of(described, zookeeper),
-        beside=spec.workers.replicas,
+        beside=0 if spec.workers.max is not None else spec.workers.least,
     )

@@ -27,6 +27,7 @@ from flamestream.loop.collector import Collector
 from flamestream.machine.process_identity import resident_bytes
 from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
+from flamestream.node.busy_meter import BusyMeter
 from flamestream.node.discretion import Discretion
 from flamestream.ports import Caller, Consumer, Journal, Links, Producer, Reactor, Snapshots
 
@@ -92,6 +93,8 @@ class Ports:
     """The caller, if the graph has calls."""
     discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
     """Takes users' data out of what the coordinator is told, where others read that."""
+    busy: BusyMeter | None = None
+    """The meter of where the worker's time goes; None: nobody is told."""
 
 
 class WorkerHost:
@@ -117,7 +120,7 @@ class WorkerHost:
             actions.Saved: self._saved,
             actions.ReadRun: lambda action: ports.producers[action.front].read(action),
             actions.Follow: lambda action: ports.producers[action.front].follow(action),
-            actions.Pull: lambda action: ports.producers[action.front].pull(action),
+            actions.Pull: self._pull,
             actions.OpenSink: lambda action: ports.consumers[action.sink].open(action),
             actions.Deliver: lambda action: ports.consumers[action.sink].deliver(action),
             actions.MakeCall: self._make_call,
@@ -164,6 +167,15 @@ class WorkerHost:
                 )
             )
         self._outside.control.tell(actions.ToldCoordinator(self._outside.discretion.about(action.message)))
+        if type(message) is messages.Progress and self._outside.busy is not None:
+            busy = self._outside.busy.report(message.fence, self._reactor.instant())
+            if busy is not None:
+                self._outside.control.tell(actions.ToldCoordinator(busy))
+
+    def _pull(self, action: actions.Pull) -> None:
+        if self._outside.busy is not None:
+            self._outside.busy.pulled(action.front, action.records, self._reactor.instant())
+        self._outside.producers[action.front].pull(action)
 
     def _make_call(self, action: actions.MakeCall) -> None:
         assert self._outside.caller is not None, "a graph with calls has a caller"

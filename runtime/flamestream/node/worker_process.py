@@ -14,6 +14,7 @@ import logging
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -51,6 +52,7 @@ from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import ControlClient
 from flamestream.net.known_names import ask
 from flamestream.net.links import TcpLinks
+from flamestream.node.busy_meter import EVERY, BusyMeter
 from flamestream.node.calls.caller import Caller
 from flamestream.node.calls.process import CallerConfig
 from flamestream.node.calls.productions import Productions
@@ -237,7 +239,14 @@ class _WorkerProcess:
         )
         warm = lambda: snapshots.prefetched.warm  # noqa: E731
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
-        return Ports(*outside, self._problems, warm, self._caller, self._discretion)
+        self._worker.flow.measure(EVERY, time.monotonic_ns)
+        busy = BusyMeter(
+            self._worker.flow,
+            lambda: self._reactor.waited_us,
+            self._reactor.instant(),
+            private=config.private,
+        )
+        return Ports(*outside, self._problems, warm, self._caller, self._discretion, busy)
 
     def _caller_of(self, graph: Graph) -> Productions:
         config, ours = self._config, productions_of(graph)

@@ -92,6 +92,9 @@ class Cluster:
         # Code that nobody runs, wants or may go back to any more is not started.
         if self.outcome is not None or version not in (self._version, self._wanted, self._before):
             return
+        if not self._is_needed():
+            self.world.after(20 * MS, self._start_worker, place)
+            return
         self._lives += 1
         # Never used twice: what is meant for the life before must not reach this one.
         me = WorkerId(f"w{place}.{self._lives}")
@@ -104,6 +107,13 @@ class Cluster:
         if self.world.hits(Fault.CLOCK_UNSET):
             node.skew = -2 * CLOCKS_BEGIN
         self._connect(node)
+
+    def _is_needed(self) -> bool:
+        """Whether one more worker would have something to do: the launcher starts as many as are wanted."""
+        standbys, newest = self._settings.standbys, self.newest
+        if standbys is None or newest is None or newest.status is None or not newest.status.wanted:
+            return True
+        return sum(node.alive for node in self.workers.values()) < newest.status.wanted + standbys
 
     def _worker_ended(self, place: int, node: WorkerNode) -> None:
         """Back after a while; whoever must know hears of the end, or not."""

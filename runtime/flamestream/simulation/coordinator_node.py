@@ -122,6 +122,11 @@ class CoordinatorNode(Process):
     def _report(self, status: c.Status) -> None:
         if status.phase == "running" and not self._recovered:
             self.world.trace.cover("coordinator.adopted a running job")
+        if status.kind == "moved" and status.duration_us:
+            self.world.trace.cover("recovery.moved")
+        before = self.status.wanted if self.status is not None else 0
+        if before and status.wanted != before:
+            self.world.trace.cover(f"coordinator.wants {'more' if status.wanted > before else 'fewer'}")
         self.status = status
 
     def _ring(self, time: Instant) -> None:

@@ -43,6 +43,9 @@ class Plan:
     edited: bool = False
     """Its settings are edited now and then: each new process has others than the last."""
     guarantee: str = "exactly-once"
+    entrance_us: int = 0
+    """The time that an item at the door of a slot counts for, where the load of slots is told; 0: it is
+    not."""
     upgrades: tuple[int, ...] = ()
     """When the code is changed, ascending."""
     restarts: tuple[int, ...] = ()

@@ -253,6 +253,8 @@ class _Run:
         if plan.edited:
             plan = replace(plan, worker=edited_worker(self.world.rng, plan.worker))
         node = _WatchedWorker(self.world, me, plan, self.outside, ended, self._parts, self.invariants)
+        if plan.entrance_us:
+            node.measure(plan.entrance_us)
         node.charge = None if self._timing is None else self._timing.charge
         return node
 

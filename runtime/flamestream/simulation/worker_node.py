@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from flamestream.core.dataflow.parts import Parts
+from flamestream.core.dataflow.meter import Cost
+from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppended, Woken
-from flamestream.core.protocol.messages import Hello, Progress, Recover
+from flamestream.core.protocol.messages import Hello, Progress, Recover, ToCoordinator
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
 from flamestream.model.calls.call import calls_of
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Offset, Partition, WorkerId
-from flamestream.model.time import FrontId
+from flamestream.model.time import FrontId, Instant
+from flamestream.node.busy_meter import BusyMeter
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.outside.consumers import ConsumerPort
 from flamestream.simulation.outside.control import ControlLink
@@ -59,9 +61,15 @@ class WorkerNode(Process):
         }
         never = {name for name, call in calls_of(graph).items() if call.settings.doubt == "never"}
         self._caller = CallPort(outside.service, self.post, frozenset(never))
+        self._meter: BusyMeter | None = None
         self._appended: dict[FrontId, list[tuple[int, Partition, Offset]]] = {}
         self._network.join(me, self.post)
         self._beat()
+
+    def measure(self, entrance_us: int) -> None:
+        """Tell the coordinator what slots cost, at so many microseconds an item."""
+        load = VirtualLoad(self.core.flow, entrance_us, lambda: self.instant)
+        self._meter = BusyMeter(load, load.waited, self.instant, private=True, every_us=self._heartbeat)
 
     def hello(self) -> Hello:
         """First on every connection."""
@@ -86,22 +94,14 @@ class WorkerNode(Process):
                 self._network.send(self.id, action.peer, action.frame)
             case a.ToldCoordinator():
                 self.world.trace.cover(f"said.{type(action.message).__name__}")
-                if self.link is not None:
-                    message = action.message
-                    # Its host says so, as in production: the core does not know what its shell has at hand.
-                    warm = self._snapshots.prefetched.warm
-                    self.link.tell_coordinator(
-                        replace(message, warm=warm) if isinstance(message, Progress) else message
-                    )
+                self._tell(action.message)
             case a.Deliver():
                 self._consumers[action.sink].deliver(action)
             case a.MakeCall():
                 self.world.trace.cover("worker.MakeCall")
                 self._caller.make(action)
             case a.Pull():
-                if not action.records:
-                    self.world.trace.cover("front.out of credit")
-                self._producers[action.front].pull(action)
+                self._pull(action)
             case a.Append():
                 self._append(action)
             case a.Saved():
@@ -112,6 +112,25 @@ class WorkerNode(Process):
                 self.post_later(max(1, action.time - self.clock), Woken())
             case _:
                 self._carry_out_rarely(action)
+
+    def _tell(self, message: ToCoordinator) -> None:
+        if self.link is None:
+            return
+        if not isinstance(message, Progress):
+            self.link.tell_coordinator(message)
+            return
+        # Its host says so, as in production: the core does not know what its shell has at hand.
+        self.link.tell_coordinator(replace(message, warm=self._snapshots.prefetched.warm))
+        if self._meter is not None and (load := self._meter.report(message.fence, self.instant)) is not None:
+            self.world.trace.cover("said.Busy")
+            self.link.tell_coordinator(load)
+
+    def _pull(self, action: a.Pull) -> None:
+        if not action.records:
+            self.world.trace.cover("front.out of credit")
+        if self._meter is not None:
+            self._meter.pulled(action.front, action.records, self.instant)
+        self._producers[action.front].pull(action)
 
     def _append(self, action: a.Append) -> None:
         entry = action.entry
@@ -184,3 +203,27 @@ class WorkerNode(Process):
         if self.link is not None:
             self.link.close()
         self._ended(self)
+
+
+class VirtualLoad:
+    """The load of one worker's life (`node.busy_meter.Measured`): its passes take no time, but each item at the
+    door of a slot counts for some microseconds, so what is told follows from the run alone."""
+
+    def __init__(self, flow: Flow, entrance_us: int, now: Callable[[], Instant]) -> None:
+        flow.measure(1)
+        self._flow, self._each, self._now = flow, entrance_us, now
+        self._costs: list[Cost] = []
+        self._busy = self._waited = 0
+
+    def waited(self) -> int:
+        """Microseconds that are left of its time."""
+        taken = [(slot, count * self._each * 1000, None) for slot, count, _ in self._flow.measured()]
+        self._costs += taken
+        self._busy += sum(cost for _, cost, _ in taken) // 1000
+        self._waited = max(self._waited, self._now() - self._busy)
+        return self._waited
+
+    def measured(self) -> list[Cost]:
+        """The cost of each slot since the last call."""
+        costs, self._costs = self._costs, []
+        return costs

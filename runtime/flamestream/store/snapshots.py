@@ -95,7 +95,7 @@ class StoreSnapshots:
 
     def prefetch(self, action: Prefetch) -> None:
         """Have these segments at hand, for a `load` that may come."""
-        self.prefetched.want(action.segments)
+        self.prefetched.want(action.segments, action.slots)
 
     def _take(self, action: Upload | Load) -> None:
         if action.fence < self._newest:

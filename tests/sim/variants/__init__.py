@@ -7,6 +7,7 @@ from sim.variants import (
     deliveries,
     event_times,
     fronts,
+    loads,
     skips,
     states,
     ticks,
@@ -25,4 +26,5 @@ VARIANTS = [
     *ticks.VARIANTS,
     *fronts.VARIANTS,
     *versions.VARIANTS,
+    *loads.VARIANTS,
 ]

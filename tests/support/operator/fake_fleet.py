@@ -53,6 +53,8 @@ class Fleet:
         self.store_is_away = False
         self.cut: set[str] = set()
         """Nodes that nothing is heard of."""
+        self.wanted = 0
+        """How many workers coordinators want; 0: as many as they were told."""
         self.cold = False
         """Standbys have not read the committed snapshot yet."""
 
@@ -403,6 +405,7 @@ class _Hosted:
             else None
         )
         return JobStatus(
+            wanted=self.fleet.wanted or self.settings.settings.workers,
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt,
             epoch=self.record.epoch, cut=self.record.epoch * 10, workers=workers, recoveries=self.recoveries,
             last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),

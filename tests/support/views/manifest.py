@@ -81,7 +81,7 @@ class OneMachine:
 
         self._monkeypatch.setattr(session, "SparkDriver", Driver)
         job = self.job(document)
-        count = job.job.spec.workers.replicas + job.job.spec.workers.standby
+        count = job.job.spec.workers.most + job.job.spec.workers.standby
         SparkWorkers(_Reactor(), job.job.spec.spark, count, self.folder, _path_of(job), lambda _: None)  # type: ignore[arg-type]
         return made
 

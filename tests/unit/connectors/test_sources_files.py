@@ -191,6 +191,23 @@ def test_following_gives_lines_once_they_are_complete(tmp_path: Path) -> None:
         assert reading.next() == ("log", ["two", "three"])
 
 
+def test_lines_that_were_read_to_the_end_are_given_again_to_whoever_goes_back_before_them(
+    tmp_path: Path,
+) -> None:
+    with PortDriver() as driver:
+        for name in ("a", "b"):
+            (tmp_path / name).write_text("one\ntwo\n")
+        reading = Reading(driver, path=str(tmp_path), records="lines", follow=True).follow()
+        assert [reading.next(), reading.next()] == [("a", ["one", "two"]), ("b", ["one", "two"])]
+        # the attempt ended before anything of b had entered, and the process lives on
+        reading.fence = Front.fence(2)
+        reading.follow(a=2)
+        assert reading.next() == ("b", ["one", "two"])
+        reading.fence = Front.fence(3)
+        reading.follow(a=1, b=2)
+        assert reading.next() == ("a", ["two"])
+
+
 def test_a_packed_file_in_a_followed_folder_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n" * 1000))
     with PortDriver() as driver:

@@ -59,6 +59,7 @@ ASKS = {
     "spec.application.graph": "asks", "spec.journal.folder": "journal",
     "spec.sources.others": {"generator": {"count": 10}}, "spec.sinks.others": {"files": {"path": "others"}},
 }  # fmt: skip
+BETWEEN = {"spec.workers.replicas": None, "spec.workers.min": 1}
 LIMITED = {"spec.workers.resources.limits": {"memory": "2Gi"}}
 ERRORS = {"spec.sinks.errors": {"files": {"path": "errors"}}}
 
@@ -79,6 +80,20 @@ ROWS = [
     Row("spec.sinks", {"out": {"files": {"path": "elsewhere"}}}, "workers"),
     Row("spec.workers.replicas", 3, "coordinator"),
     Row("spec.workers.replicas", 3, "applications"),
+    Row("spec.workers.max", 4, "coordinator", along=BETWEEN),
+    Row("spec.workers.max", 4, "session", along=BETWEEN),
+    Row("spec.workers.max", 4, "summary", along=BETWEEN),
+    Row("spec.workers.max", 4, refused="say how many: replicas: 2, or min: 1 and max: 8"),
+    Row("spec.workers.max", 1, given={**BETWEEN, "spec.workers.min": 2}, refused="less than min: write 2 or more"),
+    Row("spec.workers.max", 9, along={**BETWEEN, "spec.workers.slots": 8}, refused="a worker without slots would be idle"),
+    Row("spec.workers.max", 4, given={"spec.guarantee": "micro-batch"}, along=BETWEEN, refused="write replicas instead"),
+    Row("spec.workers.max", 4, given={"spec.guarantee": "none"}, along=BETWEEN, refused="write replicas instead"),
+    Row("spec.workers.min", 2, "coordinator", given={**BETWEEN, "spec.workers.max": 4}),
+    Row("spec.workers.min", 2, "applications", given={**BETWEEN, "spec.workers.max": 4}),
+    Row("spec.workers.balanceAfter", "1m", "coordinator"),
+    Row("spec.workers.balanceAfter", "1m", given={"spec.guarantee": "none"}, refused="no slots move: remove the line"),
+    Row("spec.workers.balanceAfter", "1m", given={"spec.guarantee": "micro-batch"}, refused="no slots move: remove the line"),
+    Row("spec.workers.replicas", 9, given={"spec.workers.slots": 8}, refused="a worker without slots would be idle"),
     Row("spec.workers.standby", 1, "session"),
     Row("spec.workers.standby", 1, "applications"),
     Row("spec.workers.standby", 1, given={"spec.guarantee": "micro-batch"}, refused="a micro-batch job has no standbys: remove the line"),

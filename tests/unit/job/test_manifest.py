@@ -63,7 +63,7 @@ def test_errors_can_go_to_a_dead_letter_sink() -> None:
             "spec.calls.asked.here: timeout, retries, ",
         ),
         ("  workers:", "  egress: [1]\n  workers:", "job.yaml:9: spec.egress.0: Expected str, got int"),
-        ("replicas: 2", "replicas: two", "job.yaml:9: spec.workers.replicas: Expected int, got str"),
+        ("replicas: 2", "replicas: two", "job.yaml:9: spec.workers.replicas: Expected int | null, got str"),
         ("replicas: 2", "replicas: 0", "job.yaml:9: spec.workers.replicas: Expected int >= 1"),
         (
             "1s",

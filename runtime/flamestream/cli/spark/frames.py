@@ -61,7 +61,7 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
     """A Spark that starts. Only in the main thread."""
     asked = checked.job.spec.spark
     settings = frames_settings(
-        cores=checked.job.spec.workers.replicas, scratch=folder.path / "spark", master=asked.master or "",
+        cores=checked.job.spec.workers.least, scratch=folder.path / "spark", master=asked.master or "",
         conf=asked.conf, python_path=(checked.application.parent, *folders_of(checked.py_files)),
         name=f"flamestream {checked.job.name}",
     )  # fmt: skip

@@ -138,7 +138,8 @@ class FollowedReader(WatchedFiles):
                 f"{file.path}: it has shrunk or was replaced after {mark.offset} lines of it were read; "
                 f"{RESTORE}"
             )
-        return file.size not in (position, mark.seen)
+        # (!) Read to its end is not given: a recovery goes back to before it, in a process that lives on.
+        return mark.offset != self._next.get(file.name, 0) or file.size not in (position, mark.seen)
 
     def _chunk(self, records: int, size: int, may_raise: bool) -> Chunk | None:
         """The next records of the first fresh file; None takes it from the list."""

@@ -7,9 +7,10 @@
 >>> next_layout(first, [b, c], slots=4, fronts=1).owners      # c takes a's place, b keeps what it has
 ('c', 'c', 'b', 'b')
 
-Keeps: every slot and every front has an owner among the members; nobody has more than one slot more than
-another, nor one front more; no assignment with that balance moves fewer slots; the version grows by one
-exactly when something changed. Does not: choose the members (takeover.py).
+Keeps: every slot and every front has an owner among the members; where their number changes nobody has more
+than one slot more than another, nor ever one front more; no assignment with that balance moves fewer slots;
+the version grows by one exactly when something changed. Does not: choose the members (takeover.py), or know
+what a slot costs (balance.py).
 """
 
 from collections import Counter
@@ -29,20 +30,47 @@ def next_layout(
     """The layout of `members`: `old` itself (with its version) if it is that already. `away`: fronts that have
     nothing to do but to be sealed."""
     assert members, "a layout needs a worker"
-    owners = spread(old.owners if old else (), members, slots)
+    owners = replaced(old.owners if old else (), members, slots)
+    layout = _with_fronts(old, owners, members, fronts, away)
+    return old if old is not None and _same(layout, old) else layout
+
+
+def relaid(old: Layout, owners: Sequence[WorkerId], fronts: int, away: Collection[FrontId] = ()) -> Layout:
+    """The layout in which the slots are `owners`', all of whom are in `old`; nobody else has a part in it."""
+    return _with_fronts(old, owners, sorted(set(owners)), fronts, away)
+
+
+def _with_fronts(
+    old: Layout | None, owners: Sequence[WorkerId], members: Sequence[WorkerId], fronts: int,
+    away: Collection[FrontId],
+) -> Layout:  # fmt: skip
+    """The next layout with these owners of slots."""
     part = [number for number in range(fronts) if number not in away]
     # Those that are new had nobody.
     had = [*(old.fronts if old else ()), *[NOBODY] * fronts]
     front_owners = spread([had[number] for number in part], members, len(part))
-    version = old.version if old else LayoutVersion(0)
     acker = _acker(old, members, front_owners)
     owner_of = dict(zip(part, front_owners, strict=True))
-    layout = Layout(version, owners, tuple(owner_of.get(number, acker) for number in range(fronts)), acker)
-    return (
-        layout
-        if layout == old
-        else Layout(LayoutVersion(version + 1), layout.owners, layout.fronts, layout.acker)
+    version = LayoutVersion(old.version + 1 if old else 1)
+    return Layout(
+        version, tuple(owners), tuple(owner_of.get(number, acker) for number in range(fronts)), acker
     )
+
+
+def _same(one: Layout, other: Layout) -> bool:
+    """Whether they differ in their version alone."""
+    return (one.owners, one.fronts, one.acker) == (other.owners, other.fronts, other.acker)
+
+
+def replaced(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> tuple[WorkerId, ...]:
+    """An owner for each of `count` slots: where as many had them before, whoever is new has the slots of one
+    that is gone, so that what was moved for its load stays moved. Else `spread`."""
+    before = set(old)
+    if len(old) != count or len(before) != len(members):
+        return spread(old, members, count)
+    gone, new = sorted(before - set(members)), sorted(set(members) - before)
+    places = dict(zip(gone, new, strict=True))
+    return tuple(places.get(owner, owner) for owner in old)
 
 
 def spread(old: Sequence[WorkerId], members: Sequence[WorkerId], count: int) -> tuple[WorkerId, ...]:

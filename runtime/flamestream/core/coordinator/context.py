@@ -40,6 +40,8 @@ class Context:
         self.finished = False
         self.deaths = 0
         """How often workers of a running stream were lost, or could not go on."""
+        self.wanted = settings.workers
+        """How many workers should take part, as far as there are slots for them."""
         self.minimal: Time = START
         """The greatest minimal time that any worker has reported."""
         self.reached: dict[FrontId, FrontPosition] = {}

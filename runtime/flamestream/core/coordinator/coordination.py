@@ -14,7 +14,7 @@ Does not: decide anything (coordinator.py).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, ToCoordinator, ToWorker
@@ -25,6 +25,20 @@ from flamestream.model.time import START, Instant, Time
 
 NO_EPOCH = Epoch(0)
 """The number of the committed epoch before there is one."""
+
+BALANCE_US: Final = 300_000_000
+"""For so long a worker is too full before slots move, where nobody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Microseconds for which there must be too much to do, and too little."""
+
+    up_us: int = 10_000_000
+    down_us: int = 60_000_000
+
+
+USUAL: Final = Pace()
 
 # --- settings -----------------------------------------------------------------------------------------------
 
@@ -56,6 +70,15 @@ class Settings:
     """Names of operations that are gone and whose state may go."""
     workers: int
     """Workers that take part as soon as they are there; more are standbys."""
+    least_workers: int = 1
+    most_workers: int | None = None
+    """Between so few and so many take part, `workers` of them at first, by how much there is to do. None:
+    always `workers`."""
+    standbys: int | None = None
+    """Workers without slots that stay while all take part that are wanted; others are told to stop. None: all
+    stay."""
+    pace: Pace = USUAL
+    """For how long there must be too much to do, or too little, before more or fewer workers are wanted."""
     fronts: int
     slots: int = DEFAULT_SLOTS
     interval_us: int | None = 1_000_000
@@ -91,6 +114,9 @@ class Settings:
     warm_us: int = 10_000_000
     """A rebalance waits for so long until the newcomer has the committed snapshot at hand: reading it would
     hold up the stream."""
+    balance_us: int | None = BALANCE_US
+    """A worker that is a quarter busier than the mean for so long gives slots to others (costs a recovery).
+    None: slots stay where they are."""
     retry_us: int = 100_000
     """Pause before the record or an index is asked for again."""
     last_epoch_us: int = 3_000_000
@@ -272,6 +298,8 @@ class Status:
     """The kind of that cause, in a word."""
     steps: tuple[tuple[str, int], ...] = ()
     """Microseconds of each of that recovery's steps so far."""
+    wanted: int = 0
+    """How many workers should take part; 0: not known yet."""
     snapshot_size: int = 0
     """Bytes of the committed snapshot; 0 if it is not known here."""
     code: str = ""

@@ -28,6 +28,7 @@ from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
 from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.moving import Moving
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
@@ -59,6 +60,7 @@ class Coordinator:
         self._gathering = Gathering(self._context, self._healing)
         self._endings = Endings(self._context, self._epochs, self._healing)
         self._upgrade = Upgrade(self._context, self._epochs, self._healing, _differs)
+        self._moving = Moving(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
         self._reported: co.Status | None = None
@@ -164,7 +166,7 @@ class Coordinator:
         if not current or worker not in context.members or worker not in context.workers:
             return
         match message:
-            case msg.Progress() | msg.CutTaken() | msg.Accepted() | msg.Refused():
+            case msg.Progress() | msg.CutTaken() | msg.Accepted() | msg.Refused() | msg.Busy():
                 if context.running:
                     self._hear_running(worker, message)
             case msg.Opened() | msg.Sealed():
@@ -183,7 +185,7 @@ class Coordinator:
                     self._endings.fail(message.category, message.message)
 
     def _hear_running(
-        self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused
+        self, worker: WorkerId, message: msg.Progress | msg.CutTaken | msg.Accepted | msg.Refused | msg.Busy
     ) -> None:
         match message:
             case msg.Progress():
@@ -192,6 +194,8 @@ class Coordinator:
                 self._epochs.cut_taken(worker, message)
             case msg.Accepted():
                 self._epochs.accepted(worker, message)
+            case msg.Busy():
+                self._moving.hear(worker, message)
             case msg.Refused():
                 self._epochs.refused(worker, message.epoch, message.reason)
 
@@ -312,9 +316,11 @@ class Coordinator:
 
     def _run(self) -> None:
         if not self._endings.drain and not self._endings.failure:
+            # before the next epoch: where epochs take longer than their interval there is no other moment
             self._upgrade.go_on()
             if not self._upgrade.asked:
                 self._healing.rebalance()
+                self._moving.go_on()
         if self._context.running:
             self._epochs.consider(urgent=self._endings.wants_epoch)
 
@@ -346,6 +352,7 @@ class Coordinator:
         self._stuck.restart()
         self._epochs.since = context.time.now
         self._healing.runs()
+        self._moving.restart()
         self._endings.restarted()
         context.warm()
 
@@ -365,7 +372,7 @@ class Coordinator:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
         refusal = self._upgrade.refused, self._upgrade.refusal
-        troubles = self._epochs.problem, self._refused
+        troubles = self._epochs.problem, self._refused, *self._moving.problems
         status = status_of(self._context, self._healing, self._endings, refusal, *troubles)
         if status != self._reported:
             self._reported = status

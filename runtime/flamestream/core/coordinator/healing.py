@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from flamestream.core.coordinator.assignment import next_layout
+from flamestream.core.coordinator.assignment import next_layout, relaid
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import NO_EPOCH, Settings
 from flamestream.core.coordinator.epochs import Epochs
@@ -32,8 +32,9 @@ from flamestream.model.ids import Attempt, WorkerId
 from flamestream.model.time import START, FrontId, Instant
 
 JOINED: Final = "joined"
+MOVED: Final = "moved"
 TICK: Final = "tick"
-UNPROVOKED: Final = (JOINED, TICK)
+UNPROVOKED: Final = (JOINED, MOVED, TICK)
 """The kinds of a recovery that no failure has caused."""
 
 
@@ -58,7 +59,7 @@ class Healing:
         self.recoveries = 0
         self.cause = ""
         self.kind = ""
-        """The kind of cause in a word: start, lost, link, worker, stuck, drained, joined or tick."""
+        """The kind of cause in a word: start, lost, link, worker, stuck, drained, joined, moved or tick."""
         self.duration_us = 0
         self.replayed_from = START
         """The cut of the last recovery that came to its Replay."""
@@ -118,27 +119,41 @@ class Healing:
         if context.time.due_in(self.ended_at, context.settings.rebalance_pause_us):
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
 
-    def recover(self, chosen: Sequence[WorkerId], cause: str, since: Instant, kind: str) -> None:
-        """Begin an attempt of `chosen`. The record comes first (!): whoever acts for an older attempt can
-        commit nothing from here on."""
+    def recover(
+        self,
+        chosen: Sequence[WorkerId],
+        cause: str,
+        since: Instant,
+        kind: str,
+        owners: Sequence[WorkerId] = (),
+    ) -> None:
+        """Begin an attempt of `chosen`, whose slots are `owners`' if that is chosen too. The record comes first
+        (!): whoever acts for an older attempt can commit nothing from here on."""
         # what its workers accepted is of an attempt that ends here
         self._epochs.abort(f"a recovery begins: {cause}")
         self._begin(cause, since, kind)
         # (!) Workers hear of it behind this write only.
         keeper = self._context.keeper
-        keeper.write(self.next_record(keeper.record, chosen, self._context.settings), self._fenced)
+        record = self.next_record(keeper.record, chosen, self._context.settings, owners)
+        keeper.write(record, self._fenced)
 
     def ticked(self, cause: str, since: Instant) -> None:
         """An epoch's commit has begun the attempt."""
         self._begin(cause, since, TICK)
         self._fenced()
 
-    def next_record(self, old: JobRecord | None, chosen: Sequence[WorkerId], settings: Settings) -> JobRecord:
+    def next_record(
+        self, old: JobRecord | None, chosen: Sequence[WorkerId], settings: Settings,
+        owners: Sequence[WorkerId] = (),
+    ) -> JobRecord:  # fmt: skip
         """The record of the next attempt, of `chosen` under `settings`."""
         fronts = _next_fronts(old, settings)
         away = {FrontId(n) for n in range(len(fronts))} - _part(fronts, settings)
         count = len(fronts) or settings.fronts
-        layout = next_layout(old.layout if old else None, chosen, settings.slots, count, away)
+        if owners and old:
+            layout = relaid(old.layout, owners, count, away)
+        else:
+            layout = next_layout(old.layout if old else None, chosen, settings.slots, count, away)
         if old:
             # the rest stays: what is committed, and `announced`, so that no attempt uses a number again
             attempt = self._next_attempt(old)
@@ -265,7 +280,7 @@ class Healing:
 
     def _places(self) -> int:
         # more would leave some without a slot, and have no room in message ids (ids.py)
-        return min(self._context.settings.workers, self._context.settings.slots)
+        return min(self._context.wanted, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
         # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link

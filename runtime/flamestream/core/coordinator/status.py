@@ -26,6 +26,7 @@ def status_of(
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
         code=record.code, refused=refusal[0], refusal=refusal[1],
         successors=tuple(sorted(set(context.members.connected) - {*context.members.of(context.members.code)})),
+        wanted=context.wanted,
     )  # fmt: skip
 
 

@@ -212,7 +212,9 @@ class Upgrade:
     def _there(self, wanted: co.Settings) -> list[WorkerId]:
         """Who makes up the first layout of the new code; empty while it is better to wait."""
         members, time = self._context.members, self._context.time
-        places = min(wanted.workers, wanted.slots)
+        # as many as now, where their number follows the load
+        workers = wanted.workers if wanted.most_workers is None else self._context.wanted
+        places = min(workers, wanted.slots)
         ahead = members.spares(self._context.workers, wanted.code)[:places]
         if not ahead:
             return []

@@ -21,6 +21,7 @@ from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.grouping import Grouping
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.meter import Clock, Cost, Meter
 from flamestream.core.dataflow.operations import Enter, Fail, Handle, Operations
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.placing import Place
@@ -84,6 +85,7 @@ class Dataflow(Operations):
         self._me = me
         self._cuts = cuts
         self._output = output
+        self._meter: Meter | None = None
         self._barriers: Mapping[int, Barrier] = {}
         self._came: list[Work] = []
         self._waiting: list[Work] = []
@@ -95,7 +97,7 @@ class Dataflow(Operations):
         self._annihilated: set[int] = set()
         # An error item that this door cannot place is held, as under `onError: fail`: given to the door
         # again, it would fail for ever.
-        errors = self._place_of_errors(), self._sink(self.errors), output.error
+        errors = self._place_of_errors(), self._metered(self._sink(self.errors), votes=False), output.error
         self._dead_letter = (
             output.error if settings.dead_letter is None else self._routed(self.errors, *errors)
         )
@@ -176,6 +178,8 @@ class Dataflow(Operations):
             self._go_round()
         # every list in it is empty by now, but its keys would pile up
         self._going.clear()
+        if self._meter is not None:
+            self._meter.end()
 
     def _go_round(self) -> None:
         item = heappop(self._round)
@@ -223,7 +227,7 @@ class Dataflow(Operations):
 
     def _keyed(self, vertex: Vertex) -> Handle:
         if vertex.kind is Kind.SINK:
-            return self._sink(vertex.id)
+            return self._metered(self._sink(vertex.id), votes=False)
         state = self.states[vertex.id] = self._state(vertex)
         forward, fail = self.forward(vertex), self.failed(vertex)
         insert, remove = state.insert, state.remove
@@ -235,7 +239,7 @@ class Dataflow(Operations):
                     self._output.late(at, number, gone)
                 (fail if type(value) is ErrorValue else forward)(at, value, gone)
 
-        return handle
+        return self._metered(handle, votes=True)
 
     def _state(self, vertex: Vertex) -> Grouping | Reduce:
         if vertex.kind is Kind.GROUPING:
@@ -255,6 +259,27 @@ class Dataflow(Operations):
 
     def _error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
         self._dead_letter(meta, error, tombstone)
+
+    # --- what slots cost ------------------------------------------------------------------------------------
+
+    def measure(self, every: int, clock: Clock | None = None) -> None:
+        """From now on measure what each slot costs, by every so manieth entrance (meter.py)."""
+        self._meter = Meter(every, clock)
+
+    def measured(self) -> list[Cost]:
+        """The cost of each slot since the last call; nothing unless it is measured."""
+        return [] if self._meter is None else self._meter.take()
+
+    def _metered(self, handle: Handle, *, votes: bool) -> Handle:
+        def metered(key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
+            if (meter := self._meter) is None:
+                handle(key, slot, meta, payload, tombstone)
+                return
+            before = meter.enter(slot, key if votes else b"")
+            handle(key, slot, meta, payload, tombstone)
+            meter.leave(before)
+
+        return metered
 
     def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None:
         """A record that its source could not read: it enters as an error item."""

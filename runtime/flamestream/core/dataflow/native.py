@@ -14,6 +14,7 @@ from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.meter import Clock, Cost
 from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Parts
@@ -115,6 +116,15 @@ class NativeFlow:
         """A record that its source could not read."""
         self._flow.bad_record(cause, meta, error)
         self._send()
+
+    def measure(self, every: int, clock: Clock | None = None) -> None:
+        """From now on measure what each slot costs, by every so manieth entrance; with a clock by the
+        kernel's own."""
+        self._flow.measure(every, clock is not None)
+
+    def measured(self) -> list[Cost]:
+        """The cost of each slot since the last call; nothing unless it is measured."""
+        return self._flow.measured()  # type: ignore[no-any-return]
 
     def _send(self) -> None:
         for owner, cause, *items in self._flow.take_messages():

@@ -13,6 +13,7 @@ from flamestream.core.dataflow.barrier import Barrier, Result
 from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.meter import Clock, Cost
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -92,6 +93,8 @@ class Flow(Protocol):
     def share(self, runs: list[Work]) -> bool: ...
     def run(self, runs: list[Work]) -> None: ...
     def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None: ...
+    def measure(self, every: int, clock: Clock | None = None) -> None: ...
+    def measured(self) -> list[Cost]: ...
 
 
 @dataclass(frozen=True, slots=True)

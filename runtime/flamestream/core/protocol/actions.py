@@ -205,6 +205,8 @@ class Prefetch:
     No answer."""
 
     segments: Sequence[SegmentRef]
+    slots: Sequence[Slot] = ()
+    """The slots that may be asked for; none: any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,12 @@ from flamestream.model.ids import (
     Epoch,
     Fence,
     MessageId,
+    Slot,
     SourceName,
     WorkerId,
 )
 from flamestream.model.layout import Assignment
+from flamestream.model.slot import MAX_SLOTS
 from flamestream.model.time import MAX_FRONTS, START, FrontId, Time
 
 MOST_TEXT: Final = 16_384
@@ -41,6 +43,11 @@ Count = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Name = Annotated[WorkerId, Meta(min_length=1, max_length=256)]
 AtEpoch = Annotated[Epoch, Meta(ge=0)]
+AtSlot = Annotated[Slot, Meta(ge=0, lt=MAX_SLOTS)]
+MOST_SLOTS: Final = 32
+"""Slots that a worker tells the cost of: enough to move, and a report stays small."""
+MOST_KEYS: Final = 4
+Key = Annotated[str, Meta(max_length=256)]
 
 
 # Fields go by their places: a new one goes to the end and has a default, or what an older peer says cannot be
@@ -295,6 +302,24 @@ class Progress(_Message, frozen=True):
             )
 
 
+class Busy(_Message, frozen=True):
+    """Told by my host now and then: where my time went since the last of these. All in microseconds."""
+
+    fence: Fence
+    us: Count
+    """The time since then."""
+    busy_us: Count
+    """As much of it my loop did not wait."""
+    slots: Annotated[list[tuple[AtSlot, Count]], Meta(max_length=MOST_SLOTS)] = []
+    """The slots of mine that cost most, the greatest first."""
+    rest_us: Count = 0
+    """The cost of all my other slots."""
+    keys: Annotated[list[tuple[AtSlot, Key]], Meta(max_length=MOST_KEYS)] = []
+    """Slots that cost much, with the key that has most of it, in words for people."""
+    held_us: Count = 0
+    """The time in which a source of mine could have given more than I took."""
+
+
 class Failed(_Message, frozen=True):
     """The job cannot go on: a user error that `onError: fail` found, corruption, or a bug. `category` is of
     `model.errors`."""
@@ -304,7 +329,9 @@ class Failed(_Message, frozen=True):
     message: Text
 
 
-ToCoordinator = Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLost | Progress | Failed
+ToCoordinator = (
+    Hello | Opened | Sealed | CutTaken | Accepted | Refused | PeerLost | Progress | Busy | Failed
+)  # fmt: skip
 
 
 def shortened(message: ToCoordinator) -> ToCoordinator:
@@ -380,9 +407,11 @@ class Committed(_Message, frozen=True):
 
 
 class Warm(_Message, frozen=True):
-    """To a standby: `segments` are the committed snapshot; have them at hand."""
+    """To a standby: `segments` are the committed snapshot; have them at hand. To a worker that gets some more
+    `slots` soon: of those alone. No segments: forget them."""
 
     segments: list[SegmentRef]
+    slots: list[Slot] = []
 
 
 class Abort(_Message, frozen=True):

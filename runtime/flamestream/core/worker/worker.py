@@ -194,7 +194,7 @@ class Worker:
             if message.assignment.fence > self.fence:
                 self._recover(message)
         elif isinstance(message, msg.Warm):
-            self._actions.append(Prefetch(message.segments))
+            self._actions.append(Prefetch(message.segments, message.slots))
         elif message.fence == self.fence and not self._halted:
             self._directed(message)
 

@@ -83,7 +83,7 @@ class SnapshotPort:
 
     def prefetch(self, action: Prefetch) -> None:
         """Have these segments at hand."""
-        self.prefetched.want(action.segments)
+        self.prefetched.want(action.segments, action.slots)
 
     def load(self, action: Load) -> None:
         """Chains of the slots asked for, checked: those at hand, or read now."""

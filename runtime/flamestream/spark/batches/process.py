@@ -140,7 +140,7 @@ def run_batches(
     stages_of(checked.graph)
     frames = frame_job(checked, job=meeting.job, zookeeper=zookeeper)
     spec = checked.job.spec
-    batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.replicas)
+    batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.least)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
         clocks=len(checked.graph.clocks), inventory=inventory(checked),

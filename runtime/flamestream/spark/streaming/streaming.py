@@ -31,12 +31,14 @@ thread of its own."""
 class WorkerTasks:
     """A running job of worker tasks."""
 
-    def __init__(self, context: SparkContext, count: int, main: WorkerMain, ended: Ended) -> None:
-        """Start `count` tasks, each of which calls `main` with its `Life`. `main` is pickled: an importable
-        one, or a partial of it."""
+    def __init__(
+        self, context: SparkContext, count: int, main: WorkerMain, ended: Ended, first: int = 0
+    ) -> None:
+        """Start `count` tasks, each of which calls `main` with its `Life`, with indexes from `first` on. `main`
+        is pickled: an importable one, or a partial of it."""
         self._context = context
         self._group = f"flamestream-{uuid.uuid4().hex}"
-        self._count, self._main, self._ended = count, main, ended
+        self._count, self._task, self._ended = count, WorkerTask(main, first), ended
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="worker-tasks", daemon=True)
         self._thread.start()
@@ -67,9 +69,7 @@ class WorkerTasks:
         try:
             # A job group is of the thread that sets it, so it is set where the job is run.
             self._context.setJobGroup(self._group, f"{self._count} workers", interruptOnCancel=True)
-            self._context.parallelize(range(self._count), self._count).foreachPartition(
-                WorkerTask(self._main)
-            )
+            self._context.parallelize(range(self._count), self._count).foreachPartition(self._task)
         except (Py4JError, OSError) as error:
             if not self._stopping:
                 problem = Retryable(f"Spark gave up the worker tasks: {reason_of(error)}")
@@ -77,10 +77,10 @@ class WorkerTasks:
 
 
 def run_workers(
-    context: SparkContext, count: int, main: WorkerMain, ended: Ended, *, of: int = 0
+    context: SparkContext, count: int, main: WorkerMain, ended: Ended, *, of: int = 0, first: int = 0
 ) -> WorkerTasks:
-    """Run `count` workers in `context`, of so many (`of`) that run there at the same time; 0: no more than
-    these. Raises ManifestError if it cannot run them all at once."""
+    """Run `count` workers in `context`, with indexes from `first` on, of so many (`of`) that run there at the
+    same time; 0: no more than these. Raises ManifestError if it cannot run them all at once."""
     master, room, wanted = context.master or "", context.defaultParallelism, max(of, count)
     if re.match(r"local(\[|$)", master) and room < wanted:
         beside = f", of which {wanted - count} are to be replaced by the others" if wanted > count else ""
@@ -88,4 +88,4 @@ def run_workers(
             f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {wanted} workers{beside}: "
             "give it more cores, or leave it out"
         )
-    return WorkerTasks(context, count, main, ended)
+    return WorkerTasks(context, count, main, ended, first)

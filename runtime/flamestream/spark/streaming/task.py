@@ -28,7 +28,7 @@ class Life:
     """A life of a worker task, which may have several."""
 
     index: int
-    """Which of the job's tasks: 0 to count - 1."""
+    """Which of the job's workers, from 0."""
     ordinal: int
     """How often Spark has started this task before."""
     nonce: str
@@ -51,6 +51,8 @@ class WorkerTask:
     package installed."""
 
     main: WorkerMain
+    first: int = 0
+    """The index of the first partition's worker."""
 
     def __call__(self, _: Iterable[int]) -> None:
         from pyspark import TaskContext
@@ -59,7 +61,9 @@ class WorkerTask:
         if context is None:
             raise Bug("a worker task runs outside Spark")
         watch_daemon()
-        live(self.main, Life(context.partitionId(), context.attemptNumber(), secrets.token_hex(4)))
+        live(
+            self.main, Life(self.first + context.partitionId(), context.attemptNumber(), secrets.token_hex(4))
+        )
 
 
 def live(

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.coordinator.assignment import next_layout
+from flamestream.core.coordinator.assignment import next_layout, relaid
 from flamestream.model.ids import WorkerId
 
 NAMES = [WorkerId(name) for name in "abcdef"]
@@ -71,6 +71,27 @@ def test_a_standby_gets_exactly_what_the_lost_worker_had() -> None:
     new = next_layout(old, [NAMES[0], NAMES[2], NAMES[5]], 256, 2)
     assert new.slots_of(NAMES[5]) == old.slots_of(NAMES[1])
     assert new.slots_of(NAMES[0]) == old.slots_of(NAMES[0])
+
+
+def test_slots_that_were_moved_for_their_load_stay_moved_when_a_worker_is_replaced() -> None:
+    first = next_layout(None, NAMES[:3], 9, 3)
+    moved = relaid(first, [*NAMES[1:2] * 2, *first.owners[2:]], 3)
+    assert (moved.version, moved.fronts) == (first.version + 1, first.fronts)
+    new = next_layout(moved, [NAMES[0], NAMES[2], NAMES[5]], 9, 3)
+    assert new.slots_of(NAMES[5]) == moved.slots_of(NAMES[1])
+    assert new.slots_of(NAMES[2]) == moved.slots_of(NAMES[2])
+    assert next_layout(new, new.workers, 9, 3) == new
+
+
+def test_when_the_number_of_workers_changes_slots_are_spread_evenly_again() -> None:
+    moved = relaid(next_layout(None, NAMES[:2], 8, 1), [NAMES[0], *NAMES[1:2] * 7], 1)
+    assert spread_evenly(next_layout(moved, NAMES[:3], 8, 1).owners, NAMES[:3])
+
+
+def test_a_layout_without_one_worker_has_no_front_of_it() -> None:
+    moved = relaid(next_layout(None, NAMES[:3], 6, 3), [NAMES[0], NAMES[2]] * 3, 3)
+    assert moved.workers == (NAMES[0], NAMES[2])
+    assert spread_evenly(moved.fronts, [NAMES[0], NAMES[2]])
 
 
 def test_a_job_without_fronts_has_an_acker() -> None:

@@ -44,6 +44,39 @@ def test_a_change_of_pods_replaces_them_while_the_stream_goes_on(edit: dict[str,
     played(play)
 
 
+def test_as_many_workers_run_as_the_coordinator_wants_between_min_and_max() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.apply(workers={"replicas": None, "min": 1, "max": 3})
+        await world.calm(80)
+        run = world.status.run.number
+        for wanted, number in ((0, 2), (3, 3), (9, 3), (2, 2), (1, 1)):
+            world.fleet.wanted = wanted
+            await world.calm(120)
+            told = world.status.workers
+            assert (told.desired, told.ready, len(world.pods("worker"))) == (number, number, number), wanted
+            assert len(world.pods("driver")) == 1
+        world.fleet.wanted = 3
+        await world.calm(120)
+        world.fleet.wanted = 0
+        world.apply(workers={"max": 2})
+        await world.calm(120)
+        assert (world.status.workers.desired, len(world.pods("worker"))) == (2, 2)
+        assert (world.status.run.number, world.status.phase) == (run, "Running")
+
+    played(play)
+
+
+def test_where_the_number_is_said_nobody_else_changes_it() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.wanted = 3
+        await world.calm(80)
+        assert world.pods("driver") == ["job-driver-a-1"]
+
+    played(play)
+
+
 def test_new_code_takes_over_a_stream_that_runs() -> None:
     async def play(world: World) -> None:
         await started(world)

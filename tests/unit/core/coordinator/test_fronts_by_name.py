@@ -33,7 +33,9 @@ def began(*sources: str, committed: bool = True) -> Bench:
 def goes_on(old: Bench, *sources: str, nonce: str = "n2", **changes: Any) -> Bench:
     """A start of a graph with these sources, up to its Recover."""
     bench = successor(old, nonce, inventory=of(*sources), **changes).sleep(3 * SECOND)
-    return bench.connect(*(f"{name}{nonce}" for name in "cd"))
+    for worker in "cd":
+        bench.say(bench.hello(f"{worker}{nonce}", graph=bench.settings.graph))
+    return bench
 
 
 def all_opened(bench: Bench, newest: int = 0) -> Bench:
@@ -151,7 +153,7 @@ def test_a_record_without_names_gets_them_with_the_first_commit() -> None:
     assert index.inventory is not None
     old.outside.objects[old.record.index] = replace(index, inventory=replace(index.inventory, fronts=()))
     old.outside.record = replace(old.record, index_hash=old.outside.hash(old.record.index))
-    refused = goes_on(old, "left", "right", "new")
+    refused = goes_on(old, "left", "right", "new", graph="h")
     assert refused.end.category == "user"
     assert "start the graph that wrote it once more, until it has committed an epoch" in refused.end.message
 
@@ -163,7 +165,7 @@ def test_a_record_without_names_gets_them_with_the_first_commit() -> None:
 def test_a_record_without_names_is_read_by_the_order_whatever_its_index_says() -> None:
     old = began("left", "right")
     old.outside.record = replace(old.record, fronts=())
-    assert "in this order" not in (end := goes_on(old, "right", "left").end.message)
+    assert "in this order" not in (end := goes_on(old, "right", "left", graph="h").end.message)
     assert "was written before sources were found by name" in end
 
 

@@ -46,7 +46,13 @@ TICKLESS_STATUS: Final = JobStatus(
     ],
 )  # fmt: skip
 STATUS: Final = replace(
-    TICKLESS_STATUS, code="c0de", successors=["d"], refused="c0de2", refusal="its state does not fit"
+    TICKLESS_STATUS,
+    code="c0de",
+    successors=["d"],
+    refused="c0de2",
+    refusal="its state does not fit",
+    wanted=2,
+    workers=[replace(TICKLESS_STATUS.workers[0], busy=0.5)],
 )
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"

@@ -2,13 +2,13 @@
 
 import sys
 from itertools import islice
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
 from flamestream.cli.output import Json
+from flamestream.cli.run import JobPlace
 from flamestream.cli.snapshots import know_classes
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
@@ -17,8 +17,6 @@ from flamestream.model.meta import time_of_meta
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import front_of, timestamp_of
 from flamestream.node.run_folder import find
-
-JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
 
 
 def command(

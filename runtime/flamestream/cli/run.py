@@ -17,6 +17,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.node.run_folder import RunFolder
 
+JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
 RunFolderOption = Annotated[
     Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
 ]

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
-from flamestream.cli.run import RunFolderOption
+from flamestream.cli.run import JobPlace, RunFolderOption
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.protocol.snapshot import CodeSpan, SnapshotIndex

@@ -8,10 +8,9 @@ from typing import Any, Final
 import msgspec
 import typer
 
-from flamestream.cli.cat import JobPlace
 from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, table
-from flamestream.cli.run import RunFolderOption
+from flamestream.cli.run import JobPlace, RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.moments import DATES, event_moment
 from flamestream.job.status import JobStatus, LastRecovery

@@ -15,12 +15,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from flamestream.cli import snapshots
 from flamestream.cli.output import Json, answer
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.snapshots import newest
 from flamestream.cli.validate import ManifestFile
 from flamestream.core.coordinator.coordination import Settings
-from flamestream.job.settings import local_coordinator
+from flamestream.core.protocol.changes import changes, way_back
+from flamestream.core.protocol.inventory import misfit
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.settings import dropped, inventory, local_coordinator
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private, read_config
@@ -45,6 +49,10 @@ def command(
     timeout: Annotated[
         float, typer.Option("--timeout", help="Seconds to wait for it; then it is called off.", min=1.0)
     ] = PATIENCE,
+    plan: Annotated[
+        bool,
+        typer.Option("--plan", help="Say what would become of state, sources, sinks and calls, and end."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Have a job that runs go on with the code that its manifest names now. Its workers start beside those
@@ -57,6 +65,9 @@ def command(
     """
     keep_private()
     job = checked(manifest)
+    if plan:
+        _say_plan(job, json)
+        return
     folder = RunFolder.of(job.job.name, run_folder)
     info = _running(folder, job.job.name)
     settings = local_coordinator(job)
@@ -90,6 +101,26 @@ def command(
     took = f", {gap:.0f} ms after it had stopped releasing results" if gap else ""
     told = f"job {job.job.name!r} runs code {job.code[:12]} from epoch {made.epoch} on{took}"
     answer(value, told, json)
+
+
+def _say_plan(job: CheckedJob, json: bool) -> None:
+    """From the newest snapshot, whether the job runs or not. Raises UserError if the new code cannot go on
+    from it."""
+    index = snapshots.newest(job.job)
+    if index is None:
+        raise UserError(f"job {job.job.name!r} has saved nothing yet: any code may go on")
+    ours, drop = inventory(job), dropped(job.job.spec)
+    found = list(changes(index, ours, drop))
+    refusal = misfit(index, job.graph.identity, ours, drop)
+    back = way_back(index, job.graph.identity, ours)
+    rows = [f"{each.what:<7} {each.name:<32} {each.fate}" for each in found]
+    rows.append(f"no way back: {back}" if back else "the code before could go on from what this one saves")
+    value = {
+        "epoch": index.epoch, "changes": [each._asdict() for each in found], "refused": refusal, "no_way_back": back,
+    }  # fmt: skip
+    answer(value, "\n".join([*rows, *([f"refused: {refusal}"] if refusal else [])]), json)
+    if refusal:
+        raise typer.Exit(ExitCode.JOB_FAILED)
 
 
 def _running(folder: RunFolder, job: str) -> RunInfo:

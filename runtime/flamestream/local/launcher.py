@@ -168,7 +168,9 @@ class Launcher:
         else:
             self._workers = PlainWorkers(self._reactor, self._folder.path, self._workers_ended)
         self._worker_file = self._folder.write("worker.json", self._config)
-        self._start_workers(self._wanted + spec.workers.standby)
+        self._files = {self._checked.code: self._worker_file}
+        """The file with what workers of each application are told, by its digest."""
+        self._start_workers(self._wanted + spec.workers.standby, self._worker_file)
         self._write_info()
         self._reactor.later(LOOK, self._regularly)
 
@@ -194,14 +196,14 @@ class Launcher:
 
     # --- how many workers -----------------------------------------------------------------------------------
 
-    def _start_workers(self, count: int) -> None:
-        """Start workers that are told the newest configuration: one by one where some may end before others."""
+    def _start_workers(self, count: int, file: Path) -> None:
+        """Start workers that are told what is in `file`: one by one where some may end before others."""
         assert self._workers is not None, "they are made before"
         if self._checked.job.spec.workers.max is None:
-            self._workers.start(count, self._worker_file)
+            self._workers.start(count, file)
         else:
             for _ in range(count):
-                self._workers.start(1, self._worker_file)
+                self._workers.start(1, file)
 
     def _scale(self) -> None:
         """Start workers that are wanted; those that are not any more are told to stop by the coordinator."""
@@ -214,8 +216,8 @@ class Launcher:
             more = "more" if status.wanted > self._wanted else "fewer"
             self._say(f"{more} workers: {status.wanted} instead of {self._wanted}")
             self._wanted = status.wanted
-        lacking = self._wanted + workers.standby - self._workers.running(self._worker_file)
-        self._start_workers(max(0, lacking))
+        file = self._files.get(status.code, self._worker_file)  # an upgrade may be under way, or taken back
+        self._start_workers(max(0, self._wanted + workers.standby - self._workers.running(file)), file)
 
     # --- an upgrade -----------------------------------------------------------------------------------------
 
@@ -225,19 +227,29 @@ class Launcher:
             return
         request = read_config(UpgradeRequest, str(self._folder.path / upgrade_request.FILE))
         number = max(self._upgrades, default=0) + 1
-        newest, settings, self._refused = self._upgrades.get(number - 1), request.settings, ""
-        if settings is not None and (newest is None or newest.code != settings.code):
+        settings, self._refused = request.settings, ""
+        # Those of one that was refused were stopped.
+        if settings is not None and not self._runs(settings.code):
             config = msgspec.structs.replace(
                 request.worker, coordinator=self._address, token=self._token, journal=self._config.journal
             )
             self._worker_file = self._folder.write(f"worker-{number % LOGS_KEPT}.json", config)
-            self._start_workers(max(request.count, self._wanted + self._checked.job.spec.workers.standby))
+            self._files[settings.code] = self._worker_file
+            while len(self._files) > LOGS_KEPT:
+                del self._files[next(iter(self._files))]
+            count = max(request.count, self._wanted + self._checked.job.spec.workers.standby)
+            self._start_workers(count, self._worker_file)
             self._manifest = request.manifest
         self._upgrades[number] = settings
         while len(self._upgrades) > MOST_ASKED:
             del self._upgrades[min(self._upgrades)]
         self._tell_coordinator()
         self._write_info()
+
+    def _runs(self, code: str) -> bool:
+        """Whether workers of an application are there."""
+        file = self._files.get(code)
+        return file is not None and self._workers is not None and self._workers.running(file) > 0
 
     def _tell_coordinator(self) -> None:
         """Have the coordinator read its configuration again, once it listens."""

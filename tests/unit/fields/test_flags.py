@@ -92,6 +92,7 @@ LINES = [
     Line("plan --format", "", "plan job.yaml --format text --json", refused="leave one of them out"),
     Line("upgrade MANIFEST", "upgrade job.yaml --json", "upgrade other.yaml --json"),
     Line("upgrade --run-folder", "upgrade job.yaml --json", "upgrade job.yaml --json --run-folder elsewhere"),
+    Line("upgrade --plan", "upgrade job.yaml --json", "upgrade job.yaml --json --plan"),
     Line(
         "upgrade --timeout",
         "",

@@ -1,6 +1,6 @@
 """Variants of calls: what is asked, when, and what of it is known behind a failure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -211,10 +211,10 @@ def _past_what_is_behind(self: Acker) -> list[Question]:
         self._timed = timed
 
 
-def _bound_of_all(self: Fronts, bound: Time) -> None:
+def _bound_of_all(self: Fronts, bound: Time, begins: Mapping[FrontId, Time]) -> None:
     """Answers enter above all that any front ever stamped."""
     self.sealing.reached = dict.fromkeys(self._fronts, bound)
-    _start(self, bound)
+    _start(self, bound, begins)
 
 
 def _pledges_forgotten(self: Sealing, front: FrontId, entries: Sequence[Entry]) -> None:

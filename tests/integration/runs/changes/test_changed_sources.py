@@ -100,6 +100,7 @@ def test_sources_come_before_between_and_behind_others(scratch: Scratch) -> None
     assert shown["inventory"]["fronts"] == ["left", "right", "before", "between", "behind"]
 
 
+@pytest.mark.slow  # the simulator says at each push what may go
 def test_a_source_goes_once_nothing_of_it_is_left(scratch: Scratch) -> None:
     said = [b"s0", b"s1"] * 20
     lines = f"lines: {{socket: {{address: '{produced(said)}'}}}}"

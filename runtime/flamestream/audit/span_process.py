@@ -19,6 +19,7 @@ import msgspec
 from flamestream.audit.code_span import SpanAnswer, SpanRequest, answered
 from flamestream.machine.parent_death import start_child
 from flamestream.machine.process_shell import keep_private
+from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import Bug, Corrupt, Fenced, FlameStreamError, Retryable, UserError
 
 _MODULE: Final = "flamestream.audit.span_process"
@@ -49,7 +50,7 @@ def asked(request: SpanRequest) -> SpanAnswer:
                 f"{request.file}: the process that interprets code {request.code[:12]} ended with exit code {code}"
                 + (f" and said: {said}" if said else "")
             )
-        answer = msgspec.msgpack.decode((folder / "answer").read_bytes(), type=SpanAnswer)
+        answer = from_msgpack((folder / "answer").read_bytes(), SpanAnswer)
     if answer.category:
         raise _ERRORS[answer.category](f"with code {request.code[:12]}: {answer.message}")
     return answer
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     keep_private()
     folder = Path(arguments[0])
     try:
-        answer = answered(msgspec.msgpack.decode((folder / "request").read_bytes(), type=SpanRequest))
+        answer = answered(from_msgpack((folder / "request").read_bytes(), SpanRequest))
     except FlameStreamError as error:
         answer = SpanAnswer(category=error.category, message=str(error))
     # whole or not at all

@@ -61,8 +61,10 @@ class StoredState:
                 return value
             # A state that nobody has touched is stored as the code before has left it.
             number, newest = rows[0].operation, max(row.epoch for row in rows)
-            [known] = [each for each in index.inventory.operations if each.number == number]
-            return migrated(self._oracle.graph.vertices[bucket[0]], value, known.version_at(newest))
+            # None: a tick drops it, and the index that it is cut in no longer lists it.
+            known = next((each for each in index.inventory.operations if each.number == number), None)
+            version = 1 if known is None else known.version_at(newest)
+            return migrated(self._oracle.graph.vertices[bucket[0]], value, version)
         except (FlameStreamError, AssertionError) as error:  # a step asserts what it is given
             raise self._world.fail(
                 "4 snapshot", f"epoch {index.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"

@@ -92,6 +92,8 @@ LINES = [
     Line("plan --format", "", "plan job.yaml --format text --json", refused="leave one of them out"),
     Line("upgrade MANIFEST", "upgrade job.yaml --json", "upgrade other.yaml --json"),
     Line("upgrade --run-folder", "upgrade job.yaml --json", "upgrade job.yaml --json --run-folder elsewhere"),
+    Line("ticks JOB", "ticks job.yaml", "ticks other.yaml", "code"),
+    Line("ticks --run-folder", "ticks job.yaml --json", "ticks job.yaml --json --run-folder elsewhere"),
     Line("upgrade --plan", "upgrade job.yaml --json", "upgrade job.yaml --json --plan"),
     Line(
         "upgrade --timeout",
@@ -188,6 +190,7 @@ JSON = {
     "validate": "validate job.yaml",
     "plan": "plan job.yaml",
     "upgrade": "upgrade job.yaml",
+    "ticks": "ticks job.yaml",
     "status": "status job.yaml",
     "cat": "cat shouts job.yaml --limit 1",
     "audit": "audit job.yaml",

@@ -67,6 +67,22 @@ def test_code_that_cannot_go_on_costs_the_stream_nothing(
     assert workers(job) == before
 
 
+def test_code_that_raises_is_taken_back_and_costs_the_stream_nothing(job: FolderJob) -> None:
+    """Its trial cannot know: it loads, and its graph fits."""
+    before = stable(job)
+    line = "    positions: dict[str, list[int]] = {}\n"
+    broken = CODE.replace(line, f"    raise ValueError('not this one')\n{line}")
+    assert broken != CODE
+    job.kube.apply(job.application(broken))
+    told = job.wait_condition("Degraded", "RolledBack", 240)
+    assert "taken back" in told["message"] and "not this one" in told["message"], told
+    assert workers(job) >= before, "the workers of then have it again"
+    job.kube.apply(job.application(CODE))
+    job.kube.wait(
+        "FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60
+    )
+
+
 def test_equivalent_code_goes_on_from_the_epoch_and_an_audit_names_the_change(job: FolderJob) -> None:
     before, epoch = stable(job), job.status()["epoch"]["number"]
     job.kube.apply(job.application(CODE + "\n# a comment more\n"))

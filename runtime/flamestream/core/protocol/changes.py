@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from flamestream.core.protocol.inventory import listed, misfit, next_inventory
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.calls.stream import BRACKETS
+from flamestream.model.payloads import shapes
 from flamestream.model.state_names import MARKS
 
-What = Literal["state", "source", "call", "sink"]
+What = Literal["state", "class", "source", "call", "sink"]
 
 
 class Change(NamedTuple):
@@ -30,6 +31,7 @@ def changes(index: SnapshotIndex, ours: Inventory, drop: Collection[str] = ()) -
     theirs = index.inventory
     if theirs is None:
         return
+    yield from _of_classes(theirs, ours)
     for name in (*ours.sources, *(name for name in theirs.sources if name not in ours.sources)):
         what: What = "call" if name.endswith(BRACKETS) else "source"
         comes = "comes, and begins with what it gives from then on" if what == "source" else "comes"
@@ -73,6 +75,13 @@ def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> I
         if gone.form != MARKS:
             named = {gone.name, gone.was}.intersection(drop)
             yield Change("state", gone.name, "is dropped" if named else "would be lost: it is refused")
+
+
+def _of_classes(theirs: Inventory, ours: Inventory) -> Iterator[Change]:
+    newest = {each.name: each for each in theirs.classes or ()}
+    for now in ours.classes or ():
+        if (old := newest.get(now.name)) is not None and old.tag != now.tag:
+            yield from (Change("class", now.name, words) for words in shapes.changes({old.tag: old}, now))
 
 
 def _fate(name: str, before: Collection[str], after: Collection[str], comes: str, goes: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.duration import Micros
@@ -94,7 +95,12 @@ class Schedule:
             worker = replace(
                 plan.worker, fronts=fronts, slice_size=128, slice_bytes=64 << 10, upload_bytes=16 << 20
             )
-            coordinator = replace(plan.coordinator, fronts=len(fronts), workers=self.workers)
+            coordinator = replace(
+                plan.coordinator,
+                fronts=len(fronts),
+                workers=self.workers,
+                inventory=inventory_of(plan.job.graph, plan.job.dead_letter, fronts),
+            )
             plan = replace(
                 plan, sites=sites, workers=self.workers, worker=worker, coordinator=coordinator, edited=False
             )

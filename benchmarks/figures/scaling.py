@@ -34,6 +34,7 @@ from figures.core import Alone
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol import events as e
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model import payload as codec
@@ -241,6 +242,7 @@ def plan_of(
         drawn.coordinator, workers=workers, fronts=fronts, slots=SLOTS, interval_us=interval,
         epoch_timeout_us=60 * SECOND, heartbeat_us=60 * SECOND, stuck_us=60 * SECOND, drain_us=60 * SECOND,
         last_epoch_us=3 * SECOND, graph=workload.graph.identity,
+        inventory=inventory_of(workload.graph, None, settings),
     )  # fmt: skip
     sites = [
         SourceSite(front.front, False, False, {Partition(""): records[front.front :: fronts]})

@@ -22,7 +22,7 @@ def gone_on(at_cut: FrontPosition, reached: FrontPosition | None) -> FrontPositi
 
     >>> cut = FrontPosition(front=0, last=9, offsets={"p": 3}, records=3)
     >>> gone_on(cut, FrontPosition(front=0, last=17, offsets={"p": 5, "q": 1}, records=6))
-    FrontPosition(front=0, last=9, offsets={'p': 5, 'q': 1}, ended=False, records=6, skipped=3)
+    FrontPosition(front=0, last=9, offsets={'p': 5, 'q': 1}, ended=False, records=6, skipped=3, begins=0)
     """
     if reached is None:
         return at_cut

@@ -27,7 +27,7 @@ from flamestream.audit.committed import LastCommit, cluster_state_of, committed_
 from flamestream.audit.job_audit import beginning, check_guarantee, check_sources
 from flamestream.audit.recorded import FrontInput, RecordedInput
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
-from flamestream.audit.report import Report, report_of
+from flamestream.audit.report import CodeVerdict, Report, report_of
 from flamestream.cli.spark.frames import spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
@@ -119,7 +119,10 @@ def audited_in(
         {each.source.front.front: counts.get(each.source.front.front, (0, 0)) for each in job.inputs}
     )
     fronts = _with_answers(fronts, calls, unpaired, completed=last.completed)
-    return report_of(checked, last, Verdict(**asdict(found)), [], fronts, beginning(None, began), edits)
+    verdict = Verdict(**asdict(found))
+    # What is judged ends where other code takes over, so all of it is of the first.
+    codes = [CodeVerdict(each.since, each.digest, verdict.expected) for each in spans[:1] if not changed]
+    return report_of(checked, last, verdict, [], fronts, beginning(None, began), edits, codes)
 
 
 def _as_read(job: FrameJob, recorded: RecordedInput) -> FrameJob:

@@ -47,7 +47,10 @@ def alike(theirs: Inventory | None, ours: Inventory | None) -> bool:
     more by now."""
     if theirs is None or ours is None:
         return True
-    return replace(theirs, classes=None) == replace(ours, classes=None)
+    fronts = theirs.fronts if ours.fronts else ()
+    return replace(theirs, classes=None, fronts=fronts) == replace(
+        ours, classes=None, fronts=ours.fronts if theirs.fronts else ()
+    )
 
 
 def source_keys(graph: Graph) -> dict[str, str]:

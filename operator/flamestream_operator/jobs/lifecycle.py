@@ -156,7 +156,7 @@ def _kept(
         run = replace(run, code=run.before, digest=run.before_digest, next="", before="", before_digest="")
         reason = reported.refusal or "the new code has failed"
         return _not_taken_over(observed, replace(status, run=run, drivers=drivers), "TakenBack", reason)
-    if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep))):
+    if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep or 0))):
         status = replace(status, run=replace(run, before="", before_digest=""))
     return status
 

@@ -84,9 +84,9 @@ class Upgrade(Part, frozen=True):
     watch: Seconds = Seconds(60)
     """For so long after a tick the new code may not fail: where it raises under onError: fail, gives error items
     that the code before did not give, or has its workers lost three times, the job goes back to the code
-    before, at a tick. 0: it is not watched."""
-    keep: Seconds = Seconds(0)
-    """For so long workers of the code before stay beside the new ones, if not for as long as it is watched."""
+    before, at a tick."""
+    keep: Seconds | None = None
+    """For so long workers of the code before stay beside the new ones; left out, as long as it is watched."""
 
 
 class Backoff(Part, frozen=True):

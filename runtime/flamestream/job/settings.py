@@ -122,7 +122,7 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
         fronts=sum(source.fronts for source in sources), slots=spec.workers.slots,
         interval_us=int(spec.checkpoint.interval * 1_000_000) if spec.guarantee != "none" else None,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD, drop=dropped(spec),
-        watch_us=int(upgrade.watch * 1_000_000), keep_us=int(upgrade.keep * 1_000_000),
+        watch_us=int(upgrade.watch * 1_000_000), keep_us=int((upgrade.keep or 0) * 1_000_000),
     )  # fmt: skip
     # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
     return replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.batches else settings

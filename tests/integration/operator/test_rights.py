@@ -294,9 +294,13 @@ async def _coded_anew(cluster: Cluster) -> None:
     await cluster.api.patch(
         "ConfigMap", space, "app", {"metadata": {"labels": {"flamestream.dev/application-source": "true"}}}
     )
-    await cluster.until("FlameStreamJob", "sums", lambda thing: bool(thing["status"].get("lastStable")))
+    stable = await cluster.until(
+        "FlameStreamJob", "sums", lambda thing: bool(thing["status"].get("lastStable"))
+    )
+    before = stable["status"]["run"]["code"]
     await cluster.api.patch("ConfigMap", space, "app", {"data": {"j.py": APPLICATION + "# in other words\n"}})
-    await cluster.phase("sums", "Running", number=2)
+    await cluster.until("FlameStreamJob", "sums", lambda thing: thing["status"]["run"]["code"] != before)
+    await cluster.phase("sums", "Running")
 
 
 async def _drilled(cluster: Cluster) -> None:

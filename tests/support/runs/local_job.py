@@ -82,7 +82,8 @@ class LocalJob:
         name = f"job-{next(COUNTER)}"
         self.worker_settings = WorkerSettings(job=name, slots=16, fronts=self._fronts(), python=PYTHON)
         self.settings = Settings(
-            job=name, graph=self.graph.identity, inventory=inventory_of(self.graph, None, self._fronts()), python=PYTHON, workers=workers,
+            job=name, graph=self.graph.identity, python=PYTHON, workers=workers,
+            inventory=inventory_of(self.graph, None, self._fronts()),
             fronts=len(self.graph.sources), slots=16, interval_us=interval_us,
         )  # fmt: skip
         self.coordinator: subprocess.Popen[bytes] | None = None

@@ -153,7 +153,12 @@ def _kept(
     run, upgrade = status.run, plan.spec.upgrade or Upgrade()
     if reported is not None and reported.code == run.before_digest != run.digest:
         drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
-        run = replace(run, code=run.before, digest=run.before_digest, next="", before="", before_digest="")
+        stable = status.last_stable
+        assert stable is not None and stable.code == run.before, "code that is watched is not stable yet"
+        run = replace(
+            run, code=run.before, digest=run.before_digest, application=stable.application,
+            next="", before="", before_digest="",
+        )  # fmt: skip
         reason = reported.refusal or "the new code has failed"
         return _not_taken_over(observed, replace(status, run=run, drivers=drivers), "TakenBack", reason)
     if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep or 0))):
@@ -176,8 +181,13 @@ def _not_taken_over(
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """A spec that was seen running, whole, with a commit of its own, is where an upgrade can go back to."""
     stable, coordinated = status.last_stable, observed.coordinated
-    # nothing new is proved then
-    if status.rolled_back or coordinated is None or coordinated.status.phase != "running":
+    # nothing new is proved then, and what is still watched can be taken back: then the one before is needed
+    if (
+        status.rolled_back
+        or status.run.before
+        or coordinated is None
+        or coordinated.status.phase != "running"
+    ):
         return status
     if not all(driver.state == "Running" and driver.revision == plan.revision for driver in status.drivers):
         return status

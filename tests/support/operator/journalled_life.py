@@ -279,6 +279,7 @@ async def rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> N
     looked.field(cluster, "failures.reason", "TakenBack")
     looked.field(cluster, "failures.time", is_time)
     await cluster.until(cluster.runs, "what ran before runs again")
+    source.feed(10)
     await _all_out(cluster, source)
 
 

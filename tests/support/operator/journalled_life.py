@@ -266,9 +266,17 @@ async def rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> N
     looked.field(cluster, "preflight.pod", lambda pod: pod.startswith("sums-preflight-"))
     looked.field(cluster, "preflight.since", is_time)
     looked.field(cluster, "run.number", 2)
+    code, digest = cluster.status.run.code, cluster.status.run.digest
+    looked.field(cluster, "run.digest", is_digest)
     await cluster.edit_code(BROKEN)
+    await cluster.until(lambda: bool(cluster.status.run.next), "other code starts beside")
+    looked.field(cluster, "run.next", lambda beside: beside not in ("", code))
+    looked.field(cluster, "preflight.digest", lambda other: is_digest(other) and other != digest)
     await cluster.until(lambda: bool(cluster.status.run.before), "other code has taken over")
+    looked.field(cluster, "run.before", code)
+    looked.field(cluster, "run.before_digest", digest)
     looked.field(cluster, "run.turned_at", is_time)
+    looked.field(cluster, "drivers.code", code)  # the first of them is the one that ran before
     source.feed(10)
     await cluster.until(lambda: bool(cluster.status.rolled_back), "it fails", may_fail=True)
     config = await cluster.api.get("ConfigMap", cluster.namespace, "app")
@@ -278,9 +286,15 @@ async def rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> N
     looked.field(cluster, "failures.last", lambda last: "ZeroDivisionError" in last)
     looked.field(cluster, "failures.reason", "TakenBack")
     looked.field(cluster, "failures.time", is_time)
+    looked.field(cluster, "failures.next_try", "")  # what was taken back is not tried again
+    looked.field(cluster, "run.digest", digest)
     await cluster.until(cluster.runs, "what ran before runs again")
     source.feed(10)
     await _all_out(cluster, source)
+
+
+def is_digest(value: str) -> bool:
+    return len(value) == 64
 
 
 async def _all_out(cluster: PlainCluster, source: Input) -> None:

@@ -94,6 +94,22 @@ def test_new_code_takes_over_a_stream_that_runs() -> None:
     played(play)
 
 
+def test_code_that_is_watched_is_not_yet_what_is_gone_back_to() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        first, epoch = world.status.run.code, world.status.epoch.number
+        world.apply(upgrade={"watch": "200s"})
+        world.edit_code("print(2)")
+        await world.calm(100)
+        assert world.status.run.before == first != world.status.run.code
+        assert world.status.epoch.number > epoch
+        assert world.status.last_stable is not None and world.status.last_stable.code == first
+        await world.calm(200)
+        assert world.status.last_stable.code == world.status.run.code != first
+
+    played(play)
+
+
 def test_new_code_drains_to_an_epoch_first_where_the_spec_says_so() -> None:
     async def play(world: World) -> None:
         await started(world)

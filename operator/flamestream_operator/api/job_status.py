@@ -297,6 +297,10 @@ class JobResourceStatus(Part, frozen=True):
     last_savepoint: str = ""
     """When the last scheduled savepoint was made."""
 
+    def code_of(self, driver: DriverStatus) -> str:
+        """The code that a driver's workers have loaded."""
+        return driver.code or self.run.code
+
 
 def encoded(status: JobResourceStatus) -> dict[str, Any]:
     """Plain values, with fields that are null left out."""

@@ -31,7 +31,6 @@ from flamestream_operator.jobs.observed import (
 )
 from flamestream_operator.jobs.spec import Plan
 from flamestream_operator.jobs.suspicion import suspects
-from flamestream_operator.jobs.upgrade import code_of
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 
@@ -74,7 +73,7 @@ def with_endings(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             if (
                 driver.state != "Retiring"
                 and status.run.stage in ("Starting", "Running")
-                and code_of(driver, status) == status.run.code
+                and status.code_of(driver) == status.run.code
                 and not _has_successor(status, driver)
             ):
                 status = with_failure(status, plan.spec, observed.now, ending.reason, ending.message)
@@ -100,7 +99,7 @@ def ending_of_next(observed: Observed, status: JobResourceStatus) -> Ending | No
 
 def _endings_of(observed: Observed, status: JobResourceStatus, code: str) -> Iterator[Ending]:
     for driver in status.drivers:
-        if code_of(driver, status) == code and (ending := _ending(observed, driver)) is not None:
+        if status.code_of(driver) == code and (ending := _ending(observed, driver)) is not None:
             yield ending
 
 
@@ -114,7 +113,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
             for driver in status.drivers
             if driver.application == application
             and driver.state != "Retiring"
-            and code_of(driver, status) == plan.code
+            and status.code_of(driver) == plan.code
         ]
         fresh = [
             driver
@@ -140,7 +139,7 @@ def with_drivers(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
         for driver in status.drivers
         if driver.application not in plan.applications
         and driver.state != "Retiring"
-        and code_of(driver, status) == plan.code
+        and status.code_of(driver) == plan.code
     ]
     # Not while one starts: until it is there the superfluous ones may be all that carries the stream.
     whole = all(driver.state != "Starting" for driver in status.drivers)
@@ -153,7 +152,7 @@ def with_codes(observed: Observed, status: JobResourceStatus) -> JobResourceStat
     others = [
         driver
         for driver in status.drivers
-        if code_of(driver, status) not in codes and driver.state != "Retiring"
+        if status.code_of(driver) not in codes and driver.state != "Retiring"
     ]
     return _retired(status, others, observed.now)
 
@@ -214,7 +213,7 @@ def _has_successor(status: JobResourceStatus, driver: DriverStatus) -> bool:
     return any(
         each.application == driver.application
         and each.launch > driver.launch
-        and code_of(each, status) == code_of(driver, status)
+        and status.code_of(each) == status.code_of(driver)
         for each in status.drivers
     )
 

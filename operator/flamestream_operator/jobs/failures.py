@@ -13,8 +13,10 @@ from flamestream.job.manifest import Spec
 from flamestream.job.moments import CLOCKS_DIFFER, moment, passed, written
 from flamestream.model.backoff import Backoff
 from flamestream_operator.api.job_status import FailureStatus, JobResourceStatus
+from flamestream_operator.jobs.observed import Observed
 
 MAX_TEXT = 1000
+MAX_REASON = 128
 
 
 def with_failure(
@@ -28,11 +30,26 @@ def with_failure(
     failures = FailureStatus(
         count=count,
         last=message[:MAX_TEXT],
-        reason=reason[:128],
+        reason=reason[:MAX_REASON],
         time=written(now),
         next_try=written(now + pause),
     )
     return replace(status, failures=failures)
+
+
+def with_refusal(
+    observed: Observed, status: JobResourceStatus, reason: str, message: str
+) -> JobResourceStatus:
+    """The stream goes on with the code that it has: no failure that counts, and nothing to wait for."""
+    failures = replace(
+        status.failures, last=message[:MAX_TEXT], reason=reason[:MAX_REASON], time=written(observed.now)
+    )
+    return left_alone(observed, replace(status, failures=failures))
+
+
+def left_alone(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
+    """This generation with this application is not tried again."""
+    return replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
 
 
 def gives_up(status: JobResourceStatus, spec: Spec) -> bool:

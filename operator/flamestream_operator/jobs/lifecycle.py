@@ -16,7 +16,6 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.moments import moment, passed, written
 from flamestream.job.status import JobStatus
 from flamestream_operator.api.job_status import (
@@ -27,12 +26,12 @@ from flamestream_operator.api.job_status import (
     StableSpec,
     SuspensionStatus,
 )
-from flamestream_operator.jobs.drivers import ending_of_next, ending_that_is_final
-from flamestream_operator.jobs.failures import gives_up, with_failure
+from flamestream_operator.jobs.drivers import ending_that_is_final
+from flamestream_operator.jobs.failures import gives_up, left_alone, with_failure
 from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.preflight import taken_snapshot, with_trial
 from flamestream_operator.jobs.spec import Desired, Plan
-from flamestream_operator.jobs.upgrade import needs_a_stop, running_of
+from flamestream_operator.jobs.upgrade import kept, needs_a_stop, running_of, turning, without_next
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
@@ -80,7 +79,7 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     if gives_up(status, plan.spec):  # spec.backoff.limit, or restartPolicy: Never
         return _ended(observed, status, "Failed")
     if status.run.before:
-        status = _kept(observed, status, reported, plan)
+        status = kept(observed, status, reported, plan)
         if status.rolled_back:
             return status
     # Before the code: a run that stops for the suspension begins again with the new code anyway.
@@ -89,7 +88,7 @@ def _active(observed: Observed, status: JobResourceStatus, desired: Desired, pla
     if plan.code != status.run.code:
         return _upgrading(observed, status, desired, plan)
     if status.run.next:  # the edit was taken back
-        status = replace(status, run=replace(status.run, next=""))
+        status = without_next(status)
     # Not before it runs: until then the record has the code of the run before.
     if reported is not None and reported.phase == "running" and reported.code and not status.run.digest:
         status = replace(status, run=replace(status.run, digest=reported.code))
@@ -118,64 +117,7 @@ def _upgrading(
         return status
     if strategy != "Tick" or needs_a_stop(status, running_of(observed, status, desired).plan, plan):
         return _draining(observed, status, "Upgrade")
-    return _turning(observed, status, desired, plan)
-
-
-def _turning(
-    observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan
-) -> JobResourceStatus:
-    """Workers of the new code start beside those that run, and take over at one cut."""
-    run, trial = status.run, status.preflight
-    assert trial is not None, "it has passed"
-    reported = observed.coordinated.status if observed.coordinated else None
-    if run.next != plan.code:
-        intent = IntentStatus(key=f"upgrade/{plan.code}", generation=observed.generation)
-        return replace(status, run=replace(run, next=plan.code), intent=intent)
-    if reported is not None and reported.code == trial.digest:
-        drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
-        run = replace(
-            run, code=plan.code, digest=trial.digest, next="", generation=observed.generation,
-            application=desired.app_digest, before=run.code, before_digest=run.digest,
-            turned_at=written(observed.now),
-        )  # fmt: skip
-        return replace(status, run=run, drivers=drivers, intent=IntentStatus())
-    if reported is not None and reported.refusal and reported.refused == trial.digest:
-        return _not_taken_over(observed, status, "UpgradeRefused", reported.refusal)
-    if (ending := ending_of_next(observed, status)) is not None:
-        return _not_taken_over(observed, status, ending.reason, ending.message)
-    return status
-
-
-def _kept(
-    observed: Observed, status: JobResourceStatus, reported: JobStatus | None, plan: Plan
-) -> JobResourceStatus:
-    """The workers of the code before: kept for a while, or in charge again, for the new code has failed."""
-    run, upgrade = status.run, plan.spec.upgrade or Upgrade()
-    if reported is not None and reported.code == run.before_digest != run.digest:
-        drivers = [replace(each, code=each.code or run.code) for each in status.drivers]
-        stable = status.last_stable
-        assert stable is not None and stable.code == run.before, "code that is watched is not stable yet"
-        run = replace(
-            run, code=run.before, digest=run.before_digest, application=stable.application,
-            next="", before="", before_digest="",
-        )  # fmt: skip
-        reason = reported.refusal or "the new code has failed"
-        return _not_taken_over(observed, replace(status, run=run, drivers=drivers), "TakenBack", reason)
-    if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep or 0))):
-        status = replace(status, run=replace(run, before="", before_digest=""))
-    return status
-
-
-def _not_taken_over(
-    observed: Observed, status: JobResourceStatus, reason: str, message: str
-) -> JobResourceStatus:
-    """The stream goes on with the code that it has; as behind a trial that failed, this generation is not tried
-    again."""
-    failures = replace(status.failures, last=message[:1000], reason=reason[:128], time=written(observed.now))
-    return replace(
-        status, run=replace(status.run, next=""), failures=failures, rolled_back=observed.generation,
-        rolled_back_application=observed.app_digest,
-    )  # fmt: skip
+    return turning(observed, status, desired, plan)
 
 
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
@@ -240,8 +182,7 @@ def _failed_for_good(
     status = with_failure(status, plan.spec, observed.now, reason, message)
     # once: the old code's failure is final
     if stable is not None and stable.code != status.run.code and not status.rolled_back:
-        status = replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
-        return _draining(observed, status, "Rollback")
+        return _draining(observed, left_alone(observed, status), "Rollback")
     if plan.spec.restart_policy == "Always" and not gives_up(status, plan.spec):
         return _next_run(observed, status, plan, status.run.application)
     return _ended(observed, status, "Failed")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from flamestream.job.moments import passed, written
 from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.failures import with_refusal
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import Observed, ended_containers, phase_of, said_at_end
 from flamestream_operator.jobs.spec import Desired, Plan
@@ -60,17 +61,9 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
             digest=str(told.get("code", "")),
         )
         return replace(status, preflight=passed_one)
-    text = str(said.get("message", "without a word"))[:1000]
-    failures = replace(
-        status.failures,
-        last=text,
-        reason=str(said.get("reason", "PreflightFailed"))[:128],
-        time=written(observed.now),
-    )
+    reason, text = str(said.get("reason", "PreflightFailed")), str(said.get("message", "without a word"))
     failed = replace(trial, state="Failed", message=text[:500])
-    status = replace(status, preflight=failed, failures=failures)
-    # As behind a start that failed: this generation with this application is not tried again.
-    return replace(status, rolled_back=observed.generation, rolled_back_application=observed.app_digest)
+    return with_refusal(observed, replace(status, preflight=failed), reason, text)
 
 
 def trial_of(

@@ -28,22 +28,17 @@ from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
 from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.moving import Moving
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
 from flamestream.core.coordinator.upgrade import TURNED, Upgrade
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.inventory import alike
 from flamestream.core.protocol.job_record import JobRecord, check_code
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
-
-EDITED = (
-    "the application's files were edited while the job runs, and it has loaded other code: put them back, or "
-    "go on with them by `flamestream upgrade`"
-)
 
 
 class Coordinator:
@@ -59,7 +54,7 @@ class Coordinator:
         self._healing = self.healing_type(self._context, self._epochs)
         self._gathering = Gathering(self._context, self._healing)
         self._endings = Endings(self._context, self._epochs, self._healing)
-        self._upgrade = Upgrade(self._context, self._epochs, self._healing, _differs)
+        self._upgrade = Upgrade(self._context, self._epochs, self._healing)
         self._moving = Moving(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
@@ -112,7 +107,7 @@ class Coordinator:
         record = self._context.keeper.record
         if overtaken := record is not None and hello.fence > record.fence:
             self._context.keeper.read()  # somebody has recovered the job since, maybe with other code
-        if reason := _differs(hello, self._context.settings):
+        if reason := differs(hello, self._context.settings):
             self._not_of_this_code(hello, reason)
             return
         self._context.members.connect(hello, self._context.time.now)
@@ -392,22 +387,3 @@ def _other_slots(record: JobRecord, settings: co.Settings) -> str:
         f"job {settings.job!r} began with {began} slots, by which its sinks know what they were given, and "
         f"cannot go on with {settings.slots}: set workers.slots back to {began}"
     )
-
-
-def _differs(hello: msg.Hello, settings: co.Settings) -> str:
-    """The reason why a worker cannot take part; "" if it can."""
-    for what, theirs, ours in (
-        ("Python", hello.python, settings.python),
-        ("graph", hello.graph, settings.graph),
-    ):
-        if theirs != ours:
-            return f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that"
-    if settings.code and hello.code and hello.code != settings.code:
-        return EDITED
-    if not alike(hello.inventory, settings.inventory):
-        # (!) Rows under another name would be found by nobody.
-        return (
-            f"its graph has {hello.inventory}, the job's {settings.inventory}: the names of functions must be "
-            "the same in every process; give operations with state name="
-        )
-    return ""

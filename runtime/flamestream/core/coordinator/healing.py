@@ -290,9 +290,14 @@ class Healing:
         ).hexdigest()
 
 
+def _names(settings: Settings) -> tuple[str, ...]:
+    """The source of each front of the graph; none: nobody said."""
+    return settings.inventory.fronts if settings.inventory is not None else ()
+
+
 def _next_fronts(old: JobRecord | None, settings: Settings) -> tuple[KnownFront, ...]:
     """The fronts of the next attempt, those of new sources behind all that ever were."""
-    names = settings.inventory.fronts if settings.inventory is not None else ()
+    names = _names(settings)
     if old is None or not (old.fronts or old.index):
         return tuple(map(KnownFront, names))
     # Without names the order of the graph that wrote its snapshot counts, until that is committed with names.
@@ -302,5 +307,5 @@ def _next_fronts(old: JobRecord | None, settings: Settings) -> tuple[KnownFront,
 
 def _part(fronts: Sequence[KnownFront], settings: Settings) -> frozenset[FrontId]:
     """The numbers of the fronts that take part."""
-    names = settings.inventory.fronts if settings.inventory is not None else ()
-    return taking_part(names or [front.name for front in fronts], fronts) if fronts else frozenset()
+    names = _names(settings) or [front.name for front in fronts]
+    return taking_part(names, fronts) if fronts else frozenset()

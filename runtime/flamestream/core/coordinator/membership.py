@@ -1,4 +1,5 @@
-"""Membership: which workers are connected, when each was last heard, and who of a layout is lost.
+"""Membership: which workers may take part, which are connected, when each was last heard, and who of a layout is
+lost.
 
 Workers are connected to the coordinator, not registered by Spark: workers of one job may live in several
 Spark applications. A worker that is connected and has no part in the layout is a standby.
@@ -12,12 +13,18 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.protocol.inventory import alike
 from flamestream.core.protocol.messages import Hello, Progress
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
 
 RECENT_US: Final = 300_000
 """A few heartbeats: who was heard so long before another is as alive."""
+EDITED: Final = (
+    "the application's files were edited while the job runs, and it has loaded other code: put them back, or "
+    "go on with them by `flamestream upgrade`"
+)
 
 
 @dataclass(slots=True)
@@ -156,3 +163,22 @@ class Membership:
 
 def _has(member: Member, code: str) -> bool:
     return not code or member.hello.code in ("", code)
+
+
+def differs(hello: Hello, settings: Settings) -> str:
+    """The reason why a worker cannot take part; "" if it can."""
+    for what, theirs, ours in (
+        ("Python", hello.python, settings.python),
+        ("graph", hello.graph, settings.graph),
+    ):
+        if theirs != ours:
+            return f"its {what} is {theirs!r}, the job's is {ours!r}; start it with that"
+    if settings.code and hello.code and hello.code != settings.code:
+        return EDITED
+    if not alike(hello.inventory, settings.inventory):
+        # (!) Rows under another name would be found by nobody.
+        return (
+            f"its graph has {hello.inventory}, the job's {settings.inventory}: the names of functions must be "
+            "the same in every process; give operations with state name="
+        )
+    return ""

@@ -14,7 +14,6 @@ before. Does not: start workers (the launcher, the operator), or try the code be
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -23,6 +22,7 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import TICK, Healing
+from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.snapshot_index import check_index
 from flamestream.core.coordinator.watch import Watch
 from flamestream.core.protocol.inventory import leaving, only_in, without
@@ -35,14 +35,12 @@ from flamestream.model.time import Instant
 
 MOST_ASKED: Final = 16
 TURNED: Final = "the job goes on with other code"
-Differs = Callable[[Hello, co.Settings], str]
 
 
 class Upgrade:
     """The change of code that is asked for, if one is; and the code before, as long as it can go back."""
 
-    def __init__(self, context: Context, epochs: Epochs, healing: Healing, differs: Differs) -> None:
-        """`differs` says why a worker does not fit settings; "" if it does."""
+    def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
         self.refusal = ""
         """The reason why the last one that was asked for is not made, or was taken back."""
         self.refused = ""
@@ -62,7 +60,7 @@ class Upgrade:
         little to save."""
         self._since = Instant(0)
         """When the hold of the newest tick began."""
-        self._context, self._epochs, self._healing, self._differs = context, epochs, healing, differs
+        self._context, self._epochs, self._healing = context, epochs, healing
 
     def ask(self, wanted: co.Settings | None) -> None:
         """Go on with another application; None: with none but that which runs. The last word counts, until the
@@ -92,7 +90,7 @@ class Upgrade:
 
     def takes(self, hello: Hello) -> bool:
         """Whether it is a worker of the application that the job is to go on with, or may go back to."""
-        return any(not self._differs(hello, each) for each in (self._wanted, self._before) if each)
+        return any(not differs(hello, each) for each in (self._wanted, self._before) if each)
 
     def is_behind(self, hello: Hello) -> bool:
         """Whether it is a worker of an application that the job has gone on from."""
@@ -131,20 +129,15 @@ class Upgrade:
             return True  # it is on its way; who fails says so again, should it come to nothing
         if self._watch is None or before is None or not context.members.of(before.code):
             return False
-        if gone := only_in(before.inventory, context.settings.inventory):
-            self.refusal = f"{reason}; there is no way back: it has dropped the state of {', '.join(gone)}"
-            self.refused = context.settings.code
+        failed = context.settings
+        if no_way := _no_way_back(failed, before):
+            self._refuse(failed, f"{reason}; there is no way back: {no_way}")
             return False
-        if new := leaving(context.settings.inventory, before.inventory):
-            self.refusal = (
-                f"{reason}; there is no way back: what it has read of {', '.join(new)} would be lost"
-            )
-            self.refused = context.settings.code
-            return False
-        self._watch, self.refusal, self.refused = None, f"taken back: {reason}", context.settings.code
+        self._watch = None
+        self._refuse(failed, f"taken back: {reason}")
         if self._wanted is not None and not self._later:
             self._later = [self._wanted]  # what was asked for meanwhile
-        fresh = only_in(context.settings.inventory, before.inventory)
+        fresh = only_in(failed.inventory, before.inventory)
         # As if it had never been: what it alone kept goes with it.
         self._wanted = dataclasses.replace(before, drop=(*before.drop, *fresh))
         return True
@@ -153,28 +146,33 @@ class Upgrade:
 
     def turned(self, record: JobRecord) -> JobRecord:
         """The record that commits the epoch, made the next attempt's."""
-        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        failed = self._context.settings.code if self._goes_back(self._wanted) else ""
-        following = self._healing.next_record(record, self._chosen, self._wanted)
+        failed = self._context.settings.code if self._goes_back(self._next) else ""
+        following = self._healing.next_record(record, self._chosen, self._next)
         return msgspec.structs.replace(following, taken_back=failed)
 
     def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
         """The reason why the new code cannot go on from this index; "" if it can."""
-        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        return self._misfit(self._wanted, index, record)
+        return self._misfit(self._next, index, record)
 
     def fitted(self, index: SnapshotIndex) -> SnapshotIndex:
         """The index, without what the new code lets go: who starts from it later need not say so again."""
-        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        return without(index, only_in(index.inventory, self._wanted.inventory))
+        return without(index, only_in(index.inventory, self._next.inventory))
 
     def made(self) -> None:
         """It is in the record."""
-        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
-        self._turn(self._wanted, self._context.settings)
+        self._turn(self._next, self._context.settings)
         self._healing.ticked(TURNED, self._since)
 
     # --- inside ---------------------------------------------------------------------------------------------
+
+    @property
+    def _next(self) -> co.Settings:
+        """What the epoch that is under way goes on to."""
+        assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
+        return self._wanted
+
+    def _refuse(self, which: co.Settings, reason: str) -> None:
+        self.refusal, self.refused = reason, which.code
 
     def _turning(self) -> bool:
         return self._epochs.pending is not None and self._epochs.pending.turn is self
@@ -248,7 +246,8 @@ class Upgrade:
                     f"source {gone[0]!r} goes: stop the job with a drain, and start it without it"
                 )
         except UserError as error:
-            self.refusal, self.refused, self._wanted = str(error), wanted.code, None
+            self._refuse(wanted, str(error))
+            self._wanted = None
             self._dismiss(f"refused: {error}")
             return self.refusal
         return ""
@@ -275,3 +274,12 @@ class Upgrade:
         codes = {each.code for each in (self._context.settings, self._wanted, self._before) if each}
         if "" not in codes:
             self._context.instructions.tell(members.dismiss(codes), Stop(reason))
+
+
+def _no_way_back(failed: co.Settings, before: co.Settings) -> str:
+    """The reason why the code before cannot go on from what the one that failed has committed; "" if it can."""
+    if gone := only_in(before.inventory, failed.inventory):
+        return f"it has dropped the state of {', '.join(gone)}"
+    if new := leaving(failed.inventory, before.inventory):
+        return f"what it has read of {', '.join(new)} would be lost"
+    return ""

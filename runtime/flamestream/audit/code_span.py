@@ -19,8 +19,8 @@ from flamestream.audit.interpretation import Interpretation, Made, Meaning, inte
 from flamestream.audit.recorded import Recording
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.stored_rows import Numbers
-from flamestream.job.application import folders_of, load, located
-from flamestream.job.application_code import code_of
+from flamestream.job.application import load
+from flamestream.job.application_code import code_found
 from flamestream.job.hang import within
 from flamestream.job.py_files import PyFile
 from flamestream.loop.watchdog import LOADING
@@ -140,7 +140,7 @@ def _loaded(request: SpanRequest) -> Graph:
     change_calls(graph, request.calls)
     take_in_sequence(graph, {front.source for front in request.fronts if front.in_sequence})
     # (!) Behind the import: an edit meanwhile would have results of other code expected.
-    if code_of(located(file, folders_of(request.py_files)), request.py_files) != request.code:
+    if code_found(file, request.py_files) != request.code:
         raise Retryable(f"{file} was edited while it was audited: try again")
     return graph
 

@@ -18,7 +18,7 @@ import msgspec
 
 from flamestream.audit.code_span import SpanAnswer, SpanRequest, answered
 from flamestream.machine.parent_death import start_child
-from flamestream.machine.process_shell import keep_private
+from flamestream.machine.process_shell import INTERPRETER, keep_private
 from flamestream.model.decoding import from_msgpack
 from flamestream.model.errors import Bug, Corrupt, Fenced, FlameStreamError, Retryable, UserError
 
@@ -31,10 +31,8 @@ _SHOWN: Final = 2000
 def asked(request: SpanRequest) -> SpanAnswer:
     """The answer of a process of its own. Only from the main thread. Raises what it has raised, and UserError
     if it ended without an answer."""
-    # Hashes as in workers: who depends on them shall at least do so alike. And an audit leaves nothing behind.
-    environment = {
-        **os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
+    # an audit leaves nothing behind
+    environment = {**os.environ, **INTERPRETER, "PYTHONDONTWRITEBYTECODE": "1"}
     with TemporaryDirectory(prefix="flamestream-audit-") as place:
         folder = Path(place)
         (folder / "request").write_bytes(msgspec.msgpack.encode(request))

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from flamestream.cli import snapshots
 from flamestream.cli.output import Json, answer
 from flamestream.cli.run import RunFolderOption
 from flamestream.cli.snapshots import newest
@@ -106,7 +105,7 @@ def command(
 def _say_plan(job: CheckedJob, json: bool) -> None:
     """From the newest snapshot, whether the job runs or not. Raises UserError if the new code cannot go on
     from it."""
-    index = snapshots.newest(job.job)
+    index = newest(job.job)
     if index is None:
         raise UserError(f"job {job.job.name!r} has saved nothing yet: any code may go on")
     ours, drop = inventory(job), dropped(job.job.spec)

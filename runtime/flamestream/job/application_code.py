@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from flamestream.job.application import digest_of
+from flamestream.job.application import digest_of, folders_of, located
 from flamestream.job.py_files import PyFile
 from flamestream.model.errors import UserError
 
@@ -28,6 +28,12 @@ def code_of(file: Path, py_files: Sequence[PyFile] = ()) -> str:
         ) from error
     whole = "\n".join([own, *(f"{each.name} {each.sha256}" for each in py_files)])
     return hashlib.sha256(whole.encode()).hexdigest() if py_files else own
+
+
+def code_found(file: Path, py_files: Sequence[PyFile]) -> str:
+    """The same of the application that a process which was told `file` loads: there, or in an archive of
+    `py_files`. Raises UserError."""
+    return code_of(located(file, folders_of(py_files)), py_files)
 
 
 def files_of(file: Path) -> dict[str, Path]:

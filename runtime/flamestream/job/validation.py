@@ -34,6 +34,7 @@ from flamestream.model.calls.productions import asked_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
+from flamestream.model.state_names import BRACKETS
 
 T = TypeVar("T")
 
@@ -265,7 +266,7 @@ def _call_settings_hold(job: Job, graph: Graph) -> None:
     asked = asked_of(graph)
     for name, settings in job.spec.calls.items():
         if (call := asked.get(f"{name}()")) is None:
-            close = get_close_matches(name, [known.removesuffix("()") for known in asked], n=1)
+            close = get_close_matches(name, [known.removesuffix(BRACKETS) for known in asked], n=1)
             hint = f"is {close[0]!r} meant?" if close else "remove it"
             raise job.error(("spec", "calls", name), f"graph {graph.name!r} has no call {name!r}: {hint}")
         place = ("spec", "calls", name)
@@ -295,10 +296,10 @@ def _calls_hold(job: Job, graph: Graph) -> None:
     calls = calls_of(graph)
     _clients_hold(job, graph, _egress_holds(job, graph))
     for name, call in calls.items():
-        written = job.spec.calls.get(name.removesuffix("()"))
+        written = job.spec.calls.get(name.removesuffix(BRACKETS))
         if written is not None and written.give_up_after and call.settings.most_tries == 1:
             raise job.error(
-                ("spec", "calls", name.removesuffix("()"), "giveUpAfter"),
+                ("spec", "calls", name.removesuffix(BRACKETS), "giveUpAfter"),
                 f"call {name} is tried once, and given up behind that: remove the line",
             )
         if job.spec.guarantee == "at-most-once":

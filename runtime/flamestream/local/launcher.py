@@ -24,13 +24,12 @@ import msgspec
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.upgrade import MOST_ASKED
-from flamestream.core.protocol.job_record import JobRecord
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
-from flamestream.local.starting import may_start, unread
+from flamestream.local.starting import may_start, unread, workers_at_first
 from flamestream.local.workers import PlainWorkers, SparkWorkers, Workers, watch_process
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
@@ -123,7 +122,7 @@ class Launcher:
             try:
                 records = ZooKeeperJobRecords(state, self._checked.job.name)
                 record = may_start(self._checked, self._folder, records, changed=self._changed)
-                self._wanted = _begins_with(self._checked, record)
+                self._wanted = workers_at_first(self._checked, record)
                 if record is not None and record.outcome == "completed":
                     message = unread(self._checked, record)
                     self._outcome = Outcome("completed", "user" if message else "", message)
@@ -395,13 +394,6 @@ class Launcher:
                 found = records.read()
                 if found is None or not found[0].committed:
                     store_from(self._checked.job.store).delete(lineage.NAME)
-
-
-def _begins_with(checked: CheckedJob, record: JobRecord | None) -> int:
-    """How many workers take part at first: as many as in the run before, where their number may change."""
-    workers = checked.job.spec.workers
-    before = workers.least if record is None else len(record.layout.workers)
-    return min(max(before, workers.least), workers.most)
 
 
 def _claimed(state: ClusterState, job: str) -> SingleInstance:

@@ -47,6 +47,13 @@ def may_start(
     return record
 
 
+def workers_at_first(checked: CheckedJob, record: JobRecord | None) -> int:
+    """How many workers take part at first: as many as in the run before, where their number may change."""
+    workers = checked.job.spec.workers
+    before = workers.least if record is None else len(record.layout.workers)
+    return min(max(before, workers.least), workers.most)
+
+
 def _look_at_places(job: Job, folder: RunFolder) -> None:
     with suppress(StoreUnavailable):  # not made yet, or away: whoever claims it looks again
         lineage.look(store_from(job.store), folder, job.name, job.store)

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 from flamestream.job.manifest import SparkSettings as Asked
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.parent_death import start_child
+from flamestream.machine.process_shell import INTERPRETER
 from flamestream.model.backoff import Backoff
 from flamestream.model.errors import FlameStreamError, ManifestError, Retryable
 from flamestream.spark.streaming.worker_main import worker_main
@@ -214,7 +215,7 @@ class PlainWorkers:
             str(index),
             str(ordinal),
         ]
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        environment = {**os.environ, **INTERPRETER}
         process = start_child(command, self._folder / "logs" / f"worker-{index}.out", environment)
         self._processes[index] = process
         watch_process(self._reactor, process, lambda code: self._died(index, code))

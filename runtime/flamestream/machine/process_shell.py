@@ -9,7 +9,7 @@ import resource
 import sys
 import traceback
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from flamestream.model.errors import ManifestError
 from flamestream.model.quoted import quoted
 
 C = TypeVar("C", bound=msgspec.Struct)
+INTERPRETER: Final = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+"""Environment of each process that runs users' functions, so that they give the same in all of them and at every
+replay."""
 
 log = logging.getLogger(__name__)
 

@@ -24,6 +24,8 @@ from msgspec.structs import replace
 from flamestream.model.errors import GraphError
 from flamestream.model.vertex import Function, Kind, Vertex, call_site, name_of
 
+BRACKETS: Final = "()"
+"""How the name of a call ends, and no name of the manifest's does."""
 LEAST_NUMBER: Final = 1 << 30
 """Numbers made of names are not below it, as places of operations in a graph are."""
 VERSIONED: Final = frozenset({"group", "reduce", "process"})
@@ -162,7 +164,7 @@ def plain(written: str) -> str:
 
 def numbered_call(name: str) -> bool:
     """Whether a call, by its name, is found by which of several it is (calls/productions.py)."""
-    return _SEVERAL.search(name.removesuffix("()")) is not None
+    return _SEVERAL.search(name.removesuffix(BRACKETS)) is not None
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -76,6 +76,7 @@ def run(file_of_config: str, listener: socket.socket) -> int:
     server.handlers = host
     file = StatusFile(reactor, Path(config.status), host.look)
     upgrades = _Upgrades(host, file_of_config)
+    upgrades.tell(config)
     _obey_signals(host, lambda: reactor.soon(upgrades.read))
     # the first event is in the inbox already: without this the loop would wait until something else comes
     reactor.soon(lambda: None)
@@ -98,11 +99,13 @@ class _Upgrades:
 
     def __init__(self, host: CoordinatorHost, file: str) -> None:
         self._host, self._file, self._told = host, file, 0
-        self.read()
 
     def read(self) -> None:
-        """Tell of those that are new in the configuration."""
-        config = process_shell.read_config(CoordinatorProcessConfig, self._file)
+        """Read the configuration again, and tell of those that are new in it."""
+        self.tell(process_shell.read_config(CoordinatorProcessConfig, self._file))
+
+    def tell(self, config: CoordinatorProcessConfig) -> None:
+        """Tell of those that are new."""
         for number, settings in sorted(config.upgrades.items()):
             if number > self._told:
                 self._host.upgrade(settings)

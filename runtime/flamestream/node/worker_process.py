@@ -29,8 +29,8 @@ from flamestream.core.protocol.events import Event
 from flamestream.core.protocol.messages import Failed
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.worker.worker import Worker
-from flamestream.job.application import folders_of, load, located
-from flamestream.job.application_code import code_of
+from flamestream.job.application import load
+from flamestream.job.application_code import code_found
 from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
@@ -135,7 +135,7 @@ def run(config: WorkerProcessConfig) -> int:
             graph = load(file, config.graph, config.py_files, productions=config.productions)
         change_calls(graph, config.settings.calls)
         take_in_sequence(graph, {front.source for front in config.settings.fronts if front.in_sequence})
-        code = code_of(located(file, folders_of(config.py_files)), config.py_files)
+        code = code_found(file, config.py_files)
         process = _WorkerProcess(
             config, graph, Worker(config.worker, graph, replace(config.settings, code=code), FASTEST), died_of
         )

@@ -92,6 +92,11 @@ def code_of(version: int) -> str:
     return f"v{version}"
 
 
+def version_of(code: str) -> int:
+    """The version whose digest `code` is."""
+    return int(code.removeprefix("v"))
+
+
 def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     """A job with its input and its settings."""
     job = job or drawn_job(rng)

@@ -41,7 +41,15 @@ from flamestream.simulation.outside.records import Records
 from flamestream.simulation.outside.services import Service
 from flamestream.simulation.outside.stores import Store
 from flamestream.simulation.process import Charge
-from flamestream.simulation.settings import LIVENESS_LIMIT, MS, Adjust, Plan, drawn_plan, edited_worker
+from flamestream.simulation.settings import (
+    LIVENESS_LIMIT,
+    MS,
+    Adjust,
+    Plan,
+    drawn_plan,
+    edited_worker,
+    version_of,
+)
 from flamestream.simulation.trace import Trace
 from flamestream.simulation.worker_node import WorkerNode
 from flamestream.simulation.world import EPOCH_START, SimulationFailure, World
@@ -121,7 +129,7 @@ class _Run:
         kind = OF_GUARANTEE.get(plan.guarantee, Invariants)
         self.invariants = kind(self.world, oracle, self.outside.store)
         if plan.upgrades:
-            self.invariants.graph_of = lambda code: plan.job.of_version(int(code[1:])).graph
+            self.invariants.graph_of = lambda code: plan.job.of_version(version_of(code)).graph
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()

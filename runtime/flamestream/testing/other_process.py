@@ -24,6 +24,7 @@ from importlib.machinery import ModuleSpec
 from types import TracebackType
 from typing import Any, Final, Self
 
+from flamestream.machine.process_shell import INTERPRETER
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
@@ -53,7 +54,7 @@ class OtherProcess:
         # The flag is off under the seed 0 alone, so the child's seed is never ours.
         environment = {
             **os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
-            "TZ": "UTC", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0" if sys.flags.hash_randomization else "1",
+            **INTERPRETER, "PYTHONHASHSEED": "0" if sys.flags.hash_randomization else "1",
         }  # fmt: skip
         command = [sys.executable, "-c", f"from {__name__} import main; main()"]
         self._child = subprocess.Popen(

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.machine.process_shell import INTERPRETER
 from flamestream.model.errors import ManifestError
-from flamestream.spark.streaming.session import INTERPRETER, SparkDriver
+from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
 from support.eventually import eventually
 from support.processes import alive, dead, kill

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from flamestream.core.protocol.inventory import listed, misfit, next_inventory
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
-from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.payloads import shapes
-from flamestream.model.state_names import MARKS
+from flamestream.model.state_names import BRACKETS, MARKS
 
 What = Literal["state", "class", "source", "call", "sink"]
 

@@ -22,11 +22,10 @@ from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.core.protocol.versions import all_classes, other_version, versioned
-from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
-from flamestream.model.state_names import MARKS, Operation, numbered_call
+from flamestream.model.state_names import BRACKETS, MARKS, Operation, numbered_call
 from flamestream.model.time import END, START, FrontId
 
 

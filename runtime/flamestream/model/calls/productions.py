@@ -32,13 +32,12 @@ from typing import Any, Final
 
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, calls_of
 from flamestream.model.calls.loops import PRODUCTION
-from flamestream.model.calls.stream import BRACKETS
 from flamestream.model.errors import GraphError, too_big_results, too_many_results
 from flamestream.model.failure import FATAL, Failed, failure, noted
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads.codec import checked_size
-from flamestream.model.state_names import numbered, short
+from flamestream.model.state_names import BRACKETS, numbered, short
 from flamestream.model.vertex import Function, Kind, Vertex, name_of
 from flamestream.model.windows.marks import UNLIMITED
 from flamestream.model.windows.process import Steps

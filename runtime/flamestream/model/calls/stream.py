@@ -6,12 +6,13 @@ Keeps: a call's name has brackets, so no name of the manifest's is one. Does not
 """
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from flamestream.model import fields
 from flamestream.model.calls.call import CallFunction, CallSettings, Results, check_parameters
 from flamestream.model.duration import Duration
 from flamestream.model.errors import GraphError
+from flamestream.model.state_names import BRACKETS
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from flamestream.model.expressions.expression import Expression
     from flamestream.model.graph import Graph
     from flamestream.model.stream import Stream
-
-
-BRACKETS: Final = "()"
-"""How the name of a call ends, and no name of the manifest's does."""
 
 
 class Times(TypedDict, total=False):

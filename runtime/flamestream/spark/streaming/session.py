@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import flamestream
 from flamestream.machine.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
+from flamestream.machine.process_shell import INTERPRETER
 from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.spark.streaming.class_archive import archive_options
 from flamestream.spark.streaming.daemon import MODULES_VARIABLE
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 LIVES: Final = 1_000_000
 """How often a task, or an executor, may be lost. The coordinator decides when a job is beyond help, long
 before that."""
-INTERPRETER: Final = {"PYTHONHASHSEED": "0", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
-"""So that a user's function gives the same on every worker and at every replay."""
 
 REQUIRED_BY_WORKERS: Final = {
     "spark.task.maxFailures": str(LIVES),

@@ -103,5 +103,5 @@ def without_next(status: JobResourceStatus) -> JobResourceStatus:
 
 
 def _with_codes_said(status: JobResourceStatus) -> JobResourceStatus:
-    """What drivers run, said of each: from here on the run has other code."""
+    """Each driver carries the code it runs itself, since the run goes on with another."""
     return replace(status, drivers=[replace(each, code=status.code_of(each)) for each in status.drivers])

@@ -159,7 +159,7 @@ class Upgrade:
         return without(index, only_in(index.inventory, self._next.inventory))
 
     def made(self) -> None:
-        """It is in the record."""
+        """The epoch of the tick was committed to the record: its code is the one that runs from here on."""
         self._turn(self._next, self._context.settings)
         self._healing.ticked(TURNED, self._since)
 
@@ -167,7 +167,7 @@ class Upgrade:
 
     @property
     def _next(self) -> co.Settings:
-        """What the epoch that is under way goes on to."""
+        """The settings that the epoch under way goes on to."""
         assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
         return self._wanted
 

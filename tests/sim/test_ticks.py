@@ -7,7 +7,15 @@ import pytest
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.settings import Plan, promising
 from flamestream.simulation.simulator import Result
-from flamestream.simulation.tick_jobs import edited_job, growing, growing_job, ticking
+from flamestream.simulation.tick_jobs import (
+    edited_job,
+    failing,
+    fatal_job,
+    growing,
+    growing_job,
+    mistaken_job,
+    ticking,
+)
 from flamestream.testing import simulate
 from support.seeds import chunks
 
@@ -52,3 +60,23 @@ def test_sources_come_before_between_and_behind_others_whatever_crashes(first: i
 @pytest.mark.parametrize("guarantee", STRICT)
 def test_sources_come_under_every_guarantee(guarantee: str) -> None:
     assert sum(_grown(seed, guarantee).coverage["tick.made"] for seed in range(60)) > 30
+
+
+def _taken_back(seed: int, guarantee: str = "exactly-once") -> Result:
+    return simulate(seed, job=fatal_job(Random(seed)), adjust=promising(guarantee, failing()))
+
+
+@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=200))
+def test_code_that_kills_its_workers_goes_back_whatever_crashes(first: int) -> None:
+    results = [_taken_back(seed) for seed in range(first, first + 100)]
+    assert sum(result.coverage["tick.taken back"] for result in results) > 20
+
+
+@pytest.mark.parametrize("guarantee", STRICT)
+def test_so_it_goes_back_under_every_guarantee(guarantee: str) -> None:
+    assert sum(_taken_back(seed, guarantee).coverage["tick.taken back"] for seed in range(60)) > 5
+
+
+def test_code_that_raises_goes_back_whatever_crashes() -> None:
+    results = [simulate(seed, job=mistaken_job(Random(seed)), adjust=ticking()) for seed in range(100)]
+    assert sum(result.coverage["tick.taken back"] for result in results) > 10

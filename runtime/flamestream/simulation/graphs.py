@@ -49,7 +49,7 @@ class SimJob:
     """The graph after so many edits, where the code is changed; 0 is `graph`."""
 
     mistaken: bool = False
-    """Every second version raises."""
+    """Every second version raises, or ends its process."""
 
     def of_version(self, version: int) -> "SimJob":
         """The job after so many edits."""

@@ -27,6 +27,20 @@ Charge = Callable[[Sequence[Any], Sequence[Any]], int]
 """How many microseconds of a core's time a pass takes, by its events and actions."""
 
 
+class Killed(BaseException):
+    """A function has ended the process that calls it; no handler of its errors hears of that."""
+
+
+_under_way: list["Process"] = []
+"""Whose pass is being taken."""
+
+
+def kill() -> None:
+    """End the process that calls this, where one does: who only asks what comes out goes on."""
+    if _under_way:
+        raise Killed
+
+
 class Process(ABC):
     """The parts that worker and coordinator processes have in common."""
 
@@ -111,12 +125,18 @@ class Process(ABC):
             most = self.world.between(1, len(events))
             events, self._inbox = events[:most], events[most:]
             self._wake(self._turn_time)
+        _under_way.append(self)
         try:
             actions = self.step(events)
         except SimulationFailure:
             raise
+        except Killed:
+            self.crash()
+            return
         except Exception as error:  # a core raises nothing but assertions of its own; either is a finding
             raise self.world.fail("core", f"{self.name}: {type(error).__name__}: {error}") from error
+        finally:
+            _under_way.pop()
         cost = self.charge(events, actions) if self.charge is not None else 0
         if cost:
             self._busy = True

@@ -11,6 +11,7 @@ change to what it is not of, ends with other bytes.
 Does not: start workers (cluster.py), or know what must come out (oracle.py).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -34,9 +35,11 @@ from flamestream.simulation.graphs import (
     spread,
     string_record,
 )
+from flamestream.simulation.process import kill
 from flamestream.simulation.settings import MS, Adjust, Plan, drawn_site
 from flamestream.simulation.world import EPOCH_START
 
+LONG_WATCH = 1_500 * MS
 State = tuple[str, Map[str, str]]
 """Version and entries of a migrated job's accumulator."""
 
@@ -51,12 +54,19 @@ def edited_job(rng: Random) -> SimJob:
 def mistaken_job(rng: Random) -> SimJob:
     """The same, with every second version raising for some records: it has to be taken back."""
     seed, record, dead = rng.getrandbits(32), string_record(rng), rng.choice([None, DEAD_LETTERS])
-    first = _version(seed, 0)
-    return SimJob(first, dead, record, len(first.sources), versions=partial(_mistaken, seed), mistaken=True)
+    first, versions = _version(seed, 0), partial(_mistaken, seed, _raising)
+    return SimJob(first, dead, record, len(first.sources), versions=versions, mistaken=True)
 
 
-def _mistaken(seed: int, version: int) -> Graph:
-    return _version(seed, version, mistaken=version % 2 == 1)
+def fatal_job(rng: Random) -> SimJob:
+    """The same, with every second version ending its process for some records: nobody hears why."""
+    seed, record = rng.getrandbits(32), string_record(rng)
+    first, versions = _version(seed, 0), partial(_mistaken, seed, _killing)
+    return SimJob(first, None, record, len(first.sources), versions=versions, mistaken=True)
+
+
+def _mistaken(seed: int, mistake: Callable[[Any], Any], version: int) -> Graph:
+    return _version(seed, version, mistake=mistake if version % 2 else None)
 
 
 def growing_job(rng: Random) -> SimJob:
@@ -66,7 +76,9 @@ def growing_job(rng: Random) -> SimJob:
     return SimJob(first, None, record, len(first.sources), versions=partial(_version, seed, grows=True))
 
 
-def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = False) -> Graph:
+def _version(
+    seed: int, version: int, *, grows: bool = False, mistake: Callable[[Any], Any] | None = None
+) -> Graph:
     drawn, own = Random(seed), Random(seed + version)
     graph, stream, _ = source_streams(drawn, "edited")
     for number in range(1, version + 1) if grows else ():
@@ -79,8 +91,8 @@ def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = F
         stream = stream.group(window, key=key_of, name="last").map(
             lambda w: (w[-1][0], digest("|".join(v for _, v in w)))
         )
-    if mistaken:
-        stream = stream.map(_raising)
+    if mistake is not None:
+        stream = stream.map(mistake)
     if version % 2 and own.random() < 0.7:
         stream = folded(stream, f"fresh-{version}", "f")
     if own.random() < 0.3:
@@ -92,6 +104,12 @@ def _version(seed: int, version: int, *, grows: bool = False, mistaken: bool = F
 def _raising(payload: Any) -> Any:
     if payload[1][-1] in "37":
         raise ValueError(f"cannot take {payload[1]!r}")
+    return payload
+
+
+def _killing(payload: Any) -> Any:
+    if payload[1][-1] in "37":
+        kill()
     return payload
 
 
@@ -204,5 +222,17 @@ def ticking(direct: Adjust | None = None, *, most: int = 3) -> Adjust:
         watch = rng.choice([0, 30 * MS, 150 * MS])
         coordinator = replace(plan.coordinator, watch_us=watch, keep_us=rng.choice([0, watch, 100 * MS]))
         return replace(plan, coordinator=coordinator).upgraded_at(moments), faults
+
+    return adjust
+
+
+def failing(direct: Adjust | None = None) -> Adjust:
+    """Runs whose code is changed once or twice, and watched for long enough to be taken back, directed further
+    by `direct`."""
+
+    def adjust(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+        plan, faults = ticking(direct, most=2)(rng, drawn, chosen)
+        coordinator = replace(plan.coordinator, watch_us=LONG_WATCH, keep_us=LONG_WATCH)
+        return replace(plan, coordinator=coordinator), faults
 
     return adjust

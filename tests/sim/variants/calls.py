@@ -211,10 +211,10 @@ def _past_what_is_behind(self: Acker) -> list[Question]:
         self._timed = timed
 
 
-def _bound_of_all(self: Fronts, bound: Time, begins: Mapping[FrontId, Time]) -> None:
+def _bound_of_all(self: Fronts, bound: Time, begins: Mapping[FrontId, Time], *, until: Time) -> None:
     """Answers enter above all that any front ever stamped."""
     self.sealing.reached = dict.fromkeys(self._fronts, bound)
-    _start(self, bound, begins)
+    _start(self, bound, begins, until=until)
 
 
 def _pledges_forgotten(self: Sealing, front: FrontId, entries: Sequence[Entry]) -> None:

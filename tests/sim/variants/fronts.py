@@ -26,15 +26,15 @@ CRASHES = growing(directed(Fault.WORKER_CRASH, Fault.STORE_FULL, times=6, spacin
 """Attempts end above the committed cut, with results of new fronts that have left."""
 
 
-def _from_the_start(self: Recovery, known: Sequence[KnownFront]) -> Replay:
-    return replace(_replay(self, known), begins={})
+def _from_the_start(self: Recovery, known: Sequence[KnownFront], *, drained: bool) -> Replay:
+    return replace(_replay(self, known, drained=drained), begins={})
 
 
 def _told_alone(self: Healing, attempt: Recovery) -> bool:
     """Each attempt finds out anew where fronts begin."""
     context = self._context
     fronts = attempt.begun(healing._part(context.record.fronts, context.settings), ())
-    context.instructions.tell(context.workers, attempt.replay(fronts))
+    context.instructions.tell(context.workers, attempt.replay(fronts, drained=self.drained))
     self._step_ends("seal")
     return True
 

@@ -1,6 +1,6 @@
 """Variants of how other code takes over: where a tick is cut, what is held, and what is one write."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.membership import Membership
@@ -8,13 +8,16 @@ from flamestream.core.coordinator.upgrade import Upgrade
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Committed
 from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.fronts import NOTHING_NEW, Fronts
 from flamestream.model.ids import Epoch, WorkerId
+from flamestream.model.time import END, FrontId, Time
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.tick_jobs import edited_job, ticking
+from flamestream.simulation.tick_jobs import edited_job, failing, fatal_job, ticking
 from sim.variants.variant import BrokenVariant, directed, patch
 
 _spares = Membership.spares
 _cut, _decided, _go_on = Acker.cut, Acker.decided, Epochs.go_on
+_start = Fronts.start
 UPGRADES = ticking()
 RECOVERIES = ticking(directed(Fault.WORKER_CRASH, Fault.STORE_FULL, times=6, spacing=1_000, journalled=True))
 """Attempts end above the committed cut, with results that have left."""
@@ -72,6 +75,13 @@ def _then_an_attempt(self: Upgrade) -> None:
     self._healing.recover(chosen, "the tick was committed", self._context.time.now, "tick")
 
 
+def _read_on(
+    self: Fronts, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW, *, until: Time = END
+) -> None:
+    """What has killed its worker is read again."""
+    _start(self, bound, begins)
+
+
 VARIANTS = [
     BrokenVariant("a tick's cut that is not held", patch(Acker, cut=_unheld), UPGRADES, edited_job),
     BrokenVariant(
@@ -94,5 +104,12 @@ VARIANTS = [
     BrokenVariant(
         "a hold without its epoch's number", patch(Acker, decided=_any_word), BROKEN_LINKS, edited_job,
         seeds=400,
+    ),
+    BrokenVariant(
+        "a way back that begins at the tick, though the new code has given results",
+        patch(Upgrade, _ran=False), failing(), fatal_job,
+    ),
+    BrokenVariant(
+        "a way back that reads on above what has left", patch(Fronts, start=_read_on), failing(), fatal_job,
     ),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.fronts import Fronts
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Fence, Offset, SourceName
-from flamestream.model.time import START, FrontId, Time
+from flamestream.model.time import END, START, FrontId, Time
 from support.core.core_cluster import CoreCluster, P
 
 F = FrontId(0)
@@ -30,11 +30,13 @@ def actions_of(cluster: CoreCluster, kind: type) -> list[Any]:
 
 
 def fronts_alone(
-    timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, **changes: Any
+    timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, until: Time = END,
+    **changes: Any,
 ) -> tuple[Fronts, list[ev.Entry]]:
     """One front in a new attempt, sealed and started, and what has entered so far.
 
-    `bound`: nothing may enter at or below it; `changes` are of the worker's settings. A "mark" counts as one.
+    `bound`: nothing new may enter at or below it, `until`: nothing above it; `changes` are of the
+    worker's settings. A "mark" counts as one.
     """
     entered: list[ev.Entry] = []
 
@@ -47,7 +49,7 @@ def fronts_alone(
     fronts.seal(START, ())
     if not timed:
         fronts.sealing.sealed(F, entries or [])
-    fronts.start(bound)
+    fronts.start(bound, until=until)
     return fronts, entered
 
 

@@ -39,7 +39,7 @@ class Context:
         since."""
         self.finished = False
         self.deaths = 0
-        """How often workers of a running stream were lost, or could not go on."""
+        """How often workers were lost, or could not go on."""
         self.wanted = settings.workers
         """How many workers should take part, as far as there are slots for them."""
         self.minimal: Time = START

@@ -201,7 +201,8 @@ class Coordinator:
         context.reached.update((position.front, position) for position in progress.reached)
         if self._endings.drain and self._endings.drain.told:
             self._endings.drain.hear(worker, progress)
-        if progress.drained and not self._endings.drain and not self._endings.failure:
+        meant = self._endings.drain or self._endings.failure or self._healing.drained
+        if progress.drained and not meant:
             self._healing.complain(
                 "drained", f"{worker} reads nothing more: it was told to drain by a coordinator that is gone"
             )
@@ -294,6 +295,7 @@ class Coordinator:
         self._epochs.go_on()
         if self._endings.go_on():
             return
+        self._upgrade.look_back()
         if not context.running and self._healing.recovery is None:
             self._gathering.go_on()
         elif self._heal_or_watch():
@@ -303,7 +305,7 @@ class Coordinator:
         """Whether the stream runs with nothing wrong."""
         if self._context.running and (sign := self._stuck.sign(self._context.workers)):
             self._healing.complain("stuck", sign)
-        if self._healing.heal():
+        if self._upgrade.turns_at_once() or self._healing.heal():
             return False
         if self._healing.go_on():
             self._begin_running()

@@ -68,6 +68,10 @@ class Healing:
         sealed."""
         self._step_began = Instant(0)
         self.ended_at = Instant(0)
+        self.ran = ""
+        """The code of the newest attempt that came to its Replay, as far as is known."""
+        self.drained = False
+        """Whether attempts give again what has left, and no more: then the code before goes on."""
         self._context, self._epochs = context, epochs
         self._failures = Failures(context.time, context.settings.failures, context.settings.calm_us)
 
@@ -206,6 +210,7 @@ class Healing:
     def runs(self) -> None:
         """The stream runs: Replay was sent, or the workers were adopted."""
         self.recovery, self.ended_at = None, self._context.time.now
+        self.ran = self._context.settings.code
         self._failures.running()
 
     def explain(self, died_of: str) -> None:
@@ -227,7 +232,7 @@ class Healing:
             record = msgspec.structs.replace(context.record, fronts=fronts, writer=context.nonce)
             context.keeper.write(record, lambda: None)
             return False
-        context.instructions.tell(context.workers, recovery.replay(fronts))
+        context.instructions.tell(context.workers, recovery.replay(fronts, drained=self.drained))
         self._step_ends("seal")
         self.duration_us = context.time.now - recovery.since
         self.replayed_from = recovery.cut
@@ -259,8 +264,8 @@ class Healing:
         else:
             assert self.complaint, "a recovery without a cause"
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
+        self._context.deaths += kind in BY_THE_INPUT
         if self._context.running:
-            self._context.deaths += kind in BY_THE_INPUT
             self._failures.count(kind, message, self._context.minimal, idle=self._context.idle)
         self.recover(chosen, message, since, kind)
 

@@ -98,14 +98,16 @@ class Recovery:
                 raise UserError(_still_read(front.name, f"consumers have results of {len(released)} runs"))
         return begun(self._known, part, self._bound())
 
-    def replay(self, known: Sequence[KnownFront]) -> Replay:
-        """The message that all workers get last. `known`: the fronts, as the record has them."""
+    def replay(self, known: Sequence[KnownFront], *, drained: bool) -> Replay:
+        """The message that all workers get last. `known`: the fronts, as the record has them; `drained`: the
+        attempt is to give again what has left, and no more."""
         begins = {
             FrontId(number): front.begins
             for number, front in enumerate(known)
             if front.begins and not front.away
         }
-        return Replay(self.fence, self._bound(), max(self._released(), default=START), begins)
+        released = max(self._released(), default=START)
+        return Replay(self.fence, self._bound(), released, begins, drained)
 
     def _all_opened(self) -> bool:
         return all(worker in self._opened for worker in self._workers)

@@ -5,7 +5,9 @@
     turning    an epoch whose cut holds minimal time: nothing above is released, so all of it is the new
                code's; its commit is the new code's attempt, by one write
     made       the new workers recover, and replay from the cut; those before are kept for a while
-    watched    for a while: new code that fails is taken back, by a tick to the code before
+    watched    for a while: new code that fails is taken back, by a tick to the code before. Where it kills
+               its workers, an attempt that gives again what has left and no more comes to that tick; where
+               it has never run, the tick needs no epoch
 
 Until that write the stream runs on as ever, and giving it up costs nothing.
 
@@ -21,7 +23,7 @@ import msgspec
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
-from flamestream.core.coordinator.healing import TICK, Healing
+from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.snapshot_index import check_index
 from flamestream.core.coordinator.watch import Watch
@@ -58,6 +60,8 @@ class Upgrade:
         self._closing: Epoch | None = None
         """The epoch that was committed when its workers were there, or its last try began: a later one leaves
         little to save."""
+        self._at_once = False
+        """Whether the record is being written that turns without an epoch."""
         self._since = Instant(0)
         """When the hold of the newest tick began."""
         self._context, self._epochs, self._healing = context, epochs, healing
@@ -77,11 +81,12 @@ class Upgrade:
 
     def heed(self, record: JobRecord) -> None:
         """Another coordinator may have made the tick, and died; then what was asked for meanwhile."""
-        if self._turning() and self._epochs.is_committing:
+        if self._at_once or (self._turning() and self._epochs.is_committing):
             return
         if record.code in self._asked and record.code != self._context.settings.code:
             self._since = self._context.time.now
             self._turn(self._asked[record.code], self._asked_before(record.code))
+            self._healing.ran = record.code  # for all that is known here
         if self._wanted is not None and self._goes_back(self._wanted):
             return  # first back, then on
         words, self._later = self._later, []
@@ -101,11 +106,33 @@ class Upgrade:
         """Whether one is under way."""
         return self._wanted is not None
 
+    def look_back(self) -> None:
+        """Whether the code that runs, or should, holds what it promised; for how long that before is kept."""
+        time, settings = self._context.time, self._context.settings
+        if self._watch is not None and (reason := self._watch.failed(ran=self._ran)):
+            self._take_back(reason)
+        elif self._watch is not None and self._watch.over:
+            self._watch = None
+        kept = max(settings.keep_us, settings.watch_us)
+        if self._before is not None and self._wanted is None and time.due_in(self._since, kept):
+            self._before = None
+            self._dismiss(TURNED)
+
+    def turns_at_once(self) -> bool:
+        """Go back though nothing runs, if the new code has never come to that; whether that is under way.
+
+        (!) Only then has it given nothing above the tick's cut, so that all of it is the code's before to make.
+        """
+        back = self._wanted is not None and self._goes_back(self._wanted) and not self._context.running
+        if back and not self._ran and (chosen := self._there(self._next)):
+            self._turn_at_once(chosen)
+            return True
+        return False
+
     def go_on(self) -> None:
         """Take the next step: the stream runs, and nothing is wrong."""
         if self._later:
             self.heed(self._context.record)
-        self._look_back()
         if (wanted := self._wanted) is None:
             return
         chosen, context = self._there(wanted), self._context
@@ -116,14 +143,16 @@ class Upgrade:
             self._closing = None
         elif context.settings.durable:
             self._close(wanted, chosen)
-        elif not self._epochs.pending and context.keeper.idle:
-            self._since = context.time.now
-            self._turn(wanted, context.settings)
-            self._healing.recover(chosen, TURNED, self._since, TICK)
+        else:
+            self._turn_at_once(chosen)
 
     def take_back(self, reason: str) -> bool:
-        """New code fails while it is watched: whether the job goes back to the code before instead of failing
+        """A worker says that it cannot go on: whether the job goes back to the code before instead of failing
         of it."""
+        # Code that cannot even give again what has left leads nowhere from where another could go on.
+        return (self._context.running or not self._ran) and self._take_back(reason)
+
+    def _take_back(self, reason: str) -> bool:
         before, context = self._before, self._context
         if self._turning() or (self._wanted is not None and self._goes_back(self._wanted)):
             return True  # it is on its way; who fails says so again, should it come to nothing
@@ -140,6 +169,8 @@ class Upgrade:
         fresh = only_in(failed.inventory, before.inventory)
         # As if it had never been: what it alone kept goes with it.
         self._wanted = dataclasses.replace(before, drop=(*before.drop, *fresh))
+        # (!) What kills its workers is above all that has left: an attempt without it comes to the tick.
+        self._healing.drained = True
         return True
 
     # --- of its epoch (epochs.Turn) -------------------------------------------------------------------------
@@ -159,7 +190,8 @@ class Upgrade:
         return without(index, only_in(index.inventory, self._next.inventory))
 
     def made(self) -> None:
-        """The epoch of the tick was committed to the record: its code is the one that runs from here on."""
+        """The tick is in the record: its code is the one that runs from here on."""
+        self._at_once = False
         self._turn(self._next, self._context.settings)
         self._healing.ticked(TURNED, self._since)
 
@@ -170,6 +202,19 @@ class Upgrade:
         """The settings that the epoch under way goes on to."""
         assert self._wanted is not None, "whoever calls an upgrade off gives up its epoch"
         return self._wanted
+
+    @property
+    def _ran(self) -> bool:
+        """Whether the job's code may have given something above the tick's cut."""
+        return self._healing.ran == self._context.settings.code
+
+    def _turn_at_once(self, chosen: list[WorkerId]) -> None:
+        """Without an epoch: what has been committed is all there is, or nothing has left above it."""
+        context = self._context
+        if context.keeper.idle:
+            self._epochs.abort(TURNED)
+            self._chosen, self._since, self._at_once = chosen, context.time.now, True
+            context.keeper.write(self.turned(context.record), self.made)
 
     def _refuse(self, which: co.Settings, reason: str) -> None:
         self.refusal, self.refused = reason, which.code
@@ -194,18 +239,6 @@ class Upgrade:
         elif wanted is not None and wanted.code != self._context.settings.code:
             self._wanted, self.refusal, self.refused = wanted, "", ""
         self._dismiss(reason)
-
-    def _look_back(self) -> None:
-        """Whether the code that runs holds what it should, and for how long those before are kept."""
-        time, settings = self._context.time, self._context.settings
-        if self._watch is not None and self._watch.over:
-            self._watch = None
-        elif self._watch is not None and (reason := self._watch.failed()):
-            self.take_back(reason)
-        kept = max(settings.keep_us, settings.watch_us)
-        if self._before is not None and self._wanted is None and time.due_in(self._since, kept):
-            self._before = None
-            self._dismiss(TURNED)
 
     def _there(self, wanted: co.Settings) -> list[WorkerId]:
         """Who makes up the first layout of the new code; empty while it is better to wait."""
@@ -247,7 +280,7 @@ class Upgrade:
                 )
         except UserError as error:
             self._refuse(wanted, str(error))
-            self._wanted = None
+            self._wanted, self._healing.drained = None, False
             self._dismiss(f"refused: {error}")
             return self.refusal
         return ""
@@ -258,7 +291,7 @@ class Upgrade:
         watch = Watch(context, context.time.now - self._healing.ended_at)
         context.settings, context.members.code = made, made.code
         self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
-        self._closing, self._watch, self._before = None, None, None
+        self._closing, self._watch, self._before, self._healing.drained = None, None, None, False
         if (made.keep_us or made.watch_us) and not goes_back:
             self._before, self._watch = before, watch if made.watch_us else None
         self._dismiss(TURNED)

@@ -1,7 +1,8 @@
 """The watch over new code: whether it fails where the code before did not.
 
     a worker says that the job cannot go on, and it is the user's code     at once (upgrade.py is told)
-    workers die                                                            the third time
+    workers die, or cannot come to run                                     the third time
+    the stream has not run since                                           at the end
     error items are delivered as dead letters                              the first, if the code before had
                                                                            none; else ten, at twice its rate
 
@@ -32,8 +33,11 @@ class Watch:
         """Whether it has been watched for long enough."""
         return self._context.time.due_in(self._since, self._context.settings.watch_us)
 
-    def failed(self) -> str:
-        """The reason why the new code is no good; "" as long as nothing is known."""
+    def failed(self, *, ran: bool) -> str:
+        """The reason why the new code is no good; "" as long as nothing is known. `ran`: whether it has come to
+        that."""
+        if not ran and self.over:
+            return f"the new code has not come to run within {self._context.settings.watch_us / 1e6:g} s"
         if (deaths := self._context.deaths - self._deaths) >= MOST_DEATHS:
             return f"workers of the new code were lost {deaths} times"
         errors, lasted = self._context.errors, self._lasted()

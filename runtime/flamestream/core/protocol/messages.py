@@ -385,6 +385,8 @@ class Replay(_Message, frozen=True):
     """The newest run at or above the cut of which a consumer has results, as far as it is known; START: none."""
     begins: dict[FrontId, AtTime] = {}
     """Fronts that came to a stream that ran: all of their own runs are behind these times."""
+    drained: bool = False
+    """Whether to replay only what has left and read nothing newer: other code goes on from there."""
 
 
 class Announce(_Message, frozen=True):

@@ -148,6 +148,8 @@ class TimedFront:
         self._partition = next(iter(offsets), Partition(""))
         self._next = offsets.get(self._partition, Offset(0))
         self._waiting: list[object] = []
+        self.until = END
+        """It stamps nothing above."""
 
     def begin_behind(self, time: Time) -> None:
         """Stamp above `time`, in a stream that has come so far without it."""
@@ -168,7 +170,9 @@ class TimedFront:
 
     @property
     def ready(self) -> bool:
-        """A run is complete."""
+        """A run is complete that may be stamped."""
+        if self.promise() > self.until:
+            return False
         complete = len(self._waiting) >= self._run_length - self._next % self._run_length
         return complete or (self._no_more and (bool(self._waiting) or self._tells_end))
 

@@ -102,6 +102,8 @@ class Fronts:
         )
         self._following: set[FrontId] = set()
         self._settles = settles
+        self._until = END
+        """Nothing above is taken."""
         self.drained = False
         self.started = False
 
@@ -115,9 +117,12 @@ class Fronts:
             raise UserError(delivered_above(len(released), min(released)))
         self.actions += self.sealing.begin(cut, released)
 
-    def start(self, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW) -> None:
-        """Every worker is ready: replay, then go on. `begins`: behind which times fronts begin that are new."""
-        self.started = True
+    def start(
+        self, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW, *, until: Time = END
+    ) -> None:
+        """Every worker is ready: replay, then go on. `begins`: behind which times fronts begin that are new;
+        `until`: let nothing enter above, and take nothing new."""
+        self.started, self._until, self.drained = True, until, until < END
         for number, front in self._fronts.items():
             if begins.get(number, START) > front.last:
                 front.begin_behind(begins[number])
@@ -132,6 +137,8 @@ class Fronts:
                     self.sealing.reached.get(number, START) if number in self._beside_timed else bound,
                 )
                 self._to_read[number] = list(reversed(entries))
+            else:
+                front.until = until
             self._read_on(number)
 
     def _over(self, number: FrontId, front: Front) -> None:
@@ -260,7 +267,7 @@ class Fronts:
         runs = self._credit[number].left[0]
         if left := self._to_read.get(number):
             assert isinstance(front, JournalledFront)
-            return len(front.replay) - len(left) < min(READ_AHEAD, runs)
+            return left[-1].time <= self._until and len(front.replay) - len(left) < min(READ_AHEAD, runs)
         return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
 
     def _stamp_timed(self, fronts: Sequence[TimedFront]) -> None:
@@ -312,12 +319,16 @@ class Fronts:
         front = self._fronts[number]
         if isinstance(front, JournalledFront) and front.replay:
             self._replay_on(front, self._to_read[number])
-        elif not self.drained and number not in self._following and self._may_follow(number):
+        elif self._takes(front) and number not in self._following and self._may_follow(number):
             offsets = front.offsets if isinstance(front, JournalledFront) else front.positions.at(END).offsets
             self._following.add(number)
             if number not in self._of_calls:
                 follow = Follow(self._fence, number, dict(offsets), self._saved.get(number))
                 self.actions.append(follow)
+
+    def _takes(self, front: Front) -> bool:
+        """Whether it takes new records. (!) Those of a timed front are all that it has to replay."""
+        return front.promise() <= self._until if isinstance(front, TimedFront) else not self.drained
 
     def _may_follow(self, number: FrontId) -> bool:
         """(!) A call may have more requests from below the cut than may wait, of which no credit knows."""
@@ -327,6 +338,7 @@ class Fronts:
         """Runs whose payloads are in the journal itself enter at once; the others are asked for."""
         while (
             left
+            and left[-1].time <= self._until
             and self._room > 0
             and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0])
         ):
@@ -399,14 +411,14 @@ class Fronts:
             )
             # what is here enters first
             full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
-            grant = (0, 0) if full or self.drained or not runs else (records, min(size, PASS_BYTES))
+            grant = (0, 0) if full or not runs or not self._takes(front) else (records, min(size, PASS_BYTES))
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
                 self.actions.append(Pull(self._fence, number, *grant))
 
     def drain(self) -> None:
         """Take nothing more."""
-        self.drained = True
+        self.drained, self._until = True, START
 
     def end_calls(self) -> None:
         """No request can come any more."""

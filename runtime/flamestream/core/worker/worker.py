@@ -208,11 +208,7 @@ class Worker:
                 self._advance()
             case msg.Replay():
                 if self._rejoin.replay():
-                    self._fronts.start(message.bound, message.begins)
-                    self._calls.start()
-                    if self._acker is not None:
-                        # A request leaves no trace at a consumer: its answer has one in the journal.
-                        self._acker.replays(message.bound if self._graph.calls else message.released)
+                    self._replay(message)
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
                 if self._acker is not None:
@@ -230,6 +226,16 @@ class Worker:
             case msg.Drain():
                 self._fronts.drain()
                 self._calls.drain()
+
+    def _replay(self, message: msg.Replay) -> None:
+        # A request leaves no trace at a consumer: its answer has one in the journal.
+        left = message.bound if self._graph.calls else message.released
+        self._fronts.start(message.bound, message.begins, until=left if message.drained else END)
+        self._calls.start()
+        if message.drained:
+            self._calls.drain()
+        if self._acker is not None:
+            self._acker.replays(left)
 
     def _decided(self, epoch: Epoch) -> None:
         if self._acker is not None:

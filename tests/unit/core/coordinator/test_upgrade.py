@@ -5,8 +5,10 @@ from typing import Any
 from flamestream.core.coordinator.coordination import Settings, UpgradeRequested, WriteRecord
 from flamestream.core.coordinator.upgrade import TURNED
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.snapshot import Inventory, SegmentRef
-from flamestream.model.ids import Slot
+from flamestream.core.protocol.snapshot import Inventory, SegmentRef, SlotOutput
+from flamestream.model.ids import SinkName, Slot
+from flamestream.model.meta import meta_of
+from flamestream.model.time import Time
 from support.core.coordinating import BASE, MS, SECOND, Bench, settings, successor
 
 NAMES = Inventory((), (), ())
@@ -203,3 +205,60 @@ def test_code_that_was_taken_back_is_not_taken_once_more() -> None:
     next_one = Bench(bench.outside, "n2", **own).say(UpgradeRequested(wanted()))
     next_one.say(next_one.hello("a", bench.fence, ready=True, code="old")).sleep(SECOND)
     assert "taken back" in next_one.status.refusal and next_one.status.code == "old"
+
+
+def loses_all(bench: Bench, times: int, begin: int) -> Bench:
+    """The new code's worker dies so often, and its next life comes."""
+    for life in range(begin, begin + times):
+        bench.lose(bench.workers[0]).say(bench.hello(f"z{life}", graph="other", code="new"))
+        for _ in range(10):
+            bench.progress("a", warm=True).progress(f"z{life}").sleep(100 * MS)
+    return bench
+
+
+def test_new_code_that_kills_its_workers_gives_again_what_has_left_and_goes_back_from_there() -> None:
+    """What kills it is above: an attempt that read on would die of it before the tick."""
+    bench = turned()
+    for life in range(2):
+        loses_all(bench, 1, life).recover().beat(40)
+        assert not bench.last(msg.Replay).drained
+    loses_all(bench, 1, 2).recover([SlotOutput(SinkName("out"), Slot(0), 7, meta_of(Time(45), 0))])
+    assert bench.last(msg.Replay, "z2").drained and bench.last(msg.Replay, "z2").released == 45
+    bench.progress("a", warm=True).beat(46, drained=True)
+    while not bench.last(msg.Announce, "z2").hold:
+        bench.cut(46).accept("z2", 46).beat(46, drained=True)
+    bench.cut(46).accept("z2", 46)
+    assert (bench.record.code, bench.record.taken_back, bench.record.cut) == ("old", "new", 46)
+    assert "lost 3 times" in bench.status.refusal and not bench.recover().last(msg.Replay, "a").drained
+
+
+def test_new_code_that_never_comes_to_run_goes_back_without_an_epoch() -> None:
+    """It has given nothing, so all above the tick's cut is still the code's before."""
+    bench = holding(asked(**WATCHED))
+    bench.cut(31).accept("a", 31).clear()
+    loses_all(bench, 3, 0)
+    assert (bench.record.code, bench.record.taken_back, bench.record.cut) == ("old", "new", 31)
+    assert bench.count(msg.Replay) == bench.count(msg.Announce) == 0
+    assert not bench.recover().last(msg.Replay, "a").drained
+
+
+def test_new_code_that_has_not_run_when_its_watch_is_over_goes_back() -> None:
+    bench = holding(asked(watch_us=SECOND, keep_us=SECOND))
+    bench.cut(31).accept("a", 31)
+    for _ in range(12):
+        bench.sleep(100 * MS).progress("a", warm=True).progress("z")
+    assert (bench.record.code, bench.record.taken_back) == ("old", "new")
+    assert "has not come to run within 1 s" in bench.status.refusal
+
+
+def test_code_that_has_run_and_cannot_recover_fails_its_job() -> None:
+    """It has given results that the code before would give otherwise, and cannot give them again."""
+    bench = loses_all(turned(), 1, 0)
+    bench.hear("z0", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    assert bench.end.category == "user" and bench.record.code == "new"
+
+
+def test_workers_that_only_give_again_what_has_left_are_recovered_where_nobody_goes_back() -> None:
+    """A coordinator that was on its way back may be gone: its successor would wait for ever."""
+    bench = turned().beat(40, drained=True)
+    assert bench.last(msg.Recover, "z") is not None

@@ -8,6 +8,7 @@ from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.fronts import Fronts
 from flamestream.model.ids import Offset, Partition, SourceName
+from flamestream.model.payload import encode_many
 from flamestream.model.time import CLOCKS_BEGIN, END, START, FrontId, Time, Timestamp, next_time
 from support.core.core_cluster import P
 from support.core.fronts import FENCE, F, arrived, fronts_alone
@@ -181,3 +182,22 @@ def test_an_ended_front_promises_the_end_behind_its_last_run() -> None:
     assert not fronts.all_ended
     fronts.durable(F, entered[0].time)
     assert fronts.all_ended and fronts.promises(Timestamp(0))[-1].time == END
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_drained_replay_lets_in_what_has_left_and_nothing_above(timed: bool) -> None:
+    """Other code goes on from there: a run above may be what the code that replays cannot bear."""
+    payload = encode_many(["x"])
+    journal = [ev.Entry(Time(at << 12), P, Offset(place), 1, payload) for place, at in enumerate((5, 6, 7))]
+    until = Time((2 if timed else 6) << 12)
+    fronts, entered = fronts_alone(timed, entries=journal, until=until)
+    if timed:
+        fronts.records(arrived(0, *"abcdefghij"))
+    fronts.advance(Timestamp(99))
+    assert entered and max(entry.time for entry in entered) <= until
+    fronts.advance(Timestamp(100))
+    fronts.pull()
+    (promise,) = fronts.promises(Timestamp(100))
+    assert until < promise.time < END and not fronts.waits_for_a_pass
+    pulls = [action.records for action in fronts.actions if isinstance(action, act.Pull)]
+    assert pulls == ([0] if timed else [])

@@ -1,0 +1,89 @@
+"""Other code that ends the processes it runs in: the job goes back to the code before, and loses and doubles
+nothing."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.job.exit_codes import ExitCode
+from support.eventually import eventually
+from support.runs.scratch import SMALL, Scratch
+
+APPLICATION = """\
+import flamestream as fs
+from change import changed
+
+graph = fs.Graph("sums")
+graph.source("numbers").map(changed).reduce(
+    name="sums", key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n
+).sink("sums", key=lambda total: total % 5)
+"""
+BEFORE = "def changed(n):\n    return n\n"
+AT_A_RECORD = """\
+import os
+from pathlib import Path
+
+def changed(n):
+    if n % 1000 == 999 and Path("{file}").exists():
+        os._exit(7)
+    return -n
+"""
+AT_ONCE = """\
+import os
+from pathlib import Path
+
+def changed(n):
+    os._exit(7)
+"""
+COUNT = 60_000
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    made.close()
+
+
+def status(scratch: Scratch) -> dict[str, Any]:
+    file = scratch.path / ".flamestream" / "job" / "status.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
+    return found
+
+
+def goes_on(scratch: Scratch) -> None:
+    before = status(scratch)["epoch"]
+    eventually(
+        lambda: (now := status(scratch))["phase"] == "running" and now["epoch"] >= before + 2,
+        "it commits",
+        within=60,
+    )
+
+
+@pytest.mark.parametrize("code", [AT_A_RECORD, AT_ONCE], ids=["at a record", "at once"])
+def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
+    rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
+    scratch.job(APPLICATION, rate, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+    scratch.write("change.py", BEFORE)
+    run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
+    goes_on(scratch)
+    trigger = scratch.path / "now"
+    scratch.write("change.py", code.format(file=trigger))
+    scratch.type("upgrade", "job.yaml")
+    trigger.touch()
+    eventually(lambda: "taken back" in json.dumps(status(scratch)), "it is taken back", within=60)
+    goes_on(scratch)
+    run.send_signal(signal.SIGINT)
+    said, _ = run.communicate(timeout=60)
+    assert "drained" in said
+    trigger.unlink()  # an audit interprets what the code had given again, with that code
+    audited = scratch.type("audit", "job.yaml", "--json")
+    assert audited.code == ExitCode.OK, audited.text
+    audit = json.loads(audited.text)
+    results = [each["results"] for each in audit["codes"]]
+    assert audit["clean"] and len(results) == 3 and results[0] and results[2]
+    assert bool(results[1]) == (code is AT_A_RECORD), "all that it had given stays its own"

@@ -30,7 +30,10 @@ def actions_of(cluster: CoreCluster, kind: type) -> list[Any]:
 
 
 def fronts_alone(
-    timed: bool = False, entries: list[ev.Entry] | None = None, bound: Time = START, until: Time = END,
+    timed: bool = False,
+    entries: list[ev.Entry] | None = None,
+    bound: Time = START,
+    until: Time = END,
     **changes: Any,
 ) -> tuple[Fronts, list[ev.Entry]]:
     """One front in a new attempt, sealed and started, and what has entered so far.

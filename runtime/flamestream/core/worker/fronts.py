@@ -117,9 +117,7 @@ class Fronts:
             raise UserError(delivered_above(len(released), min(released)))
         self.actions += self.sealing.begin(cut, released)
 
-    def start(
-        self, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW, *, until: Time = END
-    ) -> None:
+    def start(self, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW, *, until: Time = END) -> None:
         """Every worker is ready: replay, then go on. `begins`: behind which times fronts begin that are new;
         `until`: let nothing enter above, and take nothing new."""
         self.started, self._until, self.drained = True, until, until < END

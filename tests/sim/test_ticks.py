@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.settings import Plan, promising
 from flamestream.simulation.simulator import Result
@@ -80,3 +81,18 @@ def test_so_it_goes_back_under_every_guarantee(guarantee: str) -> None:
 def test_code_that_raises_goes_back_whatever_crashes() -> None:
     results = [simulate(seed, job=mistaken_job(Random(seed)), adjust=ticking()) for seed in range(100)]
     assert sum(result.coverage["tick.taken back"] for result in results) > 10
+
+
+def _handed_over(seed: int, guarantee: str = "exactly-once") -> Result:
+    return simulate(seed, job=edited_job(Random(seed)), adjust=promising(guarantee, handing_over()))
+
+
+@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=200))
+def test_another_job_goes_on_from_a_cut_whatever_crashes(first: int) -> None:
+    results = [_handed_over(seed) for seed in range(first, first + 100)]
+    assert sum(result.coverage["job.handed over"] for result in results) > 50
+
+
+@pytest.mark.parametrize("guarantee", STRICT)
+def test_another_job_goes_on_under_every_guarantee(guarantee: str) -> None:
+    assert sum(_handed_over(seed, guarantee).coverage["job.handed over"] for seed in range(60)) > 30

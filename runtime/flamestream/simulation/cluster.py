@@ -89,8 +89,7 @@ class Cluster:
 
     def _start_worker(self, place: int) -> None:
         version = self._versions.get(place, 0)
-        # Code that nobody runs, wants or may go back to any more is not started.
-        if self.outcome is not None or version not in (self._version, self._wanted, self._before):
+        if self.outcome is not None or not self._may_run(version):
             return
         if not self._is_needed():
             self.world.after(20 * MS, self._start_worker, place)
@@ -107,6 +106,10 @@ class Cluster:
         if self.world.hits(Fault.CLOCK_UNSET):
             node.skew = -2 * CLOCKS_BEGIN
         self._connect(node)
+
+    def _may_run(self, version: int) -> bool:
+        """Whether somebody runs this code, wants it or may go back to it."""
+        return version in (self._version, self._wanted, self._before)
 
     def _is_needed(self) -> bool:
         """Whether one more worker would have something to do: the launcher starts as many as are wanted."""

@@ -50,6 +50,8 @@ class Plan:
     """When the code is changed, ascending."""
     restarts: tuple[int, ...] = ()
     """When it is stopped, to be started again with its next version."""
+    hands_over: bool = False
+    """Its code is changed by handing it over to another job."""
     began_with: int = 0
     """The number of fronts that the first graph has."""
 

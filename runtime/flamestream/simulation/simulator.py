@@ -25,6 +25,7 @@ from flamestream.model.event_time import ENDED
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, SourceName, WorkerId
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
+from flamestream.simulation.changes.hand_overs import HandedOverCluster
 from flamestream.simulation.changes.restarts import RestartedCluster
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch
@@ -133,7 +134,8 @@ class _Run:
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
-        cluster = RestartedCluster if plan.restarts else Cluster
+        kinds = {plan.hands_over: HandedOverCluster, bool(plan.restarts): RestartedCluster}
+        cluster = kinds.get(True, Cluster)
         self.cluster = cluster(self.world, plan, self.outside, self._make_worker)
 
     def run(self) -> Result:

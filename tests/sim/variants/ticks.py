@@ -1,8 +1,10 @@
 """Variants of how other code takes over: where a tick is cut, what is held, and what is one write."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from flamestream.core.coordinator.epochs import Epochs
+from flamestream.core.coordinator.hand_over import HandOver
 from flamestream.core.coordinator.membership import Membership
 from flamestream.core.coordinator.upgrade import Upgrade
 from flamestream.core.protocol.job_record import JobRecord
@@ -11,16 +13,20 @@ from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.fronts import NOTHING_NEW, Fronts
 from flamestream.model.ids import Epoch, WorkerId
 from flamestream.model.time import END, FrontId, Time
+from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.tick_jobs import edited_job, failing, fatal_job, ticking
 from sim.variants.variant import BrokenVariant, directed, patch
 
 _spares = Membership.spares
 _cut, _decided, _go_on = Acker.cut, Acker.decided, Epochs.go_on
-_start = Fronts.start
+_start, _turned, _made = Fronts.start, HandOver.turned, HandOver.made
 UPGRADES = ticking()
 RECOVERIES = ticking(directed(Fault.WORKER_CRASH, Fault.STORE_FULL, times=6, spacing=1_000, journalled=True))
 """Attempts end above the committed cut, with results that have left."""
+LATE_WRITES = directed(
+    Fault.COORDINATOR_CRASH, Fault.RECORD_UNKNOWN, Fault.STORE_SLOW, rate=0.4, times=8, spacing=1_000
+)
 LOST_COORDINATORS = ticking(
     directed(
         Fault.COORDINATOR_CRASH,
@@ -75,6 +81,15 @@ def _then_an_attempt(self: Upgrade) -> None:
     self._healing.recover(chosen, "the tick was committed", self._context.time.now, "tick")
 
 
+def _ended_later(self: HandOver) -> None:
+    """Committed first, like any epoch; that the job has ended is written when that is known."""
+    record, epochs = self._context.record, self._epochs
+    self._context.instructions.tell(
+        self._context.workers, Committed(record.fence, record.committed, record.cut)
+    )
+    epochs._keeper.write(_turned(self, record), partial(_made, self))
+
+
 def _read_on(
     self: Fronts, bound: Time, begins: Mapping[FrontId, Time] = NOTHING_NEW, *, until: Time = END
 ) -> None:
@@ -83,6 +98,13 @@ def _read_on(
 
 
 VARIANTS = [
+    BrokenVariant(
+        "a hand-over in two writes", patch(HandOver, turned=lambda self, record: record, made=_ended_later),
+        handing_over(LATE_WRITES), edited_job,
+    ),
+    BrokenVariant(
+        "a hand-over whose cut is not held", patch(Acker, cut=_unheld), handing_over(), edited_job,
+    ),
     BrokenVariant("a tick's cut that is not held", patch(Acker, cut=_unheld), UPGRADES, edited_job),
     BrokenVariant(
         "a worker of other code that takes over before the tick", patch(Membership, spares=_all_spares),

@@ -245,6 +245,13 @@ class UpgradeRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOverRequested:
+    """The job is to end at a cut from which the job called `to` goes on; "": it is to go on as ever."""
+
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """Time has passed, or something may have changed."""
 
@@ -264,6 +271,7 @@ Event = (
     | WorkerGone
     | Requested
     | UpgradeRequested
+    | HandOverRequested
     | Woken
 )
 
@@ -393,7 +401,7 @@ class Finish:
     one in charge.
     """
 
-    outcome: Literal["completed", "drained", "stopped", "failed", "fenced"]
+    outcome: Literal["completed", "drained", "stopped", "handed over", "failed", "fenced"]
     category: str = ""
     message: str = ""
 

@@ -27,6 +27,7 @@ from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
+from flamestream.core.coordinator.hand_over import HandOver
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.moving import Moving
@@ -35,7 +36,7 @@ from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
 from flamestream.core.coordinator.upgrade import TURNED, Upgrade
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.job_record import JobRecord, check_code
+from flamestream.core.protocol.job_record import JobRecord, check_code, is_handed_over
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
@@ -55,6 +56,7 @@ class Coordinator:
         self._gathering = Gathering(self._context, self._healing)
         self._endings = Endings(self._context, self._epochs, self._healing)
         self._upgrade = Upgrade(self._context, self._epochs, self._healing)
+        self._hand_over = HandOver(self._context, self._epochs)
         self._moving = Moving(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
@@ -100,6 +102,8 @@ class Coordinator:
                 self._requested(what)
             case co.UpgradeRequested(wanted):
                 self._upgrade.ask(wanted)
+            case co.HandOverRequested(to):
+                self._hand_over.ask(to)
             case co.Woken():
                 pass
 
@@ -257,13 +261,7 @@ class Coordinator:
     def _heed_outcome(self) -> None:
         record = self._context.keeper.record
         if record and record.outcome:
-            completed = record.outcome == "completed"
-            finish = (
-                co.Finish("completed")
-                if completed
-                else co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
-            )
-            self._context.stop_all(record.outcome, finish)
+            self._context.stop_all(record.outcome, _end_of(record))
         elif record and (other := _other_slots(record, self._context.settings)):
             # the stream runs on: a coordinator with its slots can adopt it
             self._context.finish(co.Finish("failed", "user", other))
@@ -287,7 +285,7 @@ class Coordinator:
         context = self._context
         context.keeper.go_on()
         self._drop_silent()
-        if not context.keeper.known:
+        if not context.keeper.known or self._hand_over.finished():
             return
         if self._gathering.adopted and not context.running and self._healing.recovery is None:
             self._begin_running()
@@ -316,6 +314,7 @@ class Coordinator:
             # before the next epoch: where epochs take longer than their interval there is no other moment
             self._upgrade.go_on()
             if not self._upgrade.asked:
+                self._hand_over.go_on()
                 self._healing.rebalance()
                 self._moving.go_on()
         if self._context.running:
@@ -376,6 +375,15 @@ class Coordinator:
             actions.append(co.Report(status))
         alarm = None if self._context.finished else self._context.time.alarm()
         return [*actions, *([co.WakeAt(alarm)] if alarm is not None else []), *last]
+
+
+def _end_of(record: JobRecord) -> co.Finish:
+    """The end that a job has come to by its record."""
+    if record.outcome == "completed":
+        return co.Finish("completed")
+    if is_handed_over(record):
+        return co.Finish("handed over", message=record.outcome)
+    return co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
 
 
 def _other_slots(record: JobRecord, settings: co.Settings) -> str:

@@ -166,6 +166,9 @@ class Epochs:
         self.since = Instant(0)
         """The moment at which the last epoch was announced, or the stream began to run."""
         self.problem = ""
+        self._closing: Epoch | None = None
+        """The epoch that was committed when a turn was first wanted, or its last try began: a later one leaves
+        little to save."""
         self._refusals = 0
         """Epochs in a row that could not be saved."""
         self._context, self._instructions, self._deadlines, self._keeper, self._committed = (
@@ -202,6 +205,27 @@ class Epochs:
             return False
         self._announce(turn)
         return True
+
+    def turn(self, turn: Turn) -> bool:
+        """Take a step towards an epoch that `turn` goes on from; whether that was announced now."""
+        record = self._context.record
+        if self._closing is None:
+            self._closing = record.committed
+        if record.committed == self._closing and self._context.minimal > record.cut:
+            self.consider(urgent=True)
+        elif self.consider(urgent=True, turn=turn):
+            # (!) If it comes to nothing an ordinary one is next: the stream must not wait for a turn.
+            self._closing = record.committed
+            return True
+        return False
+
+    def turn_later(self) -> None:
+        """A turn is not wanted now: the next one begins with an ordinary epoch."""
+        self._closing = None
+
+    def is_turning(self, turn: Turn) -> bool:
+        """Whether the pending epoch is one that `turn` goes on from."""
+        return self.pending is not None and self.pending.turn is turn
 
     def _announce(self, turn: Turn | None) -> None:
         """Begin an epoch: its number goes into the record before anybody hears of it (!), so none is used

@@ -32,7 +32,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, Stop
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Epoch, WorkerId
+from flamestream.model.ids import WorkerId
 from flamestream.model.time import Instant
 
 MOST_ASKED: Final = 16
@@ -57,9 +57,6 @@ class Upgrade:
         self._chosen: list[WorkerId] = []
         self._later: list[co.Settings | None] = []
         """The newest word, as long as it is not known what the record says."""
-        self._closing: Epoch | None = None
-        """The epoch that was committed when its workers were there, or its last try began: a later one leaves
-        little to save."""
         self._at_once = False
         """Whether the record is being written that turns without an epoch."""
         self._since = Instant(0)
@@ -140,7 +137,7 @@ class Upgrade:
             if context.members.lost(self._chosen):
                 self._epochs.interrupted("a worker of the new code is lost")
         elif not chosen or not context.committed.known(context.record):
-            self._closing = None
+            self._epochs.turn_later()
         elif context.settings.durable:
             self._close(wanted, chosen)
         else:
@@ -220,7 +217,7 @@ class Upgrade:
         self.refusal, self.refused = reason, which.code
 
     def _turning(self) -> bool:
-        return self._epochs.pending is not None and self._epochs.pending.turn is self
+        return self._epochs.is_turning(self)
 
     def _goes_back(self, to: co.Settings) -> bool:
         return self._before is not None and self._before.code == to.code
@@ -231,7 +228,8 @@ class Upgrade:
         reason = "another upgrade was asked for" if wanted else "the upgrade was called off"
         if self._wanted is not None and self._turning():
             self._epochs.abort(reason)
-        self._wanted = self._closing = None
+        self._wanted = None
+        self._epochs.turn_later()
         if wanted is not None and wanted.code == self._context.record.taken_back:
             if self.refused != wanted.code:  # by another coordinator, which knew why
                 self.refusal = "it was taken back, for it had failed: change it"
@@ -256,17 +254,12 @@ class Upgrade:
         return ahead if enough and (warm or time.due_in(max(since), wanted.warm_us)) else []
 
     def _close(self, wanted: co.Settings, chosen: list[WorkerId]) -> None:
-        context, epochs = self._context, self._epochs
-        record, index = context.record, context.committed.index
-        if index is not None and self._misfit(wanted, index, record):
+        context = self._context
+        index = context.committed.index
+        if index is not None and self._misfit(wanted, index, context.record):
             return
-        if self._closing is None:
-            self._closing = record.committed
-        if record.committed == self._closing and context.minimal > record.cut:
-            epochs.consider(urgent=True)
-        elif epochs.consider(urgent=True, turn=self):
-            # (!) If it comes to nothing an ordinary one is next: the stream must not wait for an upgrade.
-            self._closing, self._chosen, self._since = record.committed, chosen, context.time.now
+        if self._epochs.turn(self):
+            self._chosen, self._since = chosen, context.time.now
 
     def _misfit(self, wanted: co.Settings, index: SnapshotIndex, record: JobRecord) -> str:
         """The reason why it is refused; then it is asked for no more."""
@@ -291,7 +284,8 @@ class Upgrade:
         watch = Watch(context, context.time.now - self._healing.ended_at)
         context.settings, context.members.code = made, made.code
         self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
-        self._closing, self._watch, self._before, self._healing.drained = None, None, None, False
+        self._watch, self._before, self._healing.drained = None, None, False
+        self._epochs.turn_later()
         if (made.keep_us or made.watch_us) and not goes_back:
             self._before, self._watch = before, watch if made.watch_us else None
         self._dismiss(TURNED)

@@ -7,7 +7,7 @@ what anybody else could have written, so that a coordinator that does not know w
 finds out by reading. Does not: store itself (ports.JobRecords, store/zookeeper.py).
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,8 @@ from flamestream.model.errors import UserError
 from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH, Attempt, Epoch, Fence
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, MAX_FRONTS, START, Time
+
+HANDED_OVER: Final = "handed over"
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     index_hash: str
     job: str = ""
     outcome: str = ""
-    """"" while the job may run; "completed", or why it must not go on."""
+    """"" while the job may run; "completed", who it was handed over to, or why it must not go on."""
     code: str = ""
     """Digest of the application that this attempt runs; "" if nobody said."""
     taken_back: str = ""
@@ -64,6 +66,16 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     def fence(self) -> Fence:
         """The fence that every message and write of this attempt carries."""
         return Fence(self.attempt, self.layout.version)
+
+
+def handed_over(to: str) -> str:
+    """The outcome of a job that the job called `to` goes on with."""
+    return f"{HANDED_OVER} to {to}"
+
+
+def is_handed_over(record: JobRecord) -> bool:
+    """Whether another job goes on where it has ended."""
+    return record.outcome.startswith(HANDED_OVER)
 
 
 def check_code(record: JobRecord, code: str, *, changed: bool) -> None:

@@ -60,6 +60,8 @@ class Settings:
     code_told: bool = False
     """`code` is that which the job runs, as far as is known: where the record has another one, a newer
     coordinator has gone on with that."""
+    takes_over_as: str = ""
+    """Its own name, where it goes on with what another job has handed over to it; "": with its own alone."""
     inventory: Inventory | None = None
     """Contents of a snapshot of the graph. None: nobody said, and an index must be of the same graph."""
     watch_us: int = 0

@@ -260,9 +260,10 @@ class Coordinator:
 
     def _heed_outcome(self) -> None:
         record = self._context.keeper.record
-        if record and record.outcome:
+        settings = self._context.settings
+        if record and record.outcome and not is_handed_over(record, settings.takes_over_as):
             self._context.stop_all(record.outcome, _end_of(record))
-        elif record and (other := _other_slots(record, self._context.settings)):
+        elif record and (other := _other_slots(record, settings)):
             # the stream runs on: a coordinator with its slots can adopt it
             self._context.finish(co.Finish("failed", "user", other))
         elif record:

@@ -47,7 +47,8 @@ class Gathering:
     def _all_running(self, record: JobRecord) -> bool:
         if self._context.members.lost(record.layout.workers):
             return False
-        return self._runs_what_is_there(record)
+        # Who has handed the job over may still have workers that do not know.
+        return not record.outcome and self._runs_what_is_there(record)
 
     def _runs_what_is_there(self, record: JobRecord) -> bool:
         members = self._context.members

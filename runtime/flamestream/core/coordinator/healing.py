@@ -163,7 +163,7 @@ class Healing:
             attempt = self._next_attempt(old)
             return msgspec.structs.replace(
                 old, attempt=attempt, layout=layout, code=settings.code, writer=self._context.nonce,
-                fronts=fronts,
+                fronts=fronts, outcome="",
             )  # fmt: skip
         return JobRecord(
             attempt=Attempt(1), layout=layout, announced=NO_EPOCH, committed=NO_EPOCH, cut=START, index="",

@@ -73,9 +73,9 @@ def handed_over(to: str) -> str:
     return f"{HANDED_OVER} to {to}"
 
 
-def is_handed_over(record: JobRecord) -> bool:
-    """Whether another job goes on where it has ended."""
-    return record.outcome.startswith(HANDED_OVER)
+def is_handed_over(record: JobRecord, to: str | None = None) -> bool:
+    """Whether another job goes on where it has ended: the one called `to`, or any."""
+    return record.outcome.startswith(HANDED_OVER) if to is None else record.outcome == handed_over(to)
 
 
 def check_code(record: JobRecord, code: str, *, changed: bool) -> None:

@@ -9,8 +9,6 @@ Does not: draw the jobs (tick_jobs.py), or know what must come out (oracle.py).
 from dataclasses import replace
 from random import Random
 
-from msgspec.structs import replace as replaced
-
 from flamestream.core.coordinator import coordination as c
 from flamestream.core.protocol.job_record import is_handed_over
 from flamestream.simulation.cluster import Cluster
@@ -58,12 +56,9 @@ class HandedOverCluster(Cluster):
             self._take_over(int(record.outcome.rpartition("v")[2]))
 
     def _take_over(self, version: int) -> None:
-        records = self._outside.records
-        assert records.record is not None, "it was handed over"
-        for node in self.coordinators:  # of another cluster state, which says that all is over
+        for node in self.coordinators:  # who has started them ends them
             node.crash()
-        records.install(replaced(records.record, outcome="", writer=f"taken over by v{version}"))
-        self._settings = replace(self._settings_of(version), code_changed=True)
+        self._settings = replace(self._settings_of(version), code_changed=True, takes_over_as=f"v{version}")
         for place in range(self._plan.workers + self._plan.standbys):
             self._versions[version * 100 + place] = version
             self.world.after(self.world.between(1, 20 * MS), self._start_worker, version * 100 + place)

@@ -54,12 +54,6 @@ class Records:
         """Whether a writer has seen the newest version."""
         return version == self.version
 
-    def install(self, record: JobRecord) -> None:
-        """Make it the newest."""
-        self.written(self.record, record)  # the invariants first: they see what it replaces
-        self.record, self.version = record, len(self._past)
-        self._past.append(record)
-
     def _time(self) -> int:
         return self._world.between(self._delay // 2, 2 * self._delay)
 
@@ -78,10 +72,12 @@ class Records:
             self._world.trace.cover("record.conflict")
             self._later(answer, RecordConflict())
             return
-        self.install(record)
+        self.written(self.record, record)  # the invariants first: they see what it replaces
+        self.record, self.version = record, len(self._past)
+        self._past.append(record)
         if self._world.hits(Fault.RECORD_UNKNOWN):
             # Not noted as shown: who heard nothing may next read an older record than his own.
             self._later(answer, RecordUnknown("connection lost after the request was sent"))
         else:
-            self._shown[writer] = len(self._past) - 1
-            self._later(answer, RecordWritten(len(self._past) - 1))
+            self._shown[writer] = self.version
+            self._later(answer, RecordWritten(self.version))

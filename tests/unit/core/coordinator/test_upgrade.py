@@ -6,7 +6,7 @@ from flamestream.core.coordinator.coordination import Settings, UpgradeRequested
 from flamestream.core.coordinator.upgrade import TURNED
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import Inventory, SegmentRef, SlotOutput
-from flamestream.model.ids import SinkName, Slot
+from flamestream.model.ids import SequenceNumber, SinkName, Slot
 from flamestream.model.meta import meta_of
 from flamestream.model.time import Time
 from support.core.coordinating import BASE, MS, SECOND, Bench, settings, successor
@@ -222,7 +222,9 @@ def test_new_code_that_kills_its_workers_gives_again_what_has_left_and_goes_back
     for life in range(2):
         loses_all(bench, 1, life).recover().beat(40)
         assert not bench.last(msg.Replay).drained
-    loses_all(bench, 1, 2).recover([SlotOutput(SinkName("out"), Slot(0), 7, meta_of(Time(45), 0))])
+    loses_all(bench, 1, 2).recover(
+        [SlotOutput(SinkName("out"), Slot(0), SequenceNumber(7), meta_of(Time(45), 0))]
+    )
     assert bench.last(msg.Replay, "z2").drained and bench.last(msg.Replay, "z2").released == 45
     bench.progress("a", warm=True).beat(46, drained=True)
     while not bench.last(msg.Announce, "z2").hold:

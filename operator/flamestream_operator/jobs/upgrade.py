@@ -3,7 +3,7 @@
     run.code    has the slots; its drivers are replaced as ever
     run.next    starts beside; its workers wait, with the snapshot at hand, until the coordinator makes the tick
 
-Keeps: code that is watched can be taken back. Does not: make the tick (core/coordinator/upgrade.py), or try
+Keeps: code that is watched can be taken back. Does not: make the tick (core/coordinator/changes/upgrade.py), or try
 the code before (preflight.py).
 """
 

@@ -72,7 +72,7 @@ def history_of(checked: CheckedJob, paths: Mapping[str, str]) -> list[RecordedSo
             )
             traits = sources.describe(spec, front.source)
             saved = replace(front, timed=True, run_length=traits.run_length, replayable=True)
-            found.append(RecordedSource(checked.job.name, saved, spec))
+            found.append(RecordedSource(checked.job.identity, saved, spec))
     return found
 
 

@@ -66,7 +66,7 @@ def witnessed_here(
     the code that made it, if a copy is kept; else those alone that the code of now has made at first."""
     with cluster_state_of(folder) as zookeeper:
         # Before the sinks are read (!): what the record promises is in them then (decision 045).
-        look = partial(committed_here, folder, zookeeper, checked.job.name, checked.job.store)
+        look = partial(committed_here, folder, zookeeper, checked.job.identity, checked.job.store)
         last, kept = look(), folder.code if by_each else None
         return witnessed(
             checked, last, zookeeper=zookeeper, began=begun(folder), again=look, kept=kept, changed=changed
@@ -98,7 +98,7 @@ def witnessed(
     check_guarantee(checked)
     checked = known_to(last.record, checked)
     check_sources(checked)
-    name = job or checked.job.name
+    name = job or checked.job.identity
     # all sinks before the journals, which have what they follow from
     looks = looks_at(checked, name)
     known = [sink for sink in checked.sinks if sink not in looks or has_deliveries(checked, sink)]

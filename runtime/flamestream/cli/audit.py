@@ -16,7 +16,7 @@ from flamestream.audit.definitions.table import UNSEEN, Row, in_words
 from flamestream.audit.job_audit import witnessed_here
 from flamestream.audit.report import Report, sentence
 from flamestream.cli.output import Json, answer, say
-from flamestream.cli.run import JobPlace, RunFolderOption
+from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import ManifestError

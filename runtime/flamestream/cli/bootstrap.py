@@ -9,8 +9,7 @@ import typer
 
 from flamestream.audit.begun import MARK, Begun, history_of, settle
 from flamestream.cli.output import Json, answer
-from flamestream.cli.run import RunFolderOption
-from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError

@@ -8,8 +8,8 @@ import msgspec
 import typer
 
 from flamestream.cli.output import Json
-from flamestream.cli.run import JobPlace
 from flamestream.cli.snapshots import know_classes
+from flamestream.cli.validate import JobPlace
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
 from flamestream.model.errors import ManifestError

@@ -13,7 +13,7 @@ import typer
 from flamestream.audit.definitions.reasons import counted
 from flamestream.audit.topic_history import written
 from flamestream.cli.output import Json, answer
-from flamestream.cli.run import JobPlace
+from flamestream.cli.validate import JobPlace
 from flamestream.node.run_folder import find
 
 

@@ -22,9 +22,9 @@ from flamestream.cli import (
     simulate,
     snapshots,
     status,
-    upgrade,
     validate,
 )
+from flamestream.cli.changes import upgrade
 
 app = frame.command_line(
     "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."

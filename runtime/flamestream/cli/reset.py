@@ -20,9 +20,10 @@ import msgspec
 import typer
 
 from flamestream.cli.output import Json, answer, say
-from flamestream.cli.run import JobPlace, RunFolderOption
+from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
+from flamestream.core.protocol.job_record import HANDED_OVER
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
@@ -91,6 +92,11 @@ def command(
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
     """All that there is of it, in the order in which it goes."""
+    status = folder.status()
+    if status is not None and status.outcome == HANDED_OVER:
+        yield Part(f"all but the run folder was {status.message}", str(folder.path.parent))
+        yield Part("the run folder", str(folder.path), lambda: _remove_run_folder(folder.path))
+        return
     for name in job.spec.sinks:
         yield from _sink(job, name)
     yield from _journal(job)
@@ -113,7 +119,7 @@ def _sink(job: Job, name: str) -> Iterator[Part]:
     ((kind, settings),) = spec.items()
     what, place = f"output of sink {name!r}", _place(kind, settings)
     owned, known = sinks.owned(spec), sinks.kind_of(spec)
-    if owned is not None and (owned.job, owned.sink) == (job.name, name):
+    if owned is not None and (owned.job, owned.sink) == (job.identity, name):
         yield Part(what, place, sinks.settings_of(spec).remove)
     elif owned is not None:
         yield Part(f"output of job {owned.job!r}, sink {owned.sink!r}", place)
@@ -181,7 +187,7 @@ def _store(job: Job, folder: RunFolder) -> Iterator[Part]:
         yield Part(f"snapshots of the job whose run folder is {theirs.run_folder}", job.store)
         return
     # The lineage last: a reset that was cut off finds by it whose the rest is.
-    names = [*_indexes(store, job.name), *store.names(f"{plain(job.name)}/segments/"), lineage.NAME]
+    names = [*_indexes(store, job.identity), *store.names(f"{plain(job.identity)}/segments/"), lineage.NAME]
     yield Part(f"{len(names) - 1} objects of snapshots", job.store, lambda: store.delete(*names))
     if savepoints := store.names("savepoints/"):
         yield Part(f"{len(savepoints)} objects of savepoints", job.store)

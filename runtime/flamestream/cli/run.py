@@ -2,25 +2,20 @@
 
 import logging
 import signal
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from flamestream.cli.changes.take_over import take_over
 from flamestream.cli.output import Json, errors, say_outcome
 from flamestream.cli.progress import progress_line
-from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.job.exit_codes import BY_CATEGORY, ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import ManifestError
 from flamestream.model.kernel import WHY_NOT, kernel
 from flamestream.node.run_folder import RunFolder
-
-JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
-RunFolderOption = Annotated[
-    Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
-]
 
 
 def command(
@@ -70,6 +65,7 @@ def command(
             markup=False,
         )
     folder = RunFolder.of(job.job.name, run_folder)
+    take_over(job, folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.batches else "streaming"
     if runner != "streaming":

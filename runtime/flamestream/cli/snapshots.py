@@ -15,8 +15,7 @@ import typer
 
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
-from flamestream.cli.run import JobPlace, RunFolderOption
-from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validate import JobPlace, ManifestFile, RunFolderOption
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.protocol.snapshot import CodeSpan, SnapshotIndex
 from flamestream.job.exit_codes import ExitCode
@@ -163,7 +162,7 @@ def _all(job: Job) -> Iterator[tuple[str, SnapshotIndex]]:
             snapshot = index_of(data)
         except msgspec.DecodeError as error:
             raise Corrupt(f"{name} in {job.store} is no snapshot index: {error}") from error
-        if snapshot.job == job.name:  # several jobs may share a store
+        if snapshot.job == job.identity:  # several jobs may share a store
             yield name, snapshot
 
 

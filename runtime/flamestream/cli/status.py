@@ -10,7 +10,7 @@ import typer
 
 from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, table
-from flamestream.cli.run import JobPlace, RunFolderOption
+from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.moments import DATES, event_moment
 from flamestream.job.status import JobStatus, LastRecovery

@@ -282,6 +282,13 @@ class Job(Struct, frozen=True):
     labels: dict[str, str] = field(default_factory=dict)
 
     @property
+    def identity(self) -> str:
+        """The name under which sinks, journal, snapshots and job record are kept: of the job that they began
+        with."""
+        taken = self.spec.take_over
+        return self.name if taken is None else taken.origin or taken.job
+
+    @property
     def folder(self) -> Path:
         """The folder that relative paths of the manifest start from."""
         return Path(self.document.file).absolute().parent

@@ -89,6 +89,17 @@ class Upgrade(Part, frozen=True):
     """For so long workers of the code before stay beside the new ones; left out, as long as it is watched."""
 
 
+class TakeOver(Part, frozen=True):
+    """The job that this one goes on with: a job of its own name ends between two results, and this one begins
+    there, with the same sources and sinks and its state, exactly once."""
+
+    job: Annotated[str, Meta(min_length=1, max_length=317)]
+    """The name of the job that runs; on a cluster NAMESPACE/NAME if it is in another namespace."""
+    origin: Annotated[str, Meta(min_length=1, max_length=317)] | None = None
+    """The job that sinks, journal and snapshots are called after, where `job` has taken them over itself; left
+    out, it is `job`."""
+
+
 class Backoff(Part, frozen=True):
     """Pauses between tries after failures; each is twice the one before."""
 
@@ -146,6 +157,9 @@ class ClusterSpec(Part, frozen=True):
     """Stop at a committed epoch, and stay stopped until this is false again."""
     upgrade: Upgrade | None = None
     """The fate of the state at a change of code or image."""
+    take_over: TakeOver | None = None
+    """Go on with another job's sources, sinks and state, looked at only while the job has none. It stays in the
+    spec: what is outside keeps the other's name."""
     restore_from: RestoreFrom | None = None
     """A savepoint to begin with, looked at only while the job has no state."""
     restart_policy: Literal["Always", "OnFailure", "Never"] = "OnFailure"

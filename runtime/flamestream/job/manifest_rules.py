@@ -26,6 +26,11 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
         yield from _of_journal(spec.journal, spec.guarantee)
     yield from _of_workers(spec)
     if spec.batches:
+        if spec.take_over is not None:
+            yield (
+                ("spec", "takeOver"),
+                "a micro-batch job ends at a batch: stop it, and begin the other with its savepoint; remove the line",
+            )
         if spec.workers.standby:
             yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
         if spec.limits.bytes != usual.bytes:

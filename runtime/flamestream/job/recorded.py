@@ -25,7 +25,7 @@ def recorded_sources(
     timed = {source.name for source in checked.graph.sources if source.timing is not None}
     return [
         RecordedSource(
-            job or checked.job.name,
+            job or checked.job.identity,
             front,
             checked.job.source(front.source),
             kept,

@@ -68,7 +68,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
     spec = checked.job.spec
     interval = int(spec.checkpoint.interval * 1_000_000)
     return WorkerSettings(
-        job=checked.job.name, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
+        job=checked.job.identity, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
         skips=spec.guarantee == "at-most-once", durable=spec.guarantee != "none",
         remembered=all(sink.fences for sink in checked.sinks.values()),
@@ -82,13 +82,14 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
 def local_coordinator(checked: CheckedJob, *, changed: bool = False) -> Settings:
     """The settings of the launcher's coordinator. `changed`: the application may be another than that of the
     last run."""
-    settings = coordinator_settings(checked.job.spec, checked.job.name, checked.sources.values())
+    settings = coordinator_settings(checked.job.spec, checked.job.identity, checked.sources.values())
     workers = checked.job.spec.workers
     # in a cluster the operator stops who is one too many
     standbys = workers.standby if workers.max is not None else None
     return replace(
         settings, standbys=standbys, graph=checked.graph.identity, inventory=inventory(checked), python=PYTHON,
         code=checked.code, code_changed=changed,
+        takes_over_as="" if checked.job.spec.take_over is None else checked.job.name,
     )  # fmt: skip
 
 

@@ -22,8 +22,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from flamestream.core.coordinator.changes.upgrade import MOST_ASKED
 from flamestream.core.coordinator.coordination import Settings
-from flamestream.core.coordinator.upgrade import MOST_ASKED
+from flamestream.core.protocol.job_record import is_handed_over
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
@@ -48,7 +49,7 @@ from flamestream.node import upgrade_request
 from flamestream.node.coordinator_process import CoordinatorProcessConfig
 from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
-from flamestream.node.upgrade_request import UpgradeRequest
+from flamestream.node.upgrade_request import HandOverRequest, UpgradeRequest
 from flamestream.node.worker_config import worker_config
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState, SingleInstance, ZooKeeperJobRecords
@@ -103,6 +104,8 @@ class Launcher:
         self._coordinator: subprocess.Popen[bytes] | None = None
         self._upgrades: dict[int, Settings | None] = {}
         """Settings that the coordinator was asked to go on with, by numbers from 1."""
+        self._hand_over = ""
+        """The job that is to go on where this one ends."""
         self._refused = ""
         """The reason why workers of the newest upgrade could not be started."""
         self._worker_file = self._folder.path / "worker.json"
@@ -117,11 +120,12 @@ class Launcher:
         """Run until the job ends. Raises AlreadyRunning, UserError if it may not start,
         ClusterStateUnavailable without ZooKeeper."""
         with EmbeddedZooKeeper(self._folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
-            claim = _claimed(state, self._checked.job.name)
+            claim = _claimed(state, self._checked.job.identity)
             self._zookeeper = zookeeper
             try:
-                records = ZooKeeperJobRecords(state, self._checked.job.name)
+                records = ZooKeeperJobRecords(state, self._checked.job.identity)
                 record = may_start(self._checked, self._folder, records, changed=self._changed)
+                self._changed |= record is not None and is_handed_over(record, self._checked.job.name)
                 self._wanted = workers_at_first(self._checked, record)
                 if record is not None and record.outcome == "completed":
                     message = unread(self._checked, record)
@@ -142,7 +146,7 @@ class Launcher:
         self._reactor.soon(lambda: self._requested(what))
 
     def upgrade(self) -> None:
-        """Go on with the application that upgrade.json names. Safe in a signal handler."""
+        """Do as upgrade.json says: go on with another application, or hand over. Safe in a signal handler."""
         self._reactor.soon(self._upgrade)
 
     # --- begin and end --------------------------------------------------------------------------------------
@@ -224,7 +228,15 @@ class Launcher:
         """Start the workers of another application, and ask the coordinator to go on with it."""
         if self._outcome is not None or self._workers is None:
             return
-        request = read_config(UpgradeRequest, str(self._folder.path / upgrade_request.FILE))
+        request = read_config(UpgradeRequest | HandOverRequest, str(self._folder.path / upgrade_request.FILE))
+        if isinstance(request, HandOverRequest):
+            self._hand_over = request.to
+            self._tell_coordinator()
+        else:
+            self._upgrade_to(request)
+
+    def _upgrade_to(self, request: UpgradeRequest) -> None:
+        assert self._workers is not None, "the job runs"
         number = max(self._upgrades, default=0) + 1
         settings, self._refused = request.settings, ""
         # Those of one that was refused were stopped.
@@ -288,6 +300,7 @@ class Launcher:
             store=self._checked.job.store,
             status=str(self._folder.status_file),
             upgrades=self._upgrades,
+            hand_over=self._hand_over,
         )
 
     def _forget_deaths(self, start: int) -> None:

@@ -53,6 +53,15 @@ def claim(store: ObjectStore, folder: RunFolder, job: str, url: str) -> bool:
     return False
 
 
+def renew(store: ObjectStore, folder: RunFolder, job: str) -> None:
+    """Say where the run folder of a store is now. A crash in between leaves the store nobody's for a while."""
+    file = folder.path / NAME
+    if file.exists():
+        folder.write(NAME, Lineage(_read(file).id, str(Path(folder.path)), job))
+        store.delete(NAME)
+        store.put_new(NAME, msgspec.json.encode(_read(file)))
+
+
 def of_store(store: ObjectStore, url: str) -> Lineage | None:
     """The lineage that a store belongs to; None: nobody's. Raises Corrupt if it is damaged."""
     if NAME not in store.names(NAME):

@@ -12,14 +12,14 @@ from contextlib import suppress
 
 from flamestream.audit.begun import settle
 from flamestream.connectors import sinks, sources
-from flamestream.core.protocol.job_record import JobRecord, check_code
+from flamestream.core.protocol.job_record import HANDED_OVER, JobRecord, check_code, is_handed_over
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.recorded import recorded_sources
 from flamestream.job.settings import known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
-from flamestream.model.errors import FlameStreamError, StoreUnavailable
+from flamestream.model.errors import FlameStreamError, StoreUnavailable, UserError
 from flamestream.node.run_folder import RunFolder
 from flamestream.node.stored_samples import look
 from flamestream.ports import JobRecords
@@ -32,13 +32,17 @@ def may_start(
 ) -> JobRecord | None:
     """The record of the runs before, if there were any. Raises UserError if the job's code was edited and
     nobody said so (`changed`), or cannot read a state that the code before has left."""
+    if (status := folder.status()) is not None and status.outcome == HANDED_OVER:
+        raise UserError(
+            f"job {checked.job.name!r} was {status.message}, which goes on with its sources and sinks: run that one"
+        )
     found = records.read()
     record = None if found is None else found[0]
     settle(folder, record)
     if record is not None and record.outcome == "completed":
         return record
     if record is not None:
-        check_code(record, checked.code, changed=changed)
+        check_code(record, checked.code, changed=changed or is_handed_over(record, checked.job.name))
         if record.index and record.code != checked.code:
             store = store_from(checked.job.store)
             with suppress(StoreUnavailable):  # the coordinator asks for it again, and waits
@@ -59,7 +63,7 @@ def _look_at_places(job: Job, folder: RunFolder) -> None:
         lineage.look(store_from(job.store), folder, job.name, job.store)
     for name in job.spec.sinks:
         there = sinks.owned(job.sink(name))
-        if there is not None and (there.job, there.sink) != (job.name, name):
+        if there is not None and (there.job, there.sink) != (job.identity, name):
             raise job.error(
                 ("spec", "sinks", name),
                 f"{there.place} holds the output of job {there.job!r}, sink {there.sink!r}: give it a place "

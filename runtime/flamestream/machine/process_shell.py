@@ -9,7 +9,7 @@ import resource
 import sys
 import traceback
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 
@@ -42,7 +42,11 @@ def begin(parent: int, **who: object) -> None:
     begin_logging(**who)
 
 
-def read_config(kind: type[C], file: str) -> C:
+@overload
+def read_config(kind: type[C], file: str) -> C: ...
+@overload
+def read_config(kind: object, file: str) -> Any: ...
+def read_config(kind: Any, file: str) -> Any:
     """The process's configuration. Raises ManifestError that names file and field."""
     try:
         return from_json(Path(file).read_bytes(), kind)

@@ -124,6 +124,10 @@ class CoordinatorHost:
         that which runs. In the loop, before any of these connects."""
         self._inbox.append(co.UpgradeRequested(settings))
 
+    def hand_over(self, to: str) -> None:
+        """End the job at a cut from which the job called `to` goes on; "": go on as ever."""
+        self._inbox.append(co.HandOverRequested(to))
+
     def hold_deletions(self, held: bool) -> None:
         """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go
         again."""

@@ -3,7 +3,8 @@
 `python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket
 and passes it as descriptor N, so a coordinator that is started again has the same address, and workers find
 it by themselves. SIGTERM and SIGINT stop the job at once, SIGUSR1 drains it to an epoch, SIGUSR2 has it read
-its configuration once more, for upgrades; killing this process harms nothing, the stream goes on without it.
+its configuration once more, for upgrades and a hand-over; killing this process harms nothing, the stream goes
+on without it.
 
 Does not: decide anything (core/coordinator/coordinator.py), carry it out (coordinator_host.py), or start
 workers (the launcher does).
@@ -46,6 +47,8 @@ class CoordinatorProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     upgrades: dict[int, co.Settings | None] = {}
     """Settings under other applications that the job was asked to go on with since it was started, by their
     numbers from 1; the newest MOST_ASKED of them. None: no other than that which runs."""
+    hand_over: str = ""
+    """The job that is to go on where this one ends; "": none."""
     parent: int = 0
     """Pid of the parent, to end with it; 0: don't."""
 
@@ -95,10 +98,12 @@ def _turn(host: CoordinatorHost, reactor: EpollReactor) -> None:
 
 
 class _Upgrades:
-    """The applications that the job was asked to go on with, told once each."""
+    """The applications that the job was asked to go on with, and the job that it is to hand over to, told once
+    each."""
 
     def __init__(self, host: CoordinatorHost, file: str) -> None:
         self._host, self._file, self._told = host, file, 0
+        self._hand_over = ""
 
     def read(self) -> None:
         """Read the configuration again, and tell of those that are new in it."""
@@ -110,6 +115,9 @@ class _Upgrades:
             if number > self._told:
                 self._host.upgrade(settings)
                 self._told = number
+        if config.hand_over != self._hand_over:
+            self._hand_over = config.hand_over
+            self._host.hand_over(self._hand_over)
 
 
 def _obey_signals(host: CoordinatorHost, read_upgrades: Callable[[], None]) -> None:

@@ -54,10 +54,11 @@ def as_begun(file: Path, code: str, root: str, py_files: Sequence[PyFile] = ()) 
 
 
 def copy_of(root: Path, file: Path, code: str, py_files: Sequence[PyFile] = ()) -> Path | None:
-    """The application in `file` as it was with digest `code`; None if there is no whole copy below `root`.
-    Raises UserError."""
-    kept = root / code / file.name
-    return kept if kept.is_file() and code_of(kept, py_files) == code else None
+    """The application in `file` as it was with digest `code`, maybe in a file of another name; None if there is
+    no whole copy below `root`. Raises UserError."""
+    there = (root / code).glob("*.py")
+    kept = sorted(there, key=lambda each: (each.name != file.name, each.name))
+    return next((each for each in kept if code_of(each, py_files) == code), None)
 
 
 def _copies(root: Path) -> list[Path]:

@@ -64,7 +64,7 @@ def _tried(checked: CheckedJob) -> Trial:
             continue
         traits = sources.describe(spec, f"spec.sources.{name}")
         read = replace(front, timed=True, run_length=traits.run_length, replayable=True)
-        found = list(_first(RecordedSource(checked.job.name, read, spec).below(END)))
+        found = list(_first(RecordedSource(checked.job.identity, read, spec).below(END)))
         trial.tried[name] = sum(len(records) for _, records in found)
         if not trial.tried[name]:
             trial.warnings.append(f"spec.sources.{name}: there are no records in it now")

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from functools import partial
 
+from flamestream.core.coordinator.changes.hand_over import HandOver
+from flamestream.core.coordinator.changes.upgrade import Upgrade
 from flamestream.core.coordinator.epochs import Epochs
-from flamestream.core.coordinator.hand_over import HandOver
 from flamestream.core.coordinator.membership import Membership
-from flamestream.core.coordinator.upgrade import Upgrade
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Abort, Committed
 from flamestream.core.worker.acker_role import Acker

@@ -211,6 +211,8 @@ ROWS = [
     Row("spec.upgrade.watch", "5s", "hosted"),
     Row("spec.upgrade.keep", "10m", "coordinator"),
     Row("spec.upgrade.keep", "10m", "hosted"),
+    Row("spec.takeOver.job", "before", "coordinator"),
+    Row("spec.takeOver.origin", "first", "coordinator", given={"spec.takeOver": {"job": "before"}}),
     Row("spec.restoreFrom.snapshot", "before", "is_restored"),
     Row("spec.restartPolicy", "Never", "loses_drivers"),
     Row("spec.restartPolicy", "Always", "cannot_load"),

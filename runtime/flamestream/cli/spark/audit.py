@@ -66,11 +66,11 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
     frame_job(checked, takes_answers=True)
     check_guarantee(checked)
     with cluster_state_of(folder) as zookeeper:
-        last = committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+        last = committed_here(folder, zookeeper, checked.job.identity, checked.job.store)
 
     def again() -> LastCommit:
         with cluster_state_of(folder) as zookeeper:
-            return committed_here(folder, zookeeper, checked.job.name, checked.job.store)
+            return committed_here(folder, zookeeper, checked.job.identity, checked.job.store)
 
     # the job itself may run, with a Spark of its own
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")
@@ -161,7 +161,7 @@ def _chunks(checked: CheckedJob, sink: str) -> list[Chunk]:
             f"sink {sink!r} is not a `files` sink, and `audit --spark` reads no other: leave out --spark"
         )
     folder = Path(written)
-    check_owner(str(folder), (checked.job.name, SinkName(sink)), owner_of(folder))
+    check_owner(str(folder), (checked.job.identity, SinkName(sink)), owner_of(folder))
     return chunks_of(folder)
 
 

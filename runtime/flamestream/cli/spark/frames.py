@@ -74,7 +74,7 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
     """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not
     start so (starting.py)."""
     with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
-        claim = SingleInstance(state, checked.job.name)
+        claim = SingleInstance(state, checked.job.identity)
         try:
             claim.claim()
         except UserError as error:
@@ -86,7 +86,7 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         info = RunInfo(
             job=checked.job.name, manifest=manifest, launcher=me, address="", zookeeper=zookeeper.pid
         )
-        records = ZooKeeperJobRecords(state, checked.job.name)
+        records = ZooKeeperJobRecords(state, checked.job.identity)
         # behind the claim: nobody else changes what it reads
         may_start(checked, folder, records, changed=changed)
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
@@ -105,7 +105,7 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     if found is None:
         record = JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="",
-            index_hash="", job=checked.job.name, code=checked.code,
+            index_hash="", job=checked.job.identity, code=checked.code,
             fronts=tuple(map(KnownFront, inventory(checked).fronts)),
         )  # fmt: skip
         version = None

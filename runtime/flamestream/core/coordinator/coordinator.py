@@ -23,18 +23,18 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from flamestream.core.coordinator import coordination as co
+from flamestream.core.coordinator.changes.hand_over import HandOver
+from flamestream.core.coordinator.changes.upgrade import TURNED, Upgrade
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.gathering import Gathering
-from flamestream.core.coordinator.hand_over import HandOver
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.moving import Moving
 from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
-from flamestream.core.coordinator.upgrade import TURNED, Upgrade
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.job_record import JobRecord, check_code, is_handed_over
 from flamestream.model.errors import FlameStreamError

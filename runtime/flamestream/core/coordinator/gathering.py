@@ -58,7 +58,10 @@ class Gathering:
     def _awaits_members(self) -> bool:
         """Whether a worker of the layout that is not there may still come."""
         context = self._context
-        if not context.members.lost(context.workers) or context.members.all_gone(context.workers):
+        record = context.keeper.record
+        # Of a job that was handed over nobody comes who could take part.
+        over = context.members.all_gone(context.workers) or bool(record is not None and record.outcome)
+        if over or not context.members.lost(context.workers):
             return False
         # `max`: a worker may have come before the record was known, when nobody could say who is missed
         settled = self._first is not None and context.time.due_in(

@@ -41,7 +41,7 @@ def frame_job(
     )
     in_sequence = tuple(name for name, traits in checked.sources.items() if traits.in_sequence)
     return FrameJob(
-        name=job or described.name,
+        name=job or described.identity,
         graph=FromFile(
             str(checked.application), spec.application.graph, checked.py_files, in_sequence,
             productions=spec.guarantee == STRONG,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from flamestream.core.coordinator.changes.upgrade import TURNED
 from flamestream.core.coordinator.coordination import Settings, UpgradeRequested, WriteRecord
-from flamestream.core.coordinator.upgrade import TURNED
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import Inventory, SegmentRef, SlotOutput
 from flamestream.model.ids import SequenceNumber, SinkName, Slot

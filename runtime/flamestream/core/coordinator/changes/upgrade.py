@@ -21,12 +21,12 @@ from typing import Final
 import msgspec
 
 from flamestream.core.coordinator import coordination as co
+from flamestream.core.coordinator.changes.watch import Watch
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.snapshot_index import check_index
-from flamestream.core.coordinator.watch import Watch
 from flamestream.core.protocol.inventory import leaving, only_in, without
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, Stop

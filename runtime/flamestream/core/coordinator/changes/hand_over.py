@@ -4,7 +4,8 @@ As at a tick (upgrade.py) an epoch holds minimal time at its cut, so nothing abo
 the same write that this job has ended, and who goes on: whoever begins with that record, under any cluster
 state, makes all of it.
 
-Keeps: behind that write nobody acts for this job. Does not: begin the other one (store/handed_over.py).
+Keeps: behind that write nobody acts for this job. Does not: begin the other one (cli/changes/take_over.py, the
+operator).
 """
 
 import msgspec

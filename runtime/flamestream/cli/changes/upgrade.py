@@ -3,7 +3,7 @@
 It checks the manifest as `run` does, compares it with what runs, hands it to the launcher, and waits until
 the job runs the new code or says why it does not. Until then the job runs on as it did.
 
-Does not: start workers (local/launcher.py), or decide (core/coordinator/upgrade.py).
+Does not: start workers (local/launcher.py), or decide (core/coordinator/changes/upgrade.py).
 """
 
 import os
@@ -16,9 +16,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.cli.output import Json, answer
-from flamestream.cli.run import RunFolderOption
 from flamestream.cli.snapshots import newest
-from flamestream.cli.validate import ManifestFile
+from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
 from flamestream.core.protocol.inventory import misfit
@@ -77,7 +76,7 @@ def command(
     store = store_from(job.job.store)
     with suppress(StoreUnavailable):  # workers look again, at all that they load
         look(job.graph, store, lambda: newest(job.job))
-    _refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
+    refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
     keep(folder.code, job.application, job.code, job.py_files)
     _ask(folder, info, job, settings)
     made = _made(folder, job, time.monotonic() + timeout)
@@ -137,7 +136,7 @@ def _running(folder: RunFolder, job: str) -> RunInfo:
     return info
 
 
-def _refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
+def refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
     """Raises ManifestError if more than code is other, of which a running stream cannot let go."""
     wanted = worker_config(job)
     one, other = runs.settings, wanted.settings
@@ -162,9 +161,9 @@ def _refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
     ):
         if a != b:
             raise ManifestError(
-                f"{field}: it is another than that of the job that runs, and cannot be changed by an upgrade: put it "
-                "back, or give what is new a name of its own; else stop the job with a drain, and start it by "
-                "`flamestream run --changed`"
+                f"{field}: it is another than that of the job that runs, and cannot be changed while its "
+                "stream goes on: put it back, or give what is new a name of its own; else stop that job with a drain, "
+                "and start it by `flamestream run --changed`"
             )
 
 

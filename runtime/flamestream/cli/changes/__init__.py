@@ -1,0 +1,1 @@
+"""The commands that change a job which runs."""

@@ -1,0 +1,125 @@
+"""The first start of a job that goes on with another one of this machine: `takeOver` in its spec.
+
+    looked     whether it could: the same places, a state that its code can read
+    asked      the other's launcher, which ends at a cut that its job record tells
+    moved      what only the other's run folder has: the cluster state with that record, and copies of its code
+
+Until it is asked nothing has changed. What is moved goes behind the record's word, and the cluster state last:
+a start that died on the way goes on here.
+
+Does not: decide where the other one ends (core/coordinator/changes/hand_over.py), or begin (local/launcher.py).
+"""
+
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from typing import Final
+
+from flamestream.cli.changes.upgrade import LOOK, refuse_other_places
+from flamestream.cli.snapshots import newest
+from flamestream.core.protocol.inventory import leaving, misfit
+from flamestream.core.protocol.job_record import HANDED_OVER, handed_over
+from flamestream.job.settings import dropped, inventory
+from flamestream.job.validation import CheckedJob
+from flamestream.local import lineage
+from flamestream.machine.process_shell import read_config
+from flamestream.model.errors import Retryable, StoreUnavailable, UserError
+from flamestream.node import upgrade_request
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.stored_samples import look
+from flamestream.node.upgrade_request import HandOverRequest
+from flamestream.node.worker_process import WorkerProcessConfig
+from flamestream.store.places import store_from
+
+PATIENCE: Final = 120.0
+_FILES: Final = ("lineage.json", "bootstrap.json")
+
+
+def take_over(job: CheckedJob, folder: RunFolder) -> None:
+    """Have the job that `job` goes on with end, and take what it leaves. Nothing where it has been taken, or
+    there is none. Raises UserError, ManifestError or Retryable: then the other one runs on."""
+    wanted = job.job.spec.take_over
+    if wanted is None or folder.zookeeper.exists():
+        return
+    theirs = RunFolder(folder.path.parent / wanted.job)
+    info = theirs.info()
+    if info is None:
+        raise UserError(
+            f"{job.job.document.file}: takeOver: job {wanted.job!r} never ran here: its run folder is looked for "
+            f"beside this job's ({theirs.path})"
+        )
+    if not _is_ours(theirs, job):
+        _refuse(theirs, info, job)
+        _ask(theirs, info, job)
+    _move(theirs, folder.made(), job)
+
+
+def _is_ours(theirs: RunFolder, job: CheckedJob) -> bool:
+    """Whether it has ended for this job."""
+    status = theirs.status()
+    return (
+        status is not None and status.outcome == HANDED_OVER and status.message == handed_over(job.job.name)
+    )
+
+
+def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:
+    """Raises UserError or ManifestError if it could not go on where the other one ends."""
+    name, status = info.job, theirs.status()
+    if status is not None and status.outcome == HANDED_OVER:
+        raise UserError(f"takeOver: job {name!r} was {status.message} already: name that one")
+    if not info.running or not info.config:
+        raise UserError(
+            f"takeOver: job {name!r} does not run, so nobody can say where it ends: start it "
+            f"(`flamestream run {info.manifest}`), then this one again"
+        )
+    refuse_other_places(read_config(WorkerProcessConfig, str(theirs.path / info.config)), job)
+    with suppress(StoreUnavailable):
+        look(job.graph, store_from(job.job.store), lambda: newest(job.job))
+        if (index := newest(job.job)) is None:
+            return
+        ours = inventory(job)
+        if gone := leaving(index.inventory, ours):
+            raise UserError(
+                f"takeOver: the graph has no source {gone[0]!r}, and job {name!r} may have read of it what is in no "
+                "state yet: keep it, and let it go later"
+            )
+        if refusal := misfit(index, job.graph.identity, ours, dropped(job.job.spec)):
+            raise UserError(f"takeOver: {refusal}")
+
+
+def _ask(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:
+    """Returns when the other one has ended, with all its processes."""
+    until, made = time.monotonic() + PATIENCE, False
+    _tell(theirs, info, job.job.name)
+    try:
+        while time.monotonic() < until and not made:
+            time.sleep(LOOK)
+            made = _is_ours(theirs, job) and not info.running
+            if not made and not info.running:
+                raise UserError(f"takeOver: job {info.job!r} has ended meanwhile, and handed over nothing")
+    finally:
+        if not made and info.running:
+            _tell(theirs, info, "")
+    if not made:
+        raise Retryable(
+            f"takeOver: job {info.job!r} was not handed over within {PATIENCE:g} s, and runs on: `flamestream status` "
+            "shows what it waits for"
+        )
+
+
+def _tell(theirs: RunFolder, info: RunInfo, to: str) -> None:
+    theirs.write(upgrade_request.FILE, HandOverRequest(to))
+    os.kill(info.launcher.pid, signal.SIGUSR2)
+
+
+def _move(theirs: RunFolder, folder: RunFolder, job: CheckedJob) -> None:
+    shutil.copytree(theirs.code, folder.code, dirs_exist_ok=True)
+    for name in _FILES:
+        if (theirs.path / name).exists():
+            os.replace(theirs.path / name, folder.path / name)
+    with suppress(StoreUnavailable):  # its words alone name the folder of before
+        lineage.renew(store_from(job.job.store), folder, job.job.name)
+    # Last (!): whoever finds it here has all the rest.
+    os.replace(theirs.zookeeper, folder.zookeeper)

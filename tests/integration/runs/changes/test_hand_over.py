@@ -1,0 +1,111 @@
+"""A job of another name goes on with the sources, the sinks and the state of one that runs."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flamestream.job.exit_codes import ExitCode
+from support.eventually import eventually
+from support.runs.scratch import SMALL, Scratch
+
+BLUE = """\
+import flamestream as fs
+
+def priced(n):
+    return n * {rate}
+
+graph = fs.Graph("sums")
+graph.source("numbers").map(priced).reduce(
+    name="sums", key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n
+).sink("sums", key=lambda total: total % 5)
+"""
+COUNT = 6000
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    made.close()
+
+
+def status(scratch: Scratch, job: str) -> dict[str, Any]:
+    file = scratch.path / ".flamestream" / job / "status.json"
+    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
+    return found
+
+
+def commits(scratch: Scratch, job: str) -> None:
+    before = status(scratch, job)["epoch"]
+    eventually(
+        lambda: (now := status(scratch, job))["phase"] == "running" and now["epoch"] >= before + 2,
+        f"{job} commits",
+        within=60,
+    )
+
+
+def blue(scratch: Scratch, count: int = COUNT) -> subprocess.Popen[str]:
+    """A job called `job` that runs, and the manifest of one called `green` that goes on with it."""
+    rate = f"sources: {{numbers: {{generator: {{count: {count}, rate: 1500}}}}}}"
+    scratch.job(BLUE.format(rate=1), rate, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+    manifest = (scratch.path / "job.yaml").read_text()
+    green = manifest.replace("name: job", "name: green").replace("app.py", "green.py")
+    scratch.write("green.yaml", f"{green}  takeOver: {{job: job}}\n")
+    scratch.write("green.py", BLUE.format(rate=2))
+    run = scratch.begin("run", "job.yaml", "--no-spark")
+    commits(scratch, "job")
+    return run
+
+
+def test_it_goes_on_at_one_cut_and_each_result_is_of_one_code(scratch: Scratch) -> None:
+    run = blue(scratch)
+    taken = scratch.type("run", "green.yaml", "--no-spark")
+    said, _ = run.communicate(timeout=60)
+    assert taken.code == ExitCode.OK and "completed" in taken.text
+    assert run.returncode == ExitCode.OK and "handed over to green" in said
+    audit = json.loads(scratch.type("audit", "green.yaml", "--json").text)
+    assert audit["clean"] and audit["verdict"]["delivered"] == COUNT
+    assert all(each["results"] for each in audit["codes"]) and len(audit["codes"]) == 2
+
+    again = scratch.type("run", "job.yaml", "--no-spark")
+    assert again.code == ExitCode.JOB_FAILED and "handed over to green" in again.text
+    scratch.type("reset", "job.yaml", "--yes")
+    assert json.loads(scratch.type("audit", "green.yaml", "--json").text)["clean"], "what is green's stays"
+
+
+def test_one_that_could_not_go_on_leaves_the_other_as_it_is(scratch: Scratch) -> None:
+    run = blue(scratch)
+    scratch.write("green.py", BLUE.format(rate=2).replace('name="sums"', 'name="other"'))
+    refused = scratch.type("run", "green.yaml", "--no-spark")
+    assert refused.code == ExitCode.JOB_FAILED and "has state of operation 'sums'" in refused.text
+    elsewhere = (scratch.path / "green.yaml").read_text().replace("path: out", "path: elsewhere")
+    scratch.write("elsewhere.yaml", elsewhere)
+    placed = scratch.type("run", "elsewhere.yaml", "--no-spark")
+    assert placed.code == ExitCode.USAGE and "spec.sinks.sums" in placed.text
+    run.communicate(timeout=60)
+    assert run.returncode == ExitCode.OK
+    assert json.loads(scratch.type("audit", "job.yaml", "--json").text)["verdict"]["delivered"] == COUNT
+
+
+def test_a_job_that_does_not_run_hands_nothing_over(scratch: Scratch) -> None:
+    run = blue(scratch)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+    refused = scratch.type("run", "green.yaml", "--no-spark")
+    assert refused.code == ExitCode.JOB_FAILED and "does not run" in refused.text
+
+
+def test_a_start_that_died_behind_the_hand_over_goes_on_there(scratch: Scratch) -> None:
+    run = blue(scratch)
+    taking = scratch.begin("run", "green.yaml", "--no-spark")
+    run.communicate(timeout=60)
+    taking.kill()
+    taking.communicate()
+    assert scratch.type("run", "green.yaml", "--no-spark").code == ExitCode.OK
+    audit = json.loads(scratch.type("audit", "green.yaml", "--json").text)
+    assert audit["clean"] and audit["verdict"]["delivered"] == COUNT

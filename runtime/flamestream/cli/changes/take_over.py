@@ -17,11 +17,9 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from flamestream.cli.changes.upgrade import LOOK, refuse_other_places
+from flamestream.cli.changes.upgrade import LOOK, refuse_misfit, refuse_other_places
 from flamestream.cli.snapshots import newest
-from flamestream.core.protocol.inventory import leaving, misfit
 from flamestream.core.protocol.job_record import HANDED_OVER, handed_over
-from flamestream.job.settings import dropped, inventory
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.machine.process_shell import read_config
@@ -77,16 +75,7 @@ def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:
     refuse_other_places(read_config(WorkerProcessConfig, str(theirs.path / info.config)), job)
     with suppress(StoreUnavailable):
         look(job.graph, store_from(job.job.store), lambda: newest(job.job))
-        if (index := newest(job.job)) is None:
-            return
-        ours = inventory(job)
-        if gone := leaving(index.inventory, ours):
-            raise UserError(
-                f"takeOver: the graph has no source {gone[0]!r}, and job {name!r} may have read of it what is in no "
-                "state yet: keep it, and let it go later"
-            )
-        if refusal := misfit(index, job.graph.identity, ours, dropped(job.job.spec)):
-            raise UserError(f"takeOver: {refusal}")
+        refuse_misfit(job, name)
 
 
 def _ask(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:

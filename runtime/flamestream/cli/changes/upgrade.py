@@ -20,7 +20,7 @@ from flamestream.cli.snapshots import newest
 from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
-from flamestream.core.protocol.inventory import misfit
+from flamestream.core.protocol.inventory import leaving, misfit
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import dropped, inventory, local_coordinator
 from flamestream.job.status import JobStatus
@@ -76,6 +76,7 @@ def command(
     store = store_from(job.job.store)
     with suppress(StoreUnavailable):  # workers look again, at all that they load
         look(job.graph, store, lambda: newest(job.job))
+        refuse_misfit(job, info.job)
     refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
     keep(folder.code, job.application, job.code, job.py_files)
     _ask(folder, info, job, settings)
@@ -134,6 +135,20 @@ def _running(folder: RunFolder, job: str) -> RunInfo:
             "it by `flamestream run --changed`"
         )
     return info
+
+
+def refuse_misfit(job: CheckedJob, runs: str) -> None:
+    """Raises UserError if the code could not go on from what the job `runs` has saved last."""
+    if (index := newest(job.job)) is None:
+        return
+    ours = inventory(job)
+    if gone := leaving(index.inventory, ours):
+        raise UserError(
+            f"the graph has no source {gone[0]!r}, and job {runs!r} may have read of it what is in no state yet: stop "
+            "the job with a drain, and start it without the source; or let it go later"
+        )
+    if refusal := misfit(index, job.graph.identity, ours, dropped(job.job.spec)):
+        raise UserError(f"job {runs!r} runs on with the old code: {refusal}")
 
 
 def refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:

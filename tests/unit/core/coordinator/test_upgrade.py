@@ -264,3 +264,12 @@ def test_workers_that_only_give_again_what_has_left_are_recovered_where_nobody_g
     """A coordinator that was on its way back may be gone: its successor would wait for ever."""
     bench = turned().beat(40, drained=True)
     assert bench.last(msg.Recover, "z") is not None
+
+
+def test_who_goes_back_by_hand_may_go_on_again() -> None:
+    """Nothing has failed: only what was taken back is not tried once more."""
+    bench = turned().progress("a", warm=True).say(UpgradeRequested(settings(**OLD, workers=1))).beat(40)
+    while not bench.last(msg.Announce).hold:
+        bench.cut(40).accept("z", 40).beat(40)
+    bench.cut(40).accept("z", 40)
+    assert (bench.record.code, bench.record.taken_back) == ("old", "")

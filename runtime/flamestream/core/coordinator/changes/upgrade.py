@@ -50,6 +50,8 @@ class Upgrade:
         self._asked: dict[str, co.Settings] = {context.settings.code: context.settings}
         """Those that were asked for, by their code, the first one first: another coordinator may have made the
         tick to any."""
+        self._failed = ""
+        """The code that is being taken back."""
         self._wanted: co.Settings | None = None
         self._before: co.Settings | None = None
         """The code that it has gone on from, as long as its workers are kept."""
@@ -159,7 +161,7 @@ class Upgrade:
         if no_way := _no_way_back(failed, before):
             self._refuse(failed, f"{reason}; there is no way back: {no_way}")
             return False
-        self._watch = None
+        self._watch, self._failed = None, failed.code
         self._refuse(failed, f"taken back: {reason}")
         if self._wanted is not None and not self._later:
             self._later = [self._wanted]  # what was asked for meanwhile
@@ -174,9 +176,8 @@ class Upgrade:
 
     def turned(self, record: JobRecord) -> JobRecord:
         """The record that commits the epoch, made the next attempt's."""
-        failed = self._context.settings.code if self._goes_back(self._next) else ""
         following = self._healing.next_record(record, self._chosen, self._next)
-        return msgspec.structs.replace(following, taken_back=failed)
+        return msgspec.structs.replace(following, taken_back=self._failed)
 
     def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
         """The reason why the new code cannot go on from this index; "" if it can."""
@@ -273,7 +274,7 @@ class Upgrade:
                 )
         except UserError as error:
             self._refuse(wanted, str(error))
-            self._wanted, self._healing.drained = None, False
+            self._wanted, self._failed, self._healing.drained = None, "", False
             self._dismiss(f"refused: {error}")
             return self.refusal
         return ""
@@ -284,7 +285,7 @@ class Upgrade:
         watch = Watch(context, context.time.now - self._healing.ended_at)
         context.settings, context.members.code = made, made.code
         self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
-        self._watch, self._before, self._healing.drained = None, None, False
+        self._watch, self._before, self._failed, self._healing.drained = None, None, "", False
         self._epochs.turn_later()
         if (made.keep_us or made.watch_us) and not goes_back:
             self._before, self._watch = before, watch if made.watch_us else None

@@ -1,0 +1,166 @@
+"""Upgrades that cannot be: each is refused with what to do, and the job runs on as if nobody had asked."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from flamestream.job.exit_codes import ExitCode
+from support.eventually import eventually
+from support.runs.scratch import SMALL, Scratch
+
+APPLICATION = """\
+import flamestream as fs
+
+RATE = {rate}
+
+def priced(n):
+    {line}
+    return n * RATE
+
+graph = fs.Graph("{graph}")
+graph.source("numbers").map(priced).reduce(
+    name="{name}", key=lambda n: n % 7, initial=int, combine=lambda total, n: total + n
+).sink("sums", key=lambda total: total % 5)
+"""
+GOOD = {"rate": 1, "line": "pass", "graph": "sums", "name": "sums"}
+
+
+class Job:
+    """One that runs."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self.scratch = scratch
+        source = "sources: {numbers: {generator: {count: 1000000, rate: 200}}}"
+        scratch.job(self.code(), source, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+        self.manifest = (scratch.path / "job.yaml").read_text()
+        self.run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
+        self.goes_on()
+
+    @staticmethod
+    def code(**changes: object) -> str:
+        return APPLICATION.format(**{**GOOD, **changes})
+
+    @property
+    def status(self) -> dict[str, Any]:
+        file = self.scratch.path / ".flamestream" / "job" / "status.json"
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
+        return found
+
+    def goes_on(self) -> None:
+        before = self.status["epoch"]
+        eventually(
+            lambda: (now := self.status)["phase"] == "running" and now["epoch"] >= before + 2,
+            "it commits",
+            within=60,
+        )
+
+    def upgraded(self, text: str, manifest: str = "") -> tuple[int, str]:
+        self.scratch.write("app.py", text)
+        self.scratch.write("job.yaml", manifest or self.manifest)
+        said = self.scratch.type("upgrade", "job.yaml")
+        return said.code, said.text
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
+    scratch = Scratch(tmp_path_factory.mktemp("bad"))
+    made = Job(scratch)
+    yield made
+    made.run.send_signal(signal.SIGINT)
+    said, _ = made.run.communicate(timeout=60)
+    assert "drained" in said, said
+    made.scratch.write("app.py", Job.code())
+    audit = json.loads(scratch.type("audit", "job.yaml", "--json").text)
+    assert audit["clean"] and audit["verdict"]["delivered"], "whatever was asked for"
+    scratch.close()
+
+
+NOT_THERE = "import a_package_that_is_not_there\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (Job.code() + "def (", ExitCode.JOB_FAILED, "app.py"),
+        (NOT_THERE + Job.code(), ExitCode.JOB_FAILED, "a_package_that_is_not_there"),
+        (Job.code(name="other"), ExitCode.JOB_FAILED, "has state of operation 'sums'"),
+    ],
+    ids=["no Python", "a package that is not there", "a state less"],
+)
+def test_code_that_cannot_go_on_is_refused(job: Job, text: str, code: int, said: str) -> None:
+    before = job.status["code"]
+    assert job.upgraded(text)[0] == code
+    assert said in job.upgraded(text)[1]
+    job.goes_on()
+    assert job.status["code"] == before
+
+
+def test_a_graph_that_the_file_has_not_is_refused(job: Job) -> None:
+    other = job.manifest.replace("graph: graph", "graph: another")
+    code, said = job.upgraded(Job.code(rate=2), other)
+    assert code == ExitCode.USAGE and "another" in said
+    job.goes_on()
+
+
+def test_a_place_that_moves_is_refused(job: Job) -> None:
+    code, said = job.upgraded(Job.code(rate=2), job.manifest.replace("path: out", "path: elsewhere"))
+    assert code == ExitCode.USAGE and "spec.sinks.sums" in said
+    job.goes_on()
+
+
+def test_code_that_raises_much_later_is_taken_back_and_may_not_come_again(job: Job) -> None:
+    before = job.status["code"]
+    far = job.status["items_in"] + 2_000  # long behind the tick
+    failing = Job.code(rate=3, line=f"assert n < {far}, 'far'")
+    assert job.upgraded(failing)[0] == ExitCode.OK
+    eventually(lambda: job.status["code"] == before, "it is taken back", within=90)
+    job.goes_on()
+    code, said = job.upgraded(failing)
+    assert code == ExitCode.JOB_FAILED and "taken back" in said
+
+
+def test_of_two_edits_in_a_second_the_last_one_counts(job: Job) -> None:
+    job.scratch.write("app.py", Job.code(rate=4))
+    first = threading.Thread(target=job.scratch.type, args=("upgrade", "job.yaml"))
+    first.start()
+    code, said = job.upgraded(Job.code(rate=5))
+    first.join()
+    assert code == ExitCode.OK, said
+    job.goes_on()
+    assert "runs this code already" in job.upgraded(Job.code(rate=5))[1]
+
+
+def test_an_edit_during_a_recovery_is_made_behind_it(job: Job) -> None:
+    workers = (job.scratch.path / ".flamestream" / "job" / "workers").glob("*.json")
+    newest = max(workers, key=lambda file: file.stat().st_mtime)
+    os.kill(json.loads(newest.read_text())["pid"], signal.SIGKILL)
+    code, said = job.upgraded(Job.code(rate=6))
+    assert code == ExitCode.OK, said
+    job.goes_on()
+
+
+def test_a_way_back_is_an_upgrade_and_so_is_the_way_on_again(job: Job) -> None:
+    for rate in (7, 6, 7):
+        code, said = job.upgraded(Job.code(rate=rate))
+        assert code == ExitCode.OK, said
+    job.goes_on()
+
+
+def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) -> None:
+    """An old version, behind one with a state more."""
+    more = Job.code(rate=8).replace(
+        ".sink(", ".reduce(name='more', key=lambda n: n % 3, initial=int, combine=max).sink("
+    )
+    assert job.upgraded(more)[0] == ExitCode.OK
+    job.goes_on()
+    code, said = job.upgraded(Job.code(rate=7))
+    assert code == ExitCode.JOB_FAILED and "has state of operation 'more'" in said
+    dropped = job.manifest + "  upgrade: {drop: [more]}\n"
+    code, said = job.upgraded(Job.code(rate=7), dropped)
+    assert code == ExitCode.OK, said
+    job.goes_on()

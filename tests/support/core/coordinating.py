@@ -301,6 +301,13 @@ class Bench:
             self.accept(worker, cut, **(parts if place == 0 else {}))
         return self
 
+    def saved(self, cut: int) -> "Bench":
+        """The epoch that was announced is committed at `cut`."""
+        self.cut(cut)
+        for worker in tuple(self.workers):
+            self.accept(worker, cut)
+        return self
+
     # --- what they were told ---
 
     def last(self, kind: type, worker: str | None = None) -> Any:

@@ -166,6 +166,8 @@ class Epochs:
         self.since = Instant(0)
         """The moment at which the last epoch was announced, or the stream began to run."""
         self.problem = ""
+        self._fresh = Instant(-1)
+        """The moment of the newest commit."""
         self._closing: Epoch | None = None
         """The epoch that was committed when a turn was first wanted, or its last try began: a later one leaves
         little to save."""
@@ -205,6 +207,14 @@ class Epochs:
             return False
         self._announce(turn)
         return True
+
+    def behind_a_commit(self) -> bool:
+        """Whether a recovery that nobody needs at once may begin: in the step of a commit, when it has least to
+        replay. If it is none, one is taken now; where none can be saved there is nothing to wait for."""
+        if self._settings.interval_us is None or self._refusals or self._fresh == self._deadlines.now:
+            return True
+        self.consider(urgent=True)
+        return False
 
     def turn(self, turn: Turn) -> bool:
         """Take a step towards an epoch that `turn` goes on from; whether that was announced now."""
@@ -369,6 +379,7 @@ class Epochs:
         assert epoch.index is not None, "a commit without an index"
         previous, previous_name = self._committed.index, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0
+        self._fresh = self._deadlines.now
         if epoch.turn is not None:
             epoch.turn.made()
         self._committed.learn(epoch.name, epoch.index)

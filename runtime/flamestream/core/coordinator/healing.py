@@ -120,7 +120,8 @@ class Healing:
         # between two epochs: a recovery would abort the one that is pending
         if not wanted or self._epochs.pending or not context.keeper.idle or not self._somebody_is_warm():
             return
-        if context.time.due_in(self.ended_at, context.settings.rebalance_pause_us):
+        due = context.time.due_in(self.ended_at, context.settings.rebalance_pause_us)
+        if due and self._epochs.behind_a_commit():
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
 
     def recover(

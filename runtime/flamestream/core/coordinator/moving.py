@@ -112,7 +112,8 @@ class Moving:
         # between two epochs: a recovery would abort the one that is pending
         if not ready or self._epochs.pending or not context.keeper.idle:
             return
-        if context.time.due_in(self._healing.ended_at, context.settings.rebalance_pause_us):
+        due = context.time.due_in(self._healing.ended_at, context.settings.rebalance_pause_us)
+        if due and self._epochs.behind_a_commit():
             members = sorted(set(self._owners))
             self._healing.recover(members, self._cause, context.time.now, MOVED, self._owners)
 

@@ -16,7 +16,7 @@ for the order of what a pass does is all that it decides. Source: design, "Where
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.held_outputs import HeldOutputs
@@ -49,6 +49,9 @@ from flamestream.model.meta import Meta, first_component, metas_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp, front_of
 
+FENCED_HEARTBEATS: Final = 30
+"""For so many a worker that a sink has fenced waits to hear of the newer attempt; then it is a zombie, and ends."""
+
 
 class Worker:
     """A worker, for one life of its process."""
@@ -80,6 +83,8 @@ class Worker:
         """Told by the acker on this worker to all others, and not yet applied here."""
         self._halted = True
         self._failure: msg.Failed | None = None
+        self._fenced: tuple[Instant, str] | None = None
+        """Since when a newer attempt is known here, that it has heard nothing of; and of whom."""
         self._name_fronts([])
         self._begin(Layout(LayoutVersion(0), (me,) * settings.slots, (), me), START, {}, {})
 
@@ -107,6 +112,7 @@ class Worker:
         self._try(self._process)
         self._try(self._flush)
         self._report()
+        self._leave_behind_a_fence()
         actions, self._actions = self._actions, []
         return actions
 
@@ -178,6 +184,16 @@ class Worker:
         self._actions += [*self._outbox.frames(), *self._fronts.actions, Wake()]
         self._fronts.actions = []
 
+    def _leave_behind_a_fence(self) -> None:
+        """End a process that a newer attempt goes on without."""
+        if (
+            self._fenced is None
+            or self._instant - self._fenced[0] < FENCED_HEARTBEATS * self.settings.heartbeat
+        ):
+            return
+        self._actions.append(Exit("fenced", self._fenced[1]))
+        self._fenced = None
+
     def _halt(self, category: str, message: str) -> None:
         """This attempt can't go on here; the coordinator decides what follows."""
         self._halted = True
@@ -243,7 +259,7 @@ class Worker:
 
     def _recover(self, message: msg.Recover) -> None:
         self.fence = message.assignment.fence
-        self._halted = False
+        self._halted, self._fenced = False, None
         self._epochs.finish_chores()
         self._actions += self._rejoin.begin(message, list(self._sinks.values()))
         self._name_fronts(message.sources)
@@ -310,10 +326,12 @@ class Worker:
             case ev.LinkBroken():
                 self._lost(event.peer, event.reason)
             case ev.SinkFenced():
-                self._halted = True
-                self._actions.append(
-                    Exit("fenced", f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}")
+                # It may take part in the newer one: a busy worker hears of that later than others open their sinks.
+                self._fenced = (
+                    self._instant,
+                    f"sink {event.sink!r} knows a newer attempt than {self.fence.attempt}",
                 )
+                self._halt("fenced", self._fenced[1])
             case ev.Uploaded() | ev.UploadFailed():
                 self._epochs.uploaded(event)
             case _:

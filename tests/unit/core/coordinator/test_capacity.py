@@ -52,8 +52,15 @@ def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand()
     for _ in range(50):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
     assert bench.workers == ("a",)
-    bench.progress("c", warm=True).sleep(100 * MS)
+    bench.progress("c", warm=True).sleep(100 * MS).saved(3)
     assert list(bench.workers) == ["a", "c"]
+
+
+def test_they_wait_for_an_epoch_so_that_a_recovery_has_least_to_replay() -> None:
+    bench = running("a", "b", rebalance_pause_us=0).epoch(3).lose("b").sleep(SECOND).recover().clear()
+    bench.connect("c").sleep(100 * MS).progress("a", 9).progress("c")
+    assert bench.last(msg.Announce) is not None and list(bench.workers) == ["a"]
+    assert bench.saved(9).last(msg.Recover).cut == 9
 
 
 def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:
@@ -67,12 +74,13 @@ def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:
     bench.connect("c")
     for _ in range(101):
         bench.sleep(100 * MS).progress("a", 3).progress("c")
+    bench.hear("a", msg.Refused(bench.fence, bench.record.announced, "the store is away")).sleep(SECOND)
     assert list(bench.workers) == ["a", "c"]
 
 
 def test_where_no_state_is_committed_nobody_is_waited_for() -> None:
     bench = running("a", "b", rebalance_pause_us=0).epoch(3).lose("b").sleep(SECOND).recover().connect("c")
-    bench.sleep(100 * MS).progress("a", 3).progress("c")
+    bench.sleep(100 * MS).progress("a", 3).progress("c").saved(3)
     assert list(bench.workers) == ["a", "c"]
 
 

@@ -146,7 +146,7 @@ def test_more_workers_are_wanted_and_the_one_that_comes_is_given_slots() -> None
     bench = running("a", **ELASTIC)
     assert bench.status.wanted == 1
     assert busy(bench, 0.9).sleep(MS).status.wanted == 2
-    bench.connect("b").sleep(MS).progress("a").progress("b").sleep(MS)
+    bench.connect("b").sleep(MS).progress("a").progress("b").sleep(MS).saved(0)
     assert bench.workers == ("a", "b")
 
 
@@ -155,7 +155,7 @@ def test_a_worker_that_is_too_many_hands_its_slots_over_and_is_told_to_stop() ->
     assert busy(bench, 0.1).sleep(MS).status.wanted == 1
     assert bench.last(msg.Warm, "a").slots == [2, 3]
     assert bench.last(msg.Stop) is None
-    bench.progress("a", 3, warm=True).progress("b", 3).sleep(MS)
+    bench.progress("a", 3, warm=True).progress("b", 3).sleep(MS).saved(3)
     assert (bench.workers, bench.last(msg.Stop)) == (("a",), None)
     bench.recover().sleep(MS)
     assert "b hands over" in bench.status.cause
@@ -166,7 +166,7 @@ def test_a_worker_that_is_too_many_hands_its_slots_over_and_is_told_to_stop() ->
 def test_a_standby_that_the_job_asks_for_stays() -> None:
     bench = running("a", "b", **{**ELASTIC, "standbys": 1}).connect("c").sleep(MS)
     assert bench.last(msg.Stop) is None
-    busy(bench, 0.1).sleep(MS).beat().sleep(MS).recover().sleep(MS)
+    busy(bench, 0.1).sleep(MS).beat().sleep(MS).saved(0).recover().sleep(MS)
     stopped = [worker for worker, message in bench.told if isinstance(message, msg.Stop)]
     assert (bench.workers, len(stopped)) == (("a",), 1)
 

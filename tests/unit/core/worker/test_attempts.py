@@ -8,6 +8,7 @@ from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.chain import Chain
+from flamestream.core.worker.worker import FENCED_HEARTBEATS
 from flamestream.model.graph import Graph
 from flamestream.model.ids import (
     Attempt,
@@ -23,8 +24,9 @@ from flamestream.model.ids import (
 from flamestream.model.layout import Assignment
 from flamestream.model.meta import meta_of
 from flamestream.model.payload import encode_items, encode_many
-from flamestream.model.time import END, START, Time
+from flamestream.model.time import END, START, Time, Timestamp
 from support.core.core_cluster import CoreCluster, P
+from support.core.fronts import actions_of
 from support.core.letters import OUT, F, letters_cluster, messages_of
 
 OLD = Fence(Attempt(1), LayoutVersion(1))
@@ -101,10 +103,29 @@ def test_a_frame_of_a_newer_attempt_waits_for_nobody() -> None:
     assert all(cluster.step(name, ev.FromPeer(WorkerId("w9"), newer)) == [] for name in cluster.workers)
 
 
-def test_a_fenced_worker_gives_up_and_says_which_sink_knew() -> None:
+def test_a_fenced_worker_waits_for_the_newer_attempt_and_gives_up_if_it_is_of_another_one() -> None:
     cluster = letters_cluster()
-    (action,) = cluster.step(WorkerId("w0"), ev.SinkFenced(cluster.fence, OUT))
-    assert isinstance(action, act.Exit) and action.category == "fenced" and "'out'" in action.reason
+    (told,) = messages_of(cluster.step(WorkerId("w0"), ev.SinkFenced(cluster.fence, OUT)), msg.Failed)
+    assert told.category == "fenced"
+    cluster.now = Timestamp(
+        cluster.now + FENCED_HEARTBEATS * cluster.workers[WorkerId("w0")].settings.heartbeat
+    )
+    exits = [each for each in cluster.step(WorkerId("w0")) if isinstance(each, act.Exit)]
+    assert [(each.category, "'out'" in each.reason) for each in exits] == [("fenced", True)]
+    assert not any(isinstance(each, act.Exit) for each in cluster.step(WorkerId("w0"))), "once"
+
+
+def test_a_fenced_worker_goes_on_in_the_newer_attempt() -> None:
+    """A busy one hears of it later than the others have opened their sinks."""
+    cluster = letters_cluster()
+    cluster.step(WorkerId("w0"), ev.SinkFenced(cluster.fence, OUT))
+    cluster.recover()
+    cluster.now = Timestamp(
+        cluster.now + FENCED_HEARTBEATS * cluster.workers[WorkerId("w0")].settings.heartbeat
+    )
+    cluster.run()
+    assert not actions_of(cluster, act.Exit)
+    cluster.check()
 
 
 def test_stop_ends_it_normally() -> None:

@@ -24,7 +24,7 @@ import msgspec
 
 from flamestream.core.coordinator.changes.upgrade import MOST_ASKED
 from flamestream.core.coordinator.coordination import Settings
-from flamestream.core.protocol.job_record import is_handed_over
+from flamestream.core.protocol.job_record import is_taken_over
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import local_coordinator
@@ -125,7 +125,7 @@ class Launcher:
             try:
                 records = ZooKeeperJobRecords(state, self._checked.job.identity)
                 record = may_start(self._checked, self._folder, records, changed=self._changed)
-                self._changed |= record is not None and is_handed_over(record, self._checked.job.name)
+                self._changed |= record is not None and is_taken_over(record)
                 self._wanted = workers_at_first(self._checked, record)
                 if record is not None and record.outcome == "completed":
                     message = unread(self._checked, record)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from flamestream.audit.begun import settle
 from flamestream.connectors import sinks, sources
-from flamestream.core.protocol.job_record import HANDED_OVER, JobRecord, check_code, is_handed_over
+from flamestream.core.protocol.job_record import HANDED_OVER, JobRecord, check_code, is_taken_over
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.recorded import recorded_sources
@@ -42,7 +42,7 @@ def may_start(
     if record is not None and record.outcome == "completed":
         return record
     if record is not None:
-        check_code(record, checked.code, changed=changed or is_handed_over(record, checked.job.name))
+        check_code(record, checked.code, changed=changed or is_taken_over(record))
         if record.index and record.code != checked.code:
             store = store_from(checked.job.store)
             with suppress(StoreUnavailable):  # the coordinator asks for it again, and waits

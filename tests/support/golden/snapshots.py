@@ -62,7 +62,7 @@ NAMELESS: Final = JobRecord(
     outcome="", code="abc", writer="n1",
 )  # fmt: skip
 """Before fronts had names, and code was taken back."""
-RECORD: Final = replace(
+UNHELD: Final = replace(
     NAMELESS,
     taken_back="def",
     fronts=(
@@ -72,6 +72,8 @@ RECORD: Final = replace(
         KnownFront("new", None),
     ),
 )
+"""Before it could be another job's."""
+RECORD: Final = replace(UNHELD, outcome="handed over to shop", holder="shop")
 
 
 def _ref(name: str, rows: int) -> SegmentRef:
@@ -271,7 +273,7 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 
 SNAPSHOTS: Final = (
-    Format("job-record", _write_record, _read_record, (NAMELESS, RECORD)),
+    Format("job-record", _write_record, _read_record, (NAMELESS, UNHELD, RECORD)),
     Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, FRONTED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),

@@ -36,7 +36,7 @@ from flamestream.core.coordinator.record_keeper import News, RecordEvent
 from flamestream.core.coordinator.status import status_of
 from flamestream.core.coordinator.stuck import Stuck
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.job_record import JobRecord, check_code, is_handed_over
+from flamestream.core.protocol.job_record import JobRecord, check_code, handed_over, is_taken_over
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import END, Instant
@@ -261,8 +261,8 @@ class Coordinator:
     def _heed_outcome(self) -> None:
         record = self._context.keeper.record
         settings = self._context.settings
-        if record and record.outcome and not is_handed_over(record, settings.takes_over_as):
-            self._context.stop_all(record.outcome, _end_of(record))
+        if record and (finish := _end_of(record, settings.takes_over_as)) is not None:
+            self._context.stop_all(finish.message or record.outcome, finish)
         elif record and (other := _other_slots(record, settings)):
             # the stream runs on: a coordinator with its slots can adopt it
             self._context.finish(co.Finish("failed", "user", other))
@@ -378,12 +378,14 @@ class Coordinator:
         return [*actions, *([co.WakeAt(alarm)] if alarm is not None else []), *last]
 
 
-def _end_of(record: JobRecord) -> co.Finish:
-    """The end that a job has come to by its record."""
+def _end_of(record: JobRecord, name: str) -> co.Finish | None:
+    """The end that a job has come to by its record, for who takes it over as `name`; None: it goes on."""
+    if record.holder != name:  # (!) whatever it does under the name of its holder
+        return co.Finish("handed over", message=handed_over(record.holder or "nobody yet"))
+    if not record.outcome or is_taken_over(record):
+        return None
     if record.outcome == "completed":
         return co.Finish("completed")
-    if is_handed_over(record):
-        return co.Finish("handed over", message=record.outcome)
     return co.Finish("failed", "user", f"the job has ended before: {record.outcome}")
 
 

@@ -37,6 +37,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     outcome: str = ""
     """"" while the job may run; "completed", who it was handed over to, or why it must not go on."""
+    holder: str = ""
+    """The job that goes on with it under a name of its own; "": the one that it is called after."""
     code: str = ""
     """Digest of the application that this attempt runs; "" if nobody said."""
     taken_back: str = ""
@@ -73,9 +75,9 @@ def handed_over(to: str) -> str:
     return f"{HANDED_OVER} to {to}"
 
 
-def is_handed_over(record: JobRecord, to: str | None = None) -> bool:
-    """Whether another job goes on where it has ended: the one called `to`, or any."""
-    return record.outcome.startswith(HANDED_OVER) if to is None else record.outcome == handed_over(to)
+def is_taken_over(record: JobRecord) -> bool:
+    """Whether its holder has still to begin where another job has ended."""
+    return bool(record.holder) and record.outcome == handed_over(record.holder)
 
 
 def check_code(record: JobRecord, code: str, *, changed: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 
 from flamestream.core.coordinator import coordination as c
-from flamestream.core.protocol.job_record import is_handed_over
+from flamestream.core.protocol.job_record import is_taken_over
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import FaultPlan
@@ -50,7 +50,7 @@ class HandedOverCluster(Cluster):
         record = self._outside.records.record
         if finish.outcome != "handed over":
             super()._finished(node, finish)
-        elif record is not None and is_handed_over(record):
+        elif record is not None and is_taken_over(record):
             self.world.trace.cover("job.handed over")
             # By name: somebody may have wanted a later one meanwhile.
             self._take_over(int(record.outcome.rpartition("v")[2]))

@@ -28,6 +28,21 @@ def test_one_write_commits_the_epoch_and_ends_the_job() -> None:
     assert bench.last(msg.Committed, "a").cut < 31, "who is let go releases what is the next job's"
 
 
+def test_who_has_handed_over_takes_no_part_however_the_other_one_goes_on() -> None:
+    """Its record would fit, and its workers would recover from it."""
+    bench = holding().cut(31).accept("a", 31)
+    other = Bench(bench.outside, "n3", workers=1, takes_over_as="next").say()
+    other.connect("z").sleep(SECOND).recover().epoch(40)
+    assert (other.record.outcome, other.record.holder, other.record.cut) == ("", "next", 40)
+    assert successor(bench, "n4").say().end.outcome == "handed over"
+
+
+def test_who_would_take_over_what_nobody_has_handed_over_ends() -> None:
+    bench = running("a").epoch(10)
+    other = Bench(bench.outside, "n3", workers=1, takes_over_as="next").say()
+    assert other.end.outcome == "handed over" and bench.record.holder == ""
+
+
 def test_who_comes_behind_it_says_so_and_takes_no_part() -> None:
     bench = holding().cut(31).accept("a", 31)
     assert successor(bench).say().end.outcome == "handed over"

@@ -52,7 +52,8 @@ class HandOver:
 
     def turned(self, record: JobRecord) -> JobRecord:
         """The record that commits the epoch and ends the job."""
-        return msgspec.structs.replace(record, outcome=handed_over(self._to), writer=self._context.nonce)
+        nonce = self._context.nonce
+        return msgspec.structs.replace(record, outcome=handed_over(self._to), holder=self._to, writer=nonce)
 
     def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
         """Nothing: who goes on has looked at what it takes over before it asked."""

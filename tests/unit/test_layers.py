@@ -109,9 +109,10 @@ def test_every_module_of_the_jobs_is_either_pure_or_named_as_the_shell() -> None
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     core = next(each for each in contracts if "operator's core is pure" in each["name"])
     said = {*core["source_modules"], *core["forbidden_modules"]}
+    rooms = ROOT / "operator"
     there = {
-        f"flamestream_operator.jobs.{file.stem}"
-        for file in (ROOT / "operator/flamestream_operator/jobs").glob("[!_]*.py")
+        ".".join(file.relative_to(rooms).with_suffix("").parts)
+        for file in (rooms / "flamestream_operator/jobs").rglob("[!_]*.py")
     }
     assert there == {each for each in said if each.startswith("flamestream_operator.jobs.")}
 

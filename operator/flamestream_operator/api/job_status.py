@@ -13,7 +13,7 @@ from flamestream_operator.api.conditions import Condition
 
 Phase = Literal[
     "Pending", "Starting", "Running", "Recovering", "Suspending", "Suspended", "Upgrading", "BackingOff",
-    "Completed", "Failed", "Deleting"
+    "Completed", "HandedOver", "Failed", "Deleting"
 ]  # fmt: skip
 MOST_SOURCES: Final = 16
 """Sources whose event time is told; `kubectl flamestream status` and the metrics have all."""
@@ -93,11 +93,11 @@ class RunStatus(Part, frozen=True):
     application: str = ""
     """Fingerprint of the application's ConfigMap as the run began; "": there is none."""
     stage: Literal[
-        "None", "Restoring", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"
+        "None", "Restoring", "TakingOver", "Forgetting", "Starting", "Running", "Draining", "Stopped", "Ended"
     ] = "None"
-    """The place of the run in its life. Restoring, Forgetting: before it begins. Stopped: at an epoch, it can
-    go on. Ended: for good."""
-    cause: Literal["", "Suspend", "Upgrade", "Completed", "Failed", "Rollback"] = ""
+    """The place of the run in its life. Restoring, TakingOver, Forgetting: before it begins. Stopped: at an
+    epoch, it can go on. Ended: for good."""
+    cause: Literal["", "Suspend", "Upgrade", "Completed", "HandedOver", "Failed", "Rollback"] = ""
     """Why it drains, stopped or ended."""
     started_at: str = ""
     """When its first driver was decided on."""
@@ -290,6 +290,10 @@ class JobResourceStatus(Part, frozen=True):
         default_factory=list
     )
     """Lasting troubles that do not stop the stream."""
+    identity: str = ""
+    """NAMESPACE.NAME of the job whose sinks, journal, snapshots and record it goes on with; "": its own."""
+    handed_over: str = ""
+    """Who goes on where it has ended, in words; "": nobody."""
     started_at: str = ""
     """When the job was first started."""
     finished_at: str = ""

@@ -119,6 +119,10 @@ class Coordinators:
         None: with none but that which runs."""
         self._to(job, lambda hosted: hosted.upgrade(next_one))
 
+    def hand_over(self, job: str, to: str) -> None:
+        """End it at a cut from which the job called `to` goes on; "": it goes on as ever."""
+        self._to(job, lambda hosted: hosted.hand_over(to))
+
     # --- records and savepoints -----------------------------------------------------------------------------
 
     def record(self, job: str) -> "Future[JobRecord | None]":
@@ -144,11 +148,13 @@ class Coordinators:
 
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
         """Delete everything of a job that nobody runs: snapshots, journal, record; if it begins anew, its
-        attempts go on, as its sinks refuse older ones."""
+        attempts go on, as its sinks refuse older ones. Nothing, if another job holds it."""
 
         def forget() -> None:
-            records = self._state.records(job.job)
+            records = self._state.records(job.identity)
             found = records.read()
+            if found is not None and found[0].holder != job.settings.takes_over_as:
+                return
             if (
                 # the record first (!): a commit that is on its way then conflicts, and names nothing that is
                 # removed below
@@ -159,8 +165,8 @@ class Coordinators:
                 raise UserError(
                     f"job {job.job!r} was changed meanwhile by somebody else: nothing was removed"
                 )
-            savepoints.delete_job(self._store(job.store, job.keys), job.job, found[0] if found else None)
-            self._state.delete(job.job, record=not begins_anew)
+            savepoints.delete_job(self._store(job.store, job.keys), job.identity, found[0] if found else None)
+            self._state.delete(job.identity, record=not begins_anew)
 
         return self._ask(self._for_stores, forget)
 
@@ -211,7 +217,7 @@ class Coordinators:
         if known is not None:
             known.close()
         threads: tuple[Background, Background] = (self._for_records, self._for_stores)
-        records, store = self._state.records(job.job), self._store(job.store, job.keys)
+        records, store = self._state.records(job.identity), self._store(job.store, job.keys)
         # before a recovery needs it
         self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))
         self._hosted[job.job] = Hosted(
@@ -267,10 +273,10 @@ class Coordinators:
 
         def work() -> Savepoint:
             # Read behind the hold (!): of what it names nothing is removed until it is copied.
-            record = self._record(job.job)
+            record = self._record(job.identity)
             if record is None:
                 raise UserError(f"job {job.job!r} has never run: there is nothing to take a savepoint of")
-            return savepoints.take(self._store(job.store, job.keys), job.store, record, job.job, name)
+            return savepoints.take(self._store(job.store, job.keys), job.store, record, job.identity, name)
 
         def done(result: Savepoint | Exception) -> None:
             if hosted is not None:
@@ -280,7 +286,7 @@ class Coordinators:
         self._for_stores.background(work, done)
 
     def _restore(self, job: JobToCoordinate, savepoint: Savepoint) -> JobRecord:
-        records = self._state.records(job.job)
+        records = self._state.records(job.identity)
         if records.read() is not None:
             raise UserError(
                 f"job {job.job!r} has a state of its own: "
@@ -288,7 +294,7 @@ class Coordinators:
             )
         source, target = self._store(savepoint.store, job.keys), self._store(job.store, job.keys)
         # Objects before the record, which makes them count; where somebody was faster they are orphans.
-        record = savepoints.restore(source, savepoint, target, job.job)
+        record = savepoints.restore(source, savepoint, target, job.identity)
         if records.compare_and_set(record, None) is None:
             raise UserError(f"job {job.job!r} has begun meanwhile: its savepoint was not restored")
         return record

@@ -47,7 +47,7 @@ class Hosted:
         self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
-        self._server = ControlServer(reactor, listener, job.job, job.token)
+        self._server = ControlServer(reactor, listener, job.identity, job.token)
         self._server.handlers = self
         self._host: CoordinatorHost | None = None
         self._early_end = ""
@@ -158,6 +158,11 @@ class Hosted:
             self._host.upgrade(None)
         else:
             self._greet(next_one.settings.code)
+
+    def hand_over(self, to: str) -> None:
+        """End at a cut from which the job called `to` goes on; "": go on as ever."""
+        if self._host is not None:
+            self._host.hand_over(to)
 
     def hold_deletions(self, held: bool) -> None:
         """Several savepoints may be under way."""

@@ -24,13 +24,20 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     """Its graph and its Python may be "": then those of the first worker count."""
     store: str
+    name: str = ""
+    """NAMESPACE.NAME of the job itself, under which it is hosted; "": its identity."""
     token: str = ""
     keys: tuple[str, str] = ("", "")
     """Access key and secret key of the store; empty: none, and the store is not opened."""
 
     @property
     def job(self) -> str:
-        """Identity of the job."""
+        """The name under which it is hosted."""
+        return self.name or self.settings.job
+
+    @property
+    def identity(self) -> str:
+        """The name under which its record, journal and snapshots are kept, and which its workers say."""
         return self.settings.job
 
     def is_like(self, other: "JobToCoordinate") -> bool:
@@ -108,6 +115,7 @@ class Hosting(Protocol):
     def gone(self, job: str, ip: str) -> None: ...
     def retire(self, job: str, ips: Sequence[str]) -> None: ...
     def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None: ...
+    def hand_over(self, job: str, to: str) -> None: ...
     def record(self, job: str) -> Future[JobRecord | None]: ...
     def savepoint(self, job: JobToCoordinate, name: str) -> Future[Savepoint]: ...
     def restore(self, job: JobToCoordinate, savepoint: Savepoint) -> Future[JobRecord]: ...

@@ -167,11 +167,13 @@ class Begin(Action, frozen=True):
     """A long operation, once per key."""
 
     key: str
-    what: Literal["restore", "forget"]
+    what: Literal["restore", "take over", "forget"]
     settings: JobToCoordinate
     """Without token and keys, which the shell adds."""
     snapshot: str = ""
     """Name of the FlameStreamSnapshot to restore."""
+    other: str = ""
+    """NAMESPACE.NAME of the job to be taken over."""
     begins_anew: bool = False
     """The job that is forgotten goes on: its attempts are kept, as its sinks refuse older ones."""
 

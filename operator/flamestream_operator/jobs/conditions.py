@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from flamestream.job.moments import moment, written
 from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, ConditionType, condition
 from flamestream_operator.api.job_status import JobResourceStatus, Phase
+from flamestream_operator.jobs.changes.take_over import missing_leave
 from flamestream_operator.jobs.observed import Observed, node_of, phase_of
 from flamestream_operator.jobs.spec import Desired
 from flamestream_operator.objects.meta import Object
@@ -84,7 +85,7 @@ def _phase(observed: Observed, status: JobResourceStatus, desired: Desired) -> P
     run = status.run
     reported = observed.coordinated.status.phase if observed.coordinated else ""
     if run.stage == "Ended":
-        return "Completed" if run.cause == "Completed" else "Failed"
+        return run.cause if run.cause in ("Completed", "HandedOver") else "Failed"
     if run.stage == "Stopped":
         return "Suspended" if run.cause == "Suspend" else "Upgrading"
     if run.stage == "Draining":
@@ -215,6 +216,8 @@ def _message(
         return said["Failed"].message
     if phase == "Suspended":
         return said["Suspended"].message
+    if phase == "HandedOver":
+        return f"{status.handed_over}, which goes on with its sources and sinks: this object can be deleted"
     if phase == "BackingOff":
         return (
             f"{status.failures.last} (failure {status.failures.count} in a row; next try at "
@@ -242,6 +245,9 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         )
     if observed.secrets_problem:
         return Statement(True, "SecretMissing", observed.secrets_problem)
+    takes = status.run.stage == "TakingOver" and desired.plan is not None
+    if takes and desired.plan is not None and (missing := missing_leave(observed, desired.plan)):
+        return Statement(True, "TakeOverWaits", missing)
     operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is not None and operation.problem:
         return Statement(True, f"{status.run.stage}Delayed", f"{operation.problem}; it is tried again")

@@ -20,6 +20,7 @@ from flamestream.job.moments import moment
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs import drivers
+from flamestream_operator.jobs.changes.upgrade import running_of
 from flamestream_operator.jobs.conditions import with_conditions
 from flamestream_operator.jobs.deletion import decide_deletion
 from flamestream_operator.jobs.effects import effects
@@ -31,7 +32,6 @@ from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.savepoints import with_savepoint_due
 from flamestream_operator.jobs.spec import Desired, needs_config_map, sized
 from flamestream_operator.jobs.suspicion import due_in
-from flamestream_operator.jobs.upgrade import running_of
 from flamestream_operator.objects.meta import FINALIZER
 
 SOON = 1.0
@@ -84,7 +84,11 @@ def _expired(observed: Observed, status: JobResourceStatus) -> bool:
 def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.Action]) -> float | None:
     """Events bring us back by themselves; times do not."""
     stage, due = status.run.stage, due_in(observed)
-    if stage in ("Starting", "Draining", "Restoring", "Forgetting", "None") or actions or due is not None:
+    if (
+        stage in ("Starting", "Draining", "Restoring", "TakingOver", "Forgetting", "None")
+        or actions
+        or due is not None
+    ):
         return SOON if due is None else min(SOON, due + 0.01)
     if any(driver.state != "Running" for driver in status.drivers) or status.failures.count:
         return 5.0
@@ -150,7 +154,9 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
 
 def _with_drivers(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
     """Go a step towards the drivers of the code that runs, and of the one that is to take over."""
-    if status.run.stage not in ("Starting", "Running"):
+    trial = status.preflight
+    tried = status.run.stage == "TakingOver" and trial is not None and trial.state == "Passed"
+    if status.run.stage not in ("Starting", "Running") and not tried:
         return status
     status = drivers.with_codes(observed, status)
     for plan in (running_of(observed, status, desired).plan, desired.plan):

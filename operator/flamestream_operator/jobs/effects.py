@@ -19,6 +19,9 @@ from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.changes.preflight import may_restore, trial_of
+from flamestream_operator.jobs.changes.take_over import have_pods, missing_leave, other_of
+from flamestream_operator.jobs.changes.upgrade import desired_for, running_of
 from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
@@ -31,11 +34,9 @@ from flamestream_operator.jobs.observed import (
     phase_of,
     waits_for_condition,
 )
-from flamestream_operator.jobs.preflight import may_restore, trial_of
 from flamestream_operator.jobs.savepoints import scheduled_savepoints
 from flamestream_operator.jobs.spec import Desired, Plan
-from flamestream_operator.jobs.upgrade import desired_for, running_of
-from flamestream_operator.objects.meta import Object, is_owned
+from flamestream_operator.objects.meta import Object, is_owned, own_name
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
@@ -48,6 +49,7 @@ from flamestream_operator.objects.small import (
 )
 
 _HOSTED = ("Starting", "Running", "Draining")
+_BEFORE = ("Restoring", "TakingOver")
 SILENCE: Final = 2_000_000
 """Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing
 at all."""
@@ -59,10 +61,11 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
         yield do.ReadApplication(desired.waits_for)
     yield from _coordination(observed, status, desired)
     yield from _operations(observed, status, desired)
-    if desired.plan is not None and status.run.stage in ("Starting", "Running"):
+    if desired.plan is not None and status.run.stage in ("Starting", "Running", "TakingOver"):
         yield from _drivers(observed, status, desired)
+    if desired.plan is not None and status.run.stage in ("Starting", "Running"):
         yield from scheduled_savepoints(observed, status, desired.plan)
-    if desired.plan is not None and status.run.stage in ("Starting", "Running", "Restoring", "Ended"):
+    if desired.plan is not None and status.run.stage in ("Starting", "Running", *_BEFORE, "Ended"):
         yield from trial_of(observed, status, desired, desired.plan)
     yield from _strays(observed, status)
     yield from _workers(observed, status, desired.plan.workers if desired.plan is not None else 0)
@@ -70,11 +73,11 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     stage = status.run.stage
-    if stage in (*_HOSTED, "Restoring", "Forgetting") and not observed.token and desired.plan is not None:
+    if stage in (*_HOSTED, *_BEFORE, "Forgetting") and not observed.token and desired.plan is not None:
         # Made only while a run begins: later its workers prove themselves with the one that is lost.
         token = build_token(observed.job, status.run.number, "")
         yield do.ReadSecrets(
-            token, stage in ("Starting", "Restoring", "Forgetting"), desired.plan.spec.checkpoint.secret or ""
+            token, stage in ("Starting", *_BEFORE, "Forgetting"), desired.plan.spec.checkpoint.secret or ""
         )
         return
     running = running_of(observed, status, desired).plan
@@ -106,8 +109,9 @@ def settings_of(observed: Observed, plan: Plan, code: str = "") -> JobToCoordina
     settings = replace(
         coordinator_settings(spec, observed.identity, plan.sources.values()), heartbeat_us=SILENCE, code=code,
         workers=1 if spec.batches else plan.workers,
+        takes_over_as=own_name(observed.job) if observed.identity != own_name(observed.job) else "",
     )  # fmt: skip
-    return JobToCoordinate(settings=settings, store=spec.checkpoint.store)
+    return JobToCoordinate(name=own_name(observed.job), settings=settings, store=spec.checkpoint.store)
 
 
 def _operations(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
@@ -126,6 +130,12 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
             settings_of(observed, desired.plan),
             snapshot=restore.snapshot,
         )
+    if run.stage == "TakingOver" and desired.plan is not None and observed.token and status.identity:
+        # One that is gone may have handed over before.
+        left = observed.other is None or not missing_leave(observed, desired.plan)
+        if left and have_pods(observed, status):
+            other, settings = other_of(observed.job), settings_of(observed, desired.plan)
+            yield do.Begin(f"takingover/{run.number}", "take over", settings, other=".".join(other or ()))
     # As in a deletion: nothing is removed under a worker that may still write (!).
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
         yield do.Begin(

@@ -1,6 +1,6 @@
 """The lifecycle of a run: start, run, drain, stop, end.
 
-    None ─▶ Restoring ─▶ Starting ─▶ Running ─▶ Draining ─▶ Stopped ─▶ Starting (the next run)
+    None ─▶ Restoring, TakingOver ─▶ Starting ─▶ Running ─▶ Draining ─▶ Stopped ─▶ Starting (the next run)
                                         │           ▲           └─▶ Forgetting ─▶ Starting (strategy: Fresh)
                                         └─▶ Ended (completed, failed)
 
@@ -16,6 +16,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from flamestream.core.protocol.job_record import HANDED_OVER
 from flamestream.job.moments import moment, passed, written
 from flamestream.job.status import JobStatus
 from flamestream_operator.api.job_status import (
@@ -26,12 +27,14 @@ from flamestream_operator.api.job_status import (
     StableSpec,
     SuspensionStatus,
 )
+from flamestream_operator.jobs.changes.preflight import taken_snapshot, with_trial
+from flamestream_operator.jobs.changes.take_over import missing_leave
+from flamestream_operator.jobs.changes.upgrade import kept, needs_a_stop, running_of, turning, without_next
 from flamestream_operator.jobs.drivers import ending_that_is_final
 from flamestream_operator.jobs.failures import gives_up, left_alone, with_failure
 from flamestream_operator.jobs.observed import Observed
-from flamestream_operator.jobs.preflight import taken_snapshot, with_trial
 from flamestream_operator.jobs.spec import Desired, Plan
-from flamestream_operator.jobs.upgrade import kept, needs_a_stop, running_of, turning, without_next
+from flamestream_operator.objects.meta import identity
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
@@ -52,6 +55,8 @@ def with_next_stage(observed: Observed, status: JobResourceStatus, desired: Desi
         return _active(observed, status, desired, desired.plan)
     if stage == "Draining":
         return _drained(observed, status)
+    if stage == "TakingOver":
+        return _taking_over(observed, status, desired.plan)
     if stage in ("Restoring", "Forgetting"):
         return _prepared(observed, status, desired.plan)
     return _begun(observed, status, desired, desired.plan)
@@ -151,8 +156,8 @@ def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, pla
 def _finished(
     observed: Observed, status: JobResourceStatus, reported: JobStatus, plan: Plan
 ) -> JobResourceStatus:
-    if reported.outcome == "completed":
-        return _ended(observed, status, "Completed")
+    if reported.outcome in ("completed", HANDED_OVER):
+        return _over(observed, status, reported)
     if reported.outcome in ("drained", "stopped"):
         # Somebody else has asked for it (another operator, before it lost the Lease): the run is over, the
         # next one goes on.
@@ -214,8 +219,8 @@ def _drained(observed: Observed, status: JobResourceStatus) -> JobResourceStatus
     """Until the coordinator says that it has stopped; a stream that never ran, or a rolled back one, has
     nothing to drain."""
     reported = observed.coordinated.status if observed.coordinated else None
-    if reported is not None and reported.outcome == "completed":
-        return _ended(observed, status, "Completed")
+    if reported is not None and reported.outcome in ("completed", HANDED_OVER):
+        return _over(observed, status, reported)
     if reported is not None and reported.outcome:
         return _stopped(observed, status, reported)
     since = status.intent.key.rpartition("/")[2] if status.intent.key.startswith("drain/") else ""
@@ -253,6 +258,13 @@ def _stopped(observed: Observed, status: JobResourceStatus, reported: JobStatus 
     )
 
 
+def _over(observed: Observed, status: JobResourceStatus, reported: JobStatus) -> JobResourceStatus:
+    """The end that no spec changes any more: its input is through, or another job has it."""
+    if reported.outcome == "completed":
+        return _ended(observed, status, "Completed")
+    return _ended(observed, replace(status, handed_over=reported.message), "HandedOver")
+
+
 def _ended(observed: Observed, status: JobResourceStatus, cause: str) -> JobResourceStatus:
     run = replace(status.run, stage="Ended", cause=cause, generation=observed.generation)
     intent = IntentStatus(key=f"end/{run.number}", generation=observed.generation)
@@ -268,11 +280,15 @@ def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan
     if plan.spec.suspend and run.stage != "Ended":
         return status
     # A failure is final for the spec that failed: only an edit, another generation, is tried.
-    if run.stage == "Ended" and (run.cause == "Completed" or run.generation == observed.generation):
+    if run.stage == "Ended" and (
+        run.cause in ("Completed", "HandedOver") or run.generation == observed.generation
+    ):
         return status
     # Without an attempt there is no state: one that has run keeps its own, whatever `restoreFrom` says.
     if run.stage in ("None", "Ended") and plan.spec.restore_from is not None and not status.attempt:
         return _waits(observed, status, "Restoring", plan, desired)
+    if run.stage in ("None", "Ended") and plan.spec.take_over is not None and not status.attempt:
+        return _waits(observed, status, "TakingOver", plan, desired)
     fresh = plan.spec.upgrade is not None and plan.spec.upgrade.strategy == "Fresh"
     if run.stage in ("Stopped", "Ended") and fresh and plan.code != run.code:
         return _waits(observed, status, "Forgetting", plan, desired)
@@ -282,7 +298,7 @@ def _begun(observed: Observed, status: JobResourceStatus, desired: Desired, plan
 def _waits(
     observed: Observed,
     status: JobResourceStatus,
-    stage: Literal["Restoring", "Forgetting"],
+    stage: Literal["Restoring", "TakingOver", "Forgetting"],
     plan: Plan,
     desired: Desired,
 ) -> JobResourceStatus:
@@ -295,6 +311,25 @@ def _waits(
     )
     intent = IntentStatus(key=f"{stage.lower()}/{run.number}", generation=observed.generation)
     return replace(status, run=run, intent=intent, preflight=None, finished_at="")
+
+
+def _taking_over(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
+    """Ask for nothing before the other job's leave is there, the code was tried, and its pods dial."""
+    operation = observed.operations.get(f"takingover/{status.run.number}")
+    if operation is not None and operation.done and not operation.problem:
+        drivers = status.drivers
+        return replace(_starting(observed, status, status.run), drivers=drivers)
+    if not status.identity:
+        if missing_leave(observed, plan) or observed.other is None:
+            return status  # the status names what is missing (jobs/conditions.py)
+        return replace(status, identity=identity(observed.other))
+    status = with_trial(observed, status, plan)
+    failed = status.preflight is not None and status.preflight.state == "Failed"
+    if failed or (operation is not None and operation.final):
+        if operation is not None and operation.problem:
+            status = with_failure(status, plan.spec, observed.now, "TakeOverFailed", operation.problem)
+        return _ended(observed, replace(status, identity=""), "Failed")
+    return status
 
 
 def _prepared(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:

@@ -83,6 +83,8 @@ class Observed:
     """Why the application's ConfigMap could not be read."""
     snapshot: Object | None = None
     """The FlameStreamSnapshot that spec.restoreFrom names."""
+    other: Object | None = None
+    """The FlameStreamJob that spec.takeOver names."""
     snapshots: Sequence[Object] = ()
     """All FlameStreamSnapshots of this job."""
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
@@ -104,7 +106,7 @@ class Observed:
 
     @property
     def identity(self) -> str:
-        """NAMESPACE.NAME"""
+        """NAMESPACE.NAME that sinks, journal, snapshots and record are called after."""
         return identity(self.job)
 
     @property

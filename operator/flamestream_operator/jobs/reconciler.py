@@ -11,6 +11,7 @@ from typing import Final
 from flamestream_operator import metrics
 from flamestream_operator.api.job_status import JobResourceStatus, encoded
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.changes.take_over import other_of
 from flamestream_operator.jobs.decide import decide, desired_of, status_of
 from flamestream_operator.jobs.handlers import Handler, Stop, Tools
 from flamestream_operator.jobs.inputs import JobInputs
@@ -142,6 +143,7 @@ class JobReconciler:
             token=memory.token if memory.token_run == run else "", secrets_problem=memory.secrets_problem,
             app_digest=memory.app_digest, app_problem=memory.app_problem,
             snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
+            other=self._cluster.jobs.get(other_of(job) or ("", "")),
             snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
             refusals=dict(memory.refusals), operations=dict(memory.operations), away=dict(memory.away),
             retired=frozenset(memory.retired), specs=memory.specs, last_write=memory.last_write,

@@ -149,6 +149,21 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods), parsed.workers.least)
 
 
+def unlike(runs: Spec, wanted: Spec) -> str:
+    """The first field that a stream which runs on cannot change, and that is another; "" if there is none."""
+    pairs = [
+        ("guarantee", runs.guarantee, wanted.guarantee), ("journal", runs.journal, wanted.journal),
+        ("workers.slots", runs.workers.slots, wanted.workers.slots), ("onError", runs.on_error, wanted.on_error),
+    ]  # fmt: skip
+    for kind, old, new in (("sources", runs.sources, wanted.sources), ("sinks", runs.sinks, wanted.sinks)):
+        pairs += [(f"{kind}.{name}", old[name], its) for name, its in new.items() if name in old]
+    # all that was read of one must be in the state
+    pairs += [
+        (f"sources.{name}", its, None) for name, its in runs.sources.items() if name not in wanted.sources
+    ]
+    return next((f"spec.{field}" for field, one, other in pairs if one != other), "")
+
+
 def _of_calls(spec: Spec, site: Site) -> Object:
     """Part of the fingerprint that calls decide: their settings and clients, and what they may reach; empty
     where nothing is said."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from flamestream.model.errors import FlameStreamError
+from flamestream.model.errors import FlameStreamError, Retryable
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import status_of
@@ -23,6 +23,9 @@ from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.objects.meta import Object
 
+HANDED_OVER_WITHIN: Final = 60.0
+LOOK: Final = 0.1
+"""Seconds between two looks at a record."""
 OPERATE_AGAIN: Final = 5.0
 """Seconds until an operation that failed is tried again."""
 
@@ -97,6 +100,8 @@ class JobStreams:
         try:
             if action.what == "forget":
                 await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=action.begins_anew))
+            elif action.what == "take over":
+                await self._take_over(action.other, settings)
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)
@@ -115,12 +120,26 @@ class JobStreams:
 
     async def _restore(self, key: Key, action: do.Begin, settings: JobToCoordinate) -> None:
         """Restore a completed snapshot; a job that has state already keeps it."""
-        if await asyncio.wrap_future(self._hosting.record(settings.job)) is not None:
+        if await asyncio.wrap_future(self._hosting.record(settings.identity)) is not None:
             return
         snapshot = await self._api.get("FlameStreamSnapshot", key[0], action.snapshot)
         await asyncio.wrap_future(
             self._hosting.restore(settings, savepoint_in(restorable(snapshot, action.snapshot)))
         )
+
+    async def _take_over(self, other: str, settings: JobToCoordinate) -> None:
+        """Have the other job end, until its record says who holds it."""
+        to, until = settings.settings.takes_over_as, self._instant() + HANDED_OVER_WITHIN
+        try:
+            while self._instant() < until:
+                record = await asyncio.wrap_future(self._hosting.record(settings.identity))
+                if record is not None and record.holder == to:
+                    return
+                self._hosting.hand_over(other, to)
+                await asyncio.sleep(LOOK)
+        finally:
+            self._hosting.hand_over(other, "")  # of one that has ended nobody hears this
+        raise Retryable(f"job {other} was not handed over within {HANDED_OVER_WITHIN:g} s, and runs on")
 
 
 def with_secrets(job: JobToCoordinate, memory: Memory) -> JobToCoordinate:

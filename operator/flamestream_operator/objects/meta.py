@@ -77,9 +77,21 @@ def part(thing: Object | None, *path: str) -> Any:
     return found
 
 
-def identity(job: Object) -> str:
+def own_name(job: Object) -> str:
     """NAMESPACE.NAME: what the job is called beside Kubernetes."""
     return f"{job['metadata']['namespace']}.{job['metadata']['name']}"
+
+
+def identity(job: Object) -> str:
+    """NAMESPACE.NAME of the job that sinks, journal, snapshots and record are called after: its own, or of one that
+    it goes on with. As the status says (!): a spec alone must not lead to what is another's."""
+    return str(part(job, "status", "identity") or own_name(job))
+
+
+def key_beside(written: str, job: Object) -> tuple[str, str]:
+    """Namespace and name of the job that is called `written`, NAME or NAMESPACE/NAME, in the spec of `job`."""
+    namespace, slash, name = written.partition("/")
+    return (namespace, name) if slash else (str(job["metadata"]["namespace"]), written)
 
 
 def labels(job: str) -> dict[str, str]:

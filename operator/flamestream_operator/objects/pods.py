@@ -17,6 +17,7 @@ from flamestream_operator.objects.meta import (
     LAUNCH,
     ROLE,
     Object,
+    identity,
     labels,
     metadata,
     owner,
@@ -184,7 +185,7 @@ def build_driver_config(launch: Launch) -> Object:
     # The rest is Python's. Rows of a batch pass through the JVM; a stream's do not.
     jvm = memory // 2 if launch.spec.batches else min(JVM_MEMORY, memory // 2)
     return {
-        "job": f"{launch.namespace}.{launch.name}",
+        "job": identity(launch.job),
         "coordinator": launch.coordinator,
         "tasks": launch.tasks,
         "batches": launch.spec.batches,

@@ -89,6 +89,14 @@ class Upgrade(Part, frozen=True):
     """For so long workers of the code before stay beside the new ones; left out, as long as it is watched."""
 
 
+class HandOver(Part, frozen=True):
+    """The leave for another job to go on with this one's sources, sinks and state."""
+
+    to: Annotated[str, Meta(min_length=1, max_length=317)]
+    """Its name; NAMESPACE/NAME if it is in another namespace. When it asks, by its `takeOver`, this job ends between
+    two results, and it goes on there."""
+
+
 class TakeOver(Part, frozen=True):
     """The job that this one goes on with: a job of its own name ends between two results, and this one begins
     there, with the same sources and sinks and its state, exactly once."""
@@ -157,6 +165,8 @@ class ClusterSpec(Part, frozen=True):
     """Stop at a committed epoch, and stay stopped until this is false again."""
     upgrade: Upgrade | None = None
     """The fate of the state at a change of code or image."""
+    hand_over: HandOver | None = None
+    """Another job may go on where this one ends. On one machine, whoever may write to its run folder may."""
     take_over: TakeOver | None = None
     """Go on with another job's sources, sinks and state, looked at only while the job has none. It stays in the
     spec: what is outside keeps the other's name."""

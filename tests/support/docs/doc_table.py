@@ -50,6 +50,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "benchmarks.md: make bench BENCH_ARGS=rtm # all of it: some 30 minutes make ": (LINES, "minutes"),
     "changing-code.md: kubectl create configmap app --from-file=sums.py --dry-run=c": (LINES, "needs a cluster: e2e/test_upgrades.py"),
     "changing-code.md: flamestream run sums.yaml --drain # Ctrl-C drains flamestrea": (LINES, "a stop: test_changed_code.py"),
+    "changing-code.md: kubectl patch fsj sums --type merge -p '{\"spec\": {\"handOver\"": (LINES, "needs a cluster: e2e/test_hand_over.py"),
     "changing-code.md: flamestream run green.yaml": (LINES, "a second job: test_hand_over.py"),
     "changing-code.md: kubectl flamestream savepoint sums --name before": (LINES, "needs a cluster: e2e/test_savepoints.py"),
     "changing-code.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),

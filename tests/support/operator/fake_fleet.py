@@ -33,6 +33,8 @@ class Record:
     completed: bool = False
     code: str = ""
     """Digest of the application that the newest attempt runs."""
+    holder: str = ""
+    """The job that goes on with it under a name of its own."""
     unsaved_since: float = 0.0
     """Seconds: when something happened that no epoch has saved; 0: nothing."""
     commits: list[tuple[int, int]] = field(default_factory=list)
@@ -248,24 +250,31 @@ class FakeHosting:
         for ip in ips:
             self.gone(job, ip)
 
+    def hand_over(self, job: str, to: str) -> None:
+        if job in self.jobs:
+            self.jobs[job].to = to
+
     def record(self, job: str) -> "Future[Any]":
         return _done(self.fleet.records.get(job))
 
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
-        known = self.fleet.records.pop(job.job, None)
+        known = self.fleet.records.get(job.identity)
+        if known is not None and known.holder != job.settings.takes_over_as:
+            return _done(None)
+        self.fleet.records.pop(job.identity, None)
         if begins_anew and known is not None:
-            self.fleet.records[job.job] = Record(attempt=known.attempt)
+            self.fleet.records[job.identity] = Record(attempt=known.attempt)
         return _done(None)
 
     def restore(self, job: JobToCoordinate, savepoint: Any) -> "Future[Any]":
         """Only into a job without state, as the real one."""
         future: Future[Any] = Future()
-        if job.job in self.fleet.records:
+        if job.identity in self.fleet.records:
             future.set_exception(UserError(f"job {job.job!r} has a state of its own"))
         elif self.fleet.store_is_away:
             future.set_exception(StoreUnavailable("the store does not answer"))
         else:
-            self.fleet.records[job.job] = Record(epoch=savepoint.epoch)
+            self.fleet.records[job.identity] = Record(epoch=savepoint.epoch)
             future.set_result(None)
         return future
 
@@ -275,7 +284,7 @@ class FakeHosting:
             future: Future[Any] = Future()
             future.set_exception(StoreUnavailable("the store does not answer"))
             return future
-        epoch = self.fleet.records[job.job].epoch
+        epoch = self.fleet.records[job.identity].epoch
         folder = f"savepoints/{job.job}/{name}"
         return _done(
             Savepoint(
@@ -303,6 +312,8 @@ class _Hosted:
         self.fleet, self.settings = fleet, settings
         self.attempt = 0
         self.draining = False
+        self.to = ""
+        """The job that it is to hand over to."""
         self.next: JobToCoordinate | None = None
         self.code = settings.settings.code
         """Digest of the application that it coordinates; "": the first worker's, which nobody has seen yet."""
@@ -317,10 +328,13 @@ class _Hosted:
 
     @property
     def record(self) -> Record:
-        return self.fleet.records.setdefault(self.settings.job, Record())
+        return self.fleet.records.setdefault(self.settings.identity, Record())
 
     def step(self) -> None:
         if self.outcome:
+            return
+        if self.record.holder != self.settings.settings.takes_over_as:
+            self.finish("handed over")
             return
         if self.record.completed:
             self.finish("completed")
@@ -355,7 +369,10 @@ class _Hosted:
             return
         self.record.epoch += 1
         self.record.commits.append((self.attempt, hash(self.settings.token)))
-        if self.draining:
+        if self.to:
+            self.record.holder, self.record.code = self.to, ""
+            self.finish("handed over")
+        elif self.draining:
             self.finish("drained")
 
     def _turned(self, here: dict[str, str], wanted: JobToCoordinate) -> bool:
@@ -409,6 +426,7 @@ class _Hosted:
             job=self.settings.job, pid=1, updated=0, phase=phase, attempt=self.attempt,
             epoch=self.record.epoch, cut=self.record.epoch * 10, workers=workers, recoveries=self.recoveries,
             last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),
+            message=f"handed over to {self.record.holder}" if self.outcome == "handed over" else "",
             problems=self.problems, event_times=self.event_times, late=self.late, code=self.record.code,
         )  # fmt: skip
 

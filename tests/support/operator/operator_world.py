@@ -90,7 +90,8 @@ class OneOperator:
     async def reconcile(self) -> None:
         """One look; trouble is for the next one."""
         try:
-            await self.jobs.reconcile(KEY)
+            for key in self.world.keys:
+                await self.jobs.reconcile(key)
             for thing in list(self.cluster.snapshots):
                 await self.snapshots.reconcile((thing["metadata"]["namespace"], thing["metadata"]["name"]))
         except ApiProblem as problem:
@@ -110,6 +111,8 @@ class World:
         self.ahead = 0.0
         self.trace: list[str] = []
         self.operators = [OneOperator(self, "one", 0)]
+        self.keys = [KEY]
+        """The jobs that are looked at."""
         self.life = 0
         """Where the objects of the job's newest life begin: only within one are names never used twice."""
         self.announced: set[str] = set()
@@ -150,6 +153,17 @@ class World:
                     "spec": whole,
                 }
             )
+
+    def beside(self, name: str, **spec: Any) -> None:
+        """kubectl apply of another job, with the same spec but for this."""
+        self.keys.append((KEY[0], name))
+        thing = {key: self.job[key] for key in ("apiVersion", "kind")}
+        its = {**{key: each for key, each in self.job["spec"].items() if key != "handOver"}, **spec}
+        meta = {"namespace": KEY[0], "name": name}
+        self.kubernetes.make({**thing, "metadata": meta, "spec": its})
+
+    def status_of(self, name: str) -> Any:
+        return status_of(self.kubernetes.things[("FlameStreamJob", KEY[0], name)])
 
     def snapshot(self, called: str, /, of: str = KEY[1], **status: Any) -> None:
         """kubectl apply of a FlameStreamSnapshot; with a status it is one that was taken before, maybe of

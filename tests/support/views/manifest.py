@@ -266,6 +266,21 @@ def is_restored(document: Document) -> Any:
     return _lived(play)
 
 
+def is_taken_over(document: Document) -> Any:
+    """By a job called green, if it may."""
+
+    async def play(world: World) -> None:
+        _applied(world, document)
+        await world.calm()
+        world.beside("green", takeOver={"job": "job"})
+        await world.calm()
+        world.kubernetes.remove(("FlameStreamJob", "default", "green"))
+        world.keys.pop()
+        await world.calm(5)
+
+    return _lived(play)
+
+
 def is_deleted(document: Document) -> Any:
     """By its user."""
 
@@ -302,7 +317,7 @@ CLUSTER: dict[str, View] = {
     view.__name__: view
     for view in (
         applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers,
-        cannot_load, is_changed, is_restored, is_deleted, is_patient,
+        cannot_load, is_changed, is_restored, is_taken_over, is_deleted, is_patient,
     )
 }  # fmt: skip
 """Views of the operator and of what it makes."""

@@ -211,6 +211,7 @@ ROWS = [
     Row("spec.upgrade.watch", "5s", "hosted"),
     Row("spec.upgrade.keep", "10m", "coordinator"),
     Row("spec.upgrade.keep", "10m", "hosted"),
+    Row("spec.handOver.to", "green", "is_taken_over"),
     Row("spec.takeOver.job", "before", "coordinator"),
     Row("spec.takeOver.origin", "first", "coordinator", given={"spec.takeOver": {"job": "before"}}),
     Row("spec.restoreFrom.snapshot", "before", "is_restored"),

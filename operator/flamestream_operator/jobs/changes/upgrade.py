@@ -16,7 +16,7 @@ from flamestream_operator.api.job_status import DriverStatus, IntentStatus, JobR
 from flamestream_operator.jobs.drivers import ending_of_next
 from flamestream_operator.jobs.failures import with_refusal
 from flamestream_operator.jobs.observed import Observed
-from flamestream_operator.jobs.spec import Desired, Plan
+from flamestream_operator.jobs.spec import Desired, Plan, unlike
 
 
 def running_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Desired:
@@ -33,20 +33,10 @@ def needs_a_stop(status: JobResourceStatus, runs: Plan | None, wanted: Plan) -> 
     """Whether more is other than code: what a stream that runs on cannot change."""
     if runs is None or runs.code != status.run.code or status.run.stage != "Running":
         return True
-    trial, one, other = status.preflight, runs.spec, wanted.spec
+    trial = status.preflight
     if trial is None or not trial.digest or trial.digest == status.run.digest:
         return True  # nobody could tell the two by what workers say
-    places = (
-        (a, b)
-        for old, new in ((one.sources, other.sources), (one.sinks, other.sinks))
-        for a, b in ((old[name], its) for name, its in new.items() if name in old)
-    )
-    whole = (
-        (one.guarantee, other.guarantee), (one.journal, other.journal),
-        (one.workers.slots, other.workers.slots), (one.on_error, other.on_error),
-    )  # fmt: skip
-    gone = one.sources.keys() - other.sources.keys()  # all that was read of one must be in the state
-    return one.batches or bool(gone) or any(a != b for a, b in (*whole, *places))
+    return runs.spec.batches or bool(unlike(runs.spec, wanted.spec))
 
 
 def desired_for(

@@ -1,0 +1,60 @@
+"""A take-over: one job goes on where another one ends. This is what has to be so before that one is asked.
+
+    leave      the other job says handOver: {to: this one}; until then nothing of it is given to this one
+    trial      the code loads, and the committed snapshot fits it (preflight.py)
+    pods       its drivers and workers run, and dial: results wait for them no longer than for a recovery
+    asked      the other's coordinator ends it at a cut (stream_effects.py); its record says who holds it
+
+Keeps: without the other's leave no name, key or login of it is used. Does not: ask, or say when (lifecycle.py).
+"""
+
+from flamestream.job.manifest import Spec
+from flamestream.model.errors import ManifestError
+from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.jobs.observed import Observed
+from flamestream_operator.jobs.spec import Plan, read, unlike
+from flamestream_operator.objects.meta import Object, identity, key_beside, part
+
+
+def other_of(job: Object) -> tuple[str, str] | None:
+    """Namespace and name of the job that this one is to go on with; None: none."""
+    written = part(job, "spec", "takeOver", "job")
+    return key_beside(written, job) if isinstance(written, str) and written else None
+
+
+def missing_leave(observed: Observed, plan: Plan) -> str:
+    """The reason why this job may not go on with the other one now; "" if it may."""
+    wanted, other = plan.spec.take_over, observed.other
+    if wanted is None:
+        return "spec.takeOver was removed: put it back, or make this job anew without it"
+    if other is None:
+        return (
+            f"takeOver: there is no FlameStreamJob {wanted.job!r} here: create it first, or remove the field"
+        )
+    mine, to = (observed.job["metadata"]["namespace"], observed.name), part(other, "spec", "handOver", "to")
+    if not isinstance(to, str) or key_beside(to, other) != mine:
+        return f"takeOver: the owner of job {wanted.job!r} has to write handOver: {{to: {'/'.join(mine)}}} in its spec"
+    if wanted.origin is not None and ".".join(key_beside(wanted.origin, other)) != identity(other):
+        return f"takeOver.origin: what job {wanted.job!r} keeps is called after {identity(other)}: leave it out here"
+    try:
+        theirs = read(other, other.get("spec") or {}).spec
+    except ManifestError as error:
+        return f"takeOver: the spec of job {wanted.job!r} cannot be read: {error}"
+    if field := _elsewhere(plan.spec, theirs):
+        return (
+            f"{field}: it is another than that of job {wanted.job!r}: write the same, for its stream goes on"
+        )
+    return ""
+
+
+def have_pods(observed: Observed, status: JobResourceStatus) -> bool:
+    """Whether all that will dial runs."""
+    return bool(status.drivers) and all(
+        len(observed.running(driver.launch)) >= driver.tasks for driver in status.drivers
+    )
+
+
+def _elsewhere(ours: Spec, theirs: Spec) -> str:
+    if ours.checkpoint.store != theirs.checkpoint.store:
+        return "spec.checkpoint.store"
+    return unlike(theirs, ours)

@@ -31,6 +31,7 @@ from harness.markdown import markdown_table
 from harness.productions_table import productions_table
 from harness.rtm_table import rtm_table
 from harness.time_table import time_table
+from harness.upgrades_table import upgrades_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"
@@ -295,7 +296,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
-        "productions": productions_table,
+        "productions": productions_table, "upgrades": upgrades_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},

@@ -1,0 +1,35 @@
+"""The table of upgrades in the docs, from the lines that figures/upgrades.py wrote: the newest of each figure."""
+
+from typing import Any, Final
+
+from harness.markdown import markdown_table
+
+Row = dict[str, Any]
+HEAD: Final = (
+    "upgrade", "n", "output stood still, ms", "of it from hold to replay", "calm, ms", "lost, doubled", "load"
+)  # fmt: skip
+NAMES: Final = {
+    "tick": "a function; 100 MB of state in 100,000 keys",
+    "million": "a field and an operation; 1,000,000 keys",
+    "ten": "ten, two of which fail their watch, a worker killed in each",
+}
+
+
+def upgrades_table(rows: list[Row]) -> str:
+    """Markdown: a line for each figure that was measured."""
+    newest = {row["figure"]: row for row in rows}
+    return markdown_table(
+        list(HEAD), [_line(name, newest[kind]) for kind, name in NAMES.items() if kind in newest]
+    )
+
+
+def _line(name: str, row: Row) -> list[str]:
+    extra = (
+        f"; kills {row['kill_gap_ms']} ({row['kill_gap_least_ms']} to {row['kill_gap_most_ms']})"
+        f"; taken back {row['back_gap_least_ms']} to {row['back_gap_most_ms']}"
+        if "kill_gap_ms" in row
+        else ""
+    )
+    gap = f"{row['gap_ms']} ({row['gap_least_ms']} to {row['gap_most_ms']}){extra}"
+    counts = f"{row['lost']}, {row['doubled']}"
+    return [name, str(row["n"]), gap, str(row["tick_ms"]), str(row["calm_ms"]), counts, f"{row['load']:.1f}"]

@@ -20,7 +20,10 @@ from flamestream.audit.canary_steps import CanaryRequest
 from flamestream.audit.code_span import SpanRequest
 from flamestream.audit.span_process import tried
 from flamestream.core.protocol.snapshot import SnapshotIndex
-from flamestream.job.manifest import STRONG, Spec, changes_of_calls
+from flamestream.job import py_files
+from flamestream.job.application import folders_of, located
+from flamestream.job.application_code import code_of
+from flamestream.job.manifest import STRONG, Job, Spec, changes_of_calls
 from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.py_files import PyFile
 from flamestream.job.validation import CheckedJob
@@ -66,6 +69,24 @@ def code_before_here(folder: RunFolder, runs: WorkerProcessConfig) -> Code:
         raise UserError(f"no copy of the code before ({digest[:12] or 'unknown'}) is in {folder.code}")
     return Code(
         file=file, digest=digest, graph=runs.graph, py_files=runs.py_files, calls=runs.settings.calls
+    )  # fmt: skip
+
+
+def code_before(its: Job, digest: str, now: CheckedJob) -> Code:
+    """The application of another manifest, `its`, which has to have this digest. Raises UserError if it is not at
+    hand, or if sources are read at other places."""
+    moved = [
+        name for name in its.spec.sources if name in now.sources and its.source(name) != now.job.source(name)
+    ]
+    if moved:
+        raise UserError(f"source {moved[0]!r} is read at another place now")
+    files = tuple(py_files.found(*py_files.split(written)) for written in its.py_files)
+    application = its.spec.application
+    file = located(its.path(application.file), folders_of(files))
+    if not file.is_file() or code_of(file, files) != digest:
+        raise UserError(f"the code before ({digest[:12]}) is not at hand: it was in an image")
+    return Code(
+        file=file, digest=digest, graph=application.graph, py_files=files, calls=changes_of_calls(its.spec)
     )  # fmt: skip
 
 
@@ -119,7 +140,8 @@ def _request(checked: CheckedJob, begins: Start, code: Code, most: int) -> Canar
     fronts = tuple(each.source.front for each in begins.behind)
     span = SpanRequest(
         file=str(code.file), code=code.digest, graph=code.graph, py_files=code.py_files, productions=False,
-        calls={name: dict(its) for name, its in code.calls.items()}, fronts=fronts, slots=checked.job.spec.workers.slots, dead_letter=None,
+        calls={name: dict(its) for name, its in code.calls.items()}, fronts=fronts,
+        slots=checked.job.spec.workers.slots, dead_letter=None,
         begin=begins.savepoint.cut, end=END, savepoint=begins.savepoint,
     )  # fmt: skip
     return CanaryRequest(span=span, behind=begins.behind, most=most, within=WITHIN)

@@ -1,5 +1,5 @@
-"""One code's part of a canary, in a process of its own: it interprets the records behind a cut from the state
-below, one record at a time, and says what each gives and how long it takes.
+"""Canary steps: the part of each code, in a process of its own. It interprets the records behind a cut from the
+state below, one at a time, and says what each gives and how long it takes.
 
     request    the application, a snapshot, how to read what came behind it
     answer     results by sink, record and place; error items; microseconds a record
@@ -108,7 +108,7 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one code has given."""
+    """All that a code has given."""
 
     results: list[Outcome] = []
     errors: list[Outcome] = []

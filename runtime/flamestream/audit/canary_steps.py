@@ -91,7 +91,7 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
     """That of its record in its run."""
     sink: str
     index: int
-    """Which of its record's results in the sink it is."""
+    """Its place among the results of its record in the sink."""
     digest: bytes
     """Of its canonical encoding."""
     shown: str

@@ -74,18 +74,18 @@ def _answer(
 
 
 def _work(request: SpanRequest | CanaryRequest) -> SpanAnswer | Tried:
-    return answered(request) if isinstance(request, SpanRequest) else canary_steps.tried(request)
+    try:
+        return answered(request) if isinstance(request, SpanRequest) else canary_steps.tried(request)
+    except FlameStreamError as error:
+        kind = SpanAnswer if isinstance(request, SpanRequest) else Tried
+        return kind(category=error.category, message=str(error))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the request in a folder."""
     keep_private()
     folder = Path(arguments[0])
-    try:
-        answer = _work(from_msgpack((folder / "request").read_bytes(), SpanRequest | CanaryRequest))
-    except FlameStreamError as error:
-        # as both kinds of answers say it
-        answer = SpanAnswer(category=error.category, message=str(error))
+    answer = _work(from_msgpack((folder / "request").read_bytes(), SpanRequest | CanaryRequest))
     # whole or not at all
     (folder / "fresh").write_bytes(msgspec.msgpack.encode(answer))
     os.replace(folder / "fresh", folder / "answer")

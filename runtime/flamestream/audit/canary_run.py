@@ -108,7 +108,7 @@ def canary(
     with TemporaryDirectory(prefix="flamestream-canary-") as place:
         try:
             old = before()
-            begins = start(checked, job or checked.job.name, journal, newest, most, Path(place) / "snapshot")
+            begins = start(checked, job, journal, newest, most, Path(place) / "snapshot")
             first = tried(_request(checked, begins, old, most), AT_MOST)
         except FlameStreamError as error:
             return Canary(untried=str(error))

@@ -8,7 +8,7 @@ from typing import Any
 from flamestream.job.status import JobStatus
 from flamestream_operator.objects.small import digest_of_application
 from support.operator.figures import Looked, between, is_time
-from support.operator.plain_cluster import APPLICATION, PlainCluster
+from support.operator.plain_cluster import APPLICATION, PlainCluster, results_of
 
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
 RAISES = APPLICATION.replace("total + number,", "total + number if number % 4 else total // (number % 4),")
@@ -263,14 +263,9 @@ async def compared(cluster: PlainCluster, source: Input, looked: Looked) -> None
     await cluster.until(
         lambda: cluster.status.preflight is not None and cluster.status.preflight.state == "Failed", "refused"
     )
-    old, new = {}, {}
-    for totals, wrong in ((old, 0), (new, 4)):
-        sums = dict.fromkeys(range(5), 0)
-        for number in range(source.lines):
-            if number < saved or not wrong or number % wrong:
-                sums[number % 5] += number
-                totals[number] = sums[number % 5]
     fed = range(saved, source.lines)
+    old = dict(results_of(range(source.lines)))
+    new = dict(results_of(number for number in range(source.lines) if number < saved or number % 4))
     equal = sum(old[number] == new.get(number) for number in fed)
     looked.field(cluster, "preflight.canary.records", len(fed))
     looked.field(cluster, "preflight.canary.new_errors", sum(number % 4 == 0 for number in fed))

@@ -16,30 +16,20 @@ from flamestream.cli.snapshots import newest
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.validation import CheckedJob
-from flamestream.machine.process_shell import read_config
-from flamestream.model.errors import UserError
 from flamestream.model.quoted import plain
 from flamestream.node.run_folder import RunFolder
 from flamestream.node.worker_process import WorkerProcessConfig
 
 
-def tried(
-    job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, most: int | None = None
-) -> Canary:
+def tried(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, most: int | None = None) -> Canary:
     """The canary of a job whose workers were told `runs`; `most`: records, if not as its manifest says."""
     return canary(
         job, lambda: code_before_here(folder, runs), lambda: newest(job.job), runs.journal, most=most
     )
 
 
-def say_diff(job: CheckedJob, folder: RunFolder, json: bool) -> None:
-    """Say what differs, whether the job runs or not; then leave with what that means. Raises UserError."""
-    info = folder.info()
-    if info is None or not info.config:
-        raise UserError(
-            f"job {job.job.name!r} was never run here (run folder {folder.path}): nothing is to compare"
-        )
-    runs = read_config(WorkerProcessConfig, str(folder.path / info.config))
+def say_diff(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, json: bool) -> None:
+    """Say what differs, whether the job runs or not; then leave with what that means."""
     found = tried(job, folder, runs, most_of(job.job.spec) or Upgrade().canary)
     rows = [*in_words(found), *(f"  {each}" for each in found.differences)]
     rows += [f"refused: {found.refusal}"] if found.refusal else []

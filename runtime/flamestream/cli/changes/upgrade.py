@@ -80,7 +80,10 @@ def command(
         return
     folder = RunFolder.of(job.job.name, run_folder)
     if diff:
-        canary.say_diff(job, folder, json)
+        runs = _ran(folder, job.job.name)
+        refuse_other_places(runs, job)
+        refuse_misfit(job, job.job.name)
+        canary.say_diff(job, folder, runs, json)
         return
     info = _running(folder, job.job.name)
     settings = local_coordinator(job)
@@ -142,6 +145,14 @@ def _say_plan(job: CheckedJob, json: bool) -> None:
     answer(value, "\n".join([*rows, *([f"refused: {refusal}"] if refusal else [])]), json)
     if refusal:
         raise typer.Exit(ExitCode.JOB_FAILED)
+
+
+def _ran(folder: RunFolder, job: str) -> WorkerProcessConfig:
+    """The configuration of the workers that run, or ran last."""
+    info = folder.info()
+    if info is None or not info.config:
+        raise UserError(f"job {job!r} was never run here (run folder {folder.path}): nothing is to compare")
+    return read_config(WorkerProcessConfig, str(folder.path / info.config))
 
 
 def _running(folder: RunFolder, job: str) -> RunInfo:

@@ -269,6 +269,9 @@ class FakeHosting:
 
     def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None:
         if job in self.jobs:
+            known = self.jobs[job].settings
+            # else the coordinator that has made the tick would be taken for another
+            assert next_one is None or (next_one.token, next_one.keys) == (known.token, known.keys)
             self.jobs[job].next = next_one
 
     def retire(self, job: str, ips: Sequence[str]) -> None:

@@ -167,6 +167,29 @@ class SnapshotPlace(Part, frozen=True):
     """Bytes."""
 
 
+class CanaryStatus(Part, frozen=True):
+    """The records behind the committed cut, interpreted by the code that runs and by the new one."""
+
+    records: int = 0
+    """Records that both have interpreted."""
+    equal: int = 0
+    """Results that both have given."""
+    differ: int = 0
+    """Results in whose place the new code has given another, or none, or that it gives beside."""
+    new_errors: int = 0
+    """Records that lead to an error item of the new code, and to none of the code before."""
+    micros_before: float = 0
+    """Microseconds a record, by the reference interpreter."""
+    micros_after: float = 0
+    """The same of the new code."""
+    summary: Annotated[str, Meta(max_length=1024)] = ""
+    """All of it in words; or why nothing was tried."""
+    examples: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=3)] = field(
+        default_factory=list
+    )
+    """The sinks and records of the first results that differ. What they are is in the log of the trial's pod."""
+
+
 class PreflightStatus(Part, frozen=True):
     """The trial of new code beside the running stream."""
 
@@ -184,6 +207,8 @@ class PreflightStatus(Part, frozen=True):
     """When it began."""
     message: Annotated[str, Meta(max_length=512)] = ""
     """Why it failed."""
+    canary: CanaryStatus | None = None
+    """The comparison with the code that runs."""
 
 
 class StableSpec(Part, frozen=True):

@@ -61,7 +61,9 @@ class JobStreams:
     async def _upgrade(self, key: Key, memory: Memory, job: Object, action: do.Upgrade) -> None:
         if action.job != memory.upgrading:
             memory.upgrading = action.job
-            self._hosting.upgrade(".".join(key), action.job)
+            # (!) As it is begun later, or its coordinator is taken for another, which knows of no watch.
+            wanted = None if action.job is None else with_secrets(action.job, memory)
+            self._hosting.upgrade(".".join(key), wanted)
 
     async def _suspend(self, key: Key, memory: Memory, job: Object, action: do.Suspend) -> None:
         intent = status_of(job).intent.key

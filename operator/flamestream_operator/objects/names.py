@@ -70,9 +70,9 @@ def trial(job: str, launch: int) -> str:
     return fitted(job, f"-trial-{launch}")
 
 
-def preflight(job: str, code: str, run: int) -> str:
-    """The trial of one code beside, or before, one run."""
-    return fitted(job, f"-preflight-{code[:10]}-{run}")
+def preflight(job: str, code: str, run: int, generation: int) -> str:
+    """The trial of one code beside, or before, one run, as one generation of the spec asks for it."""
+    return fitted(job, f"-preflight-{code[:10]}-{run}-{generation}")
 
 
 def audit(drill: str) -> str:

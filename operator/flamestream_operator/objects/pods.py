@@ -29,6 +29,8 @@ CONFIG: Final = "/etc/flamestream/config"
 SECRET: Final = "/etc/flamestream/secret"
 ZOOKEEPER: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
+BEFORE: Final = "/opt/flamestream/before"
+"""The application that runs, in the pod where another one is tried."""
 JVM_MEMORY: Final = 512 << 20
 _POD_SECURITY: Final[Object] = {
     "runAsNonRoot": True, "runAsUser": 185, "runAsGroup": 185, "fsGroup": 185,
@@ -358,9 +360,14 @@ def _with_users(launch: Launch, meta: Object) -> Object:
     }
 
 
-def build_preflight_pod(launch: Launch, name: str) -> Object:
-    """The new application, loaded beside the stream."""
-    return _beside(launch, name, "preflight", {})
+def build_preflight_pod(launch: Launch, name: str, before: str = "") -> Object:
+    """The new application, loaded beside the stream. `before`: copy of the ConfigMap of the one that runs; "":
+    there is none."""
+    pod = _beside(launch, name, "preflight", {})
+    if before:
+        pod["spec"]["volumes"].append({"name": "before", "configMap": {"name": before}})
+        pod["spec"]["containers"][0]["volumeMounts"].append(_mount("before", BEFORE, True))
+    return pod
 
 
 def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:

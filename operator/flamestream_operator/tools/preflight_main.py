@@ -1,8 +1,10 @@
 """Run in a pod with the new application while the old one runs: does it load, does the committed snapshot fit
-its graph, and can it read what that holds?
+its graph, can it read what that holds, and what does it make of the records behind it?
 
 `python3 -m flamestream_operator.tools.preflight_main`. The verdict is JSON, on stdout and as the container's
-termination message: {"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}.
+termination message: {"ok": true, "graph": ...} or {"ok": false, "reason": ..., "message": ...}, and "canary"
+beside, if the file before.json says which code runs. Results that differ are on stderr: they are users' data,
+which a status does not have.
 
 Before a restore into a job without state it is the savepoint that must fit.
 
@@ -14,12 +16,17 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from flamestream.audit.canary import Canary, in_words
+from flamestream.audit.canary_run import canary, code_before, most_of
 from flamestream.core.protocol.inventory import misfit
 from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.job.journal_of import journal_of
+from flamestream.job.manifest import parse_job
 from flamestream.job.settings import PYTHON, dropped, inventory
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, UserError
+from flamestream.model.quoted import plain, public
 from flamestream.node.stored_samples import look
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.spark.streaming.driver_config import CONFIG, read_driver_config, read_job, read_zookeeper
@@ -30,20 +37,39 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000
+ROOM: Final = 4000
+"""Bytes; Kubernetes keeps 4096 of a termination message."""
+SHORT: Final = 900
+EXAMPLE: Final = 120
+EXAMPLES: Final = 3
+BEFORE: Final = "before.json"
+APPLICATION_BEFORE: Final = Path("/opt/flamestream/before")
+"""The folder that relative paths of the manifest of the code that runs start from."""
 
 
 def main() -> int:
     """The exit code: 1 if it does not fit."""
     said = verdict()
-    text = json.dumps(said)
+    text = json.dumps(said, ensure_ascii=False)
     sys.stdout.write(text + "\n")
     if MESSAGE.exists():
-        MESSAGE.write_text(text)
+        MESSAGE.write_text(message(said))
     return 0 if said["ok"] else 1
+
+
+def message(said: dict[str, Any]) -> str:
+    """A verdict as JSON that fits: what is only told is cut, never the document, which nobody could read then."""
+    for shorter in ({}, {"canary": None}, {"message": said.get("message", "")[:SHORT], "graph": ""}):
+        text = json.dumps(said | shorter, ensure_ascii=False)
+        if len(text.encode()) <= ROOM:
+            break
+        said = said | shorter
+    return text
 
 
 def verdict(folder: Path = CONFIG) -> dict[str, Any]:
     """The verdict, as JSON is made from it."""
+    canary: dict[str, Any] = {}
     try:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
@@ -57,6 +83,12 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             look(checked.graph, of_savepoint, lambda: index)
         elif committed is not None:
             look(checked.graph, store, lambda: _committed(checked, config.job, zookeeper))
+            if (folder / BEFORE).exists() and most_of(checked.job.spec):
+                found = _tried(folder, checked, config.job, zookeeper)
+                canary = {"canary": told_of(found)}
+                if found.refusal:
+                    message = public(found.refusal)[:SHORT]
+                    return {"ok": False, "reason": "CanaryFailed", "message": message, **canary}
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {
@@ -64,8 +96,33 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             "reason": type(error).__name__,
             "message": str(error)[:LONGEST],
             "passing": passing,
+            **canary,
         }
-    return {"ok": True, "graph": checked.graph.identity[:LONGEST], "code": checked.code}
+    return {"ok": True, "graph": checked.graph.identity[:SHORT], "code": checked.code, **canary}
+
+
+def _tried(folder: Path, checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Canary:
+    before = from_json((folder / BEFORE).read_bytes())
+    # where the code that runs keeps its journal: a new spec may name another
+    its = parse_job(json.dumps(before["job"]), str(APPLICATION_BEFORE / "job.json"))
+    found = canary(
+        checked, lambda: code_before(its, before["digest"], checked),
+        lambda: _committed(checked, job, zookeeper), journal_of(its, zookeeper), job,
+    )  # fmt: skip
+    for line in (*in_words(found), *found.differences):
+        sys.stderr.write(f"{plain(str(line))}\n")
+    return found
+
+
+def told_of(found: Canary) -> dict[str, Any]:
+    """A canary as FlameStreamJob's status has it."""
+    return {
+        "records": found.records, "equal": found.equal, "newErrors": found.new_errors,
+        "differ": found.differ + found.only_before + found.only_after,
+        "microsBefore": round(found.micros_before, 1), "microsAfter": round(found.micros_after, 1),
+        "summary": public("; ".join(in_words(found)))[:SHORT],
+        "examples": [f"{each.sink}, of {each.record}"[:EXAMPLE] for each in found.differences[:EXAMPLES]],
+    }  # fmt: skip
 
 
 def fits(checked: CheckedJob, index: SnapshotIndex | None) -> None:

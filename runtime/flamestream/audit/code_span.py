@@ -53,7 +53,7 @@ class ResultRow(msgspec.Struct, frozen=True, array_like=True):
     payload: bytes
 
 
-class SpanRequest(msgspec.Struct, frozen=True, kw_only=True):
+class SpanRequest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """All that the process of a span is told. For its owner's eyes only: sources may have passwords."""
 
     file: str
@@ -94,7 +94,7 @@ class SpanAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def answered(request: SpanRequest) -> SpanAnswer:
     """The answer to a request. Loads the application: once in a process. Raises what reading the runs does."""
-    graph = _loaded(request)
+    graph = loaded(request)
     meaning = Meaning(
         graph, {each.front: each.source for each in request.fronts}, request.slots, request.dead_letter
     )
@@ -133,7 +133,9 @@ def state_of(graph: Graph, rows: Sequence[StateRow]) -> State:
     }
 
 
-def _loaded(request: SpanRequest) -> Graph:
+def loaded(request: SpanRequest) -> Graph:
+    """The graph of a request's application. Once in a process. Raises UserError, and Retryable if it is another
+    application now."""
     file = Path(request.file)
     with within(LOADING, f"loading the application with code {request.code[:12]}"):
         graph = load(file, request.graph, request.py_files, productions=request.productions)

@@ -21,7 +21,7 @@ from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, Event, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import FrontPosition
-from flamestream.core.worker.front import Positions, RunRecords
+from flamestream.core.worker.front import Positions, RunRecords, TimedFront
 from flamestream.journal import places as journals
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, Corrupt, UserError
@@ -61,6 +61,18 @@ class RecordedSource:
         """Entries of the front's journal; none for a timed source. Raises UserError if the journal does not
         keep everything."""
         return [] if self.front.timed else _journal_of(self)
+
+    def entries_from(self, cut: Time) -> list[Entry]:
+        """Entries of the front's journal at or above `cut`, where a job that runs has not trimmed it; none for
+        a timed source."""
+        if self.front.timed or self.journal is None:
+            return []
+        entries = journals.everything(self.journal, self.job, self.front.front, cut)
+        return [entry for entry in entries if entry.time >= cut and not entry.is_pledge]
+
+    def onward(self, position: FrontPosition) -> Iterator[tuple[Time, list[Any]]]:
+        """Runs of a timed front from a place on, whether the job has read them yet or not."""
+        return _Recorded(self).onward(position)
 
     def skipped(self, run: Entry) -> str:
         """The reason why a gap between two runs, which `run` names, is a hole: the source has records there;
@@ -144,6 +156,22 @@ class _Recorded:
     def runs(self, end: Time, entries: Sequence[Entry] | None) -> Iterator[tuple[Time, list[Any]]]:
         try:
             yield from self._timed(end) if self._front.timed else self._journalled(end, entries)
+        finally:
+            self._reactor.close()
+
+    def onward(self, position: FrontPosition) -> Iterator[tuple[Time, list[Any]]]:
+        front = TimedFront(
+            position, self._front.run_length, step=self._front.step, tells_time=self._source.tells_time
+        )
+        try:
+            for event in self._followed(position.offsets):
+                if isinstance(event, RecordsArrived):
+                    front.take(event.first, event.payloads)
+                else:
+                    front.end(told=position.ended)
+                while front.ready:
+                    entry, records = front.stamp()
+                    yield entry.time, RunRecords(records, entry)
         finally:
             self._reactor.close()
 

@@ -81,6 +81,9 @@ class Upgrade(Part, frozen=True):
     drop: Annotated[list[OperationName], Meta(max_length=256)] = field(default_factory=list)
     """Names of operations that the graph has no more, and whose state is to be forgotten; of sources, of which
     what was read and is in no epoch is."""
+    canary: Annotated[int, Meta(ge=0, le=100_000)] = 1000
+    """So many records behind the committed cut are interpreted by both codes before the new one takes over: what
+    differs is shown, and an error that the code before does not give refuses the upgrade. 0: none."""
     watch: Seconds = Seconds(60)
     """For so long after a tick the new code may not fail: where it raises under onError: fail, gives error items
     that the code before did not give, or has its workers lost three times, the job goes back to the code

@@ -287,7 +287,6 @@ def _outcome(work: Callable[[], Time]) -> Time | Exception:
         return error
 
 
-def everything(root: Path, front: FrontId) -> list[Entry]:
-    """All entries of `front` that count, oldest first, for audits. Raises Corrupt if some were trimmed
-    (`keep` was not set)."""
-    return FrontFolder(LocalStore(root), front).everything()
+def everything(root: Path, front: FrontId, cut: Time = START) -> list[Entry]:
+    """All entries of `front` from `cut` on that count, oldest first. Raises Corrupt if some were trimmed."""
+    return FrontFolder(LocalStore(root), front).everything(cut)

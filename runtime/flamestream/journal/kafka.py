@@ -356,7 +356,7 @@ def _replaced(topic: str, front: FrontId, newest: int, attempt: Attempt) -> Fenc
     )
 
 
-def everything(partitions: Partitions, job: str, front: FrontId) -> list[Entry]:
-    """All entries of `front` that count now, oldest first, for audits. Blocks. Raises Corrupt if some were
+def everything(partitions: Partitions, job: str, front: FrontId, cut: Time = START) -> list[Entry]:
+    """All entries of `front` from `cut` on that count now, oldest first. Blocks. Raises Corrupt if some were
     trimmed."""
-    return judged(partitions.read(front, None, -1)[0], job, front, partitions.name, START).entries
+    return judged(partitions.read(front, None, -1)[0], job, front, partitions.name, cut).entries

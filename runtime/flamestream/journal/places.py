@@ -14,7 +14,7 @@ from flamestream.journal.folder import FolderJournal
 from flamestream.journal.folder import everything as everything_in_folder
 from flamestream.loop.background import Threads
 from flamestream.model.errors import ClusterStateUnavailable
-from flamestream.model.time import FrontId
+from flamestream.model.time import START, FrontId, Time
 from flamestream.net.kafka.clients import Clients, KafkaAccess, require_package
 from flamestream.ports import Journal, Post, Reactor
 from flamestream.store.zookeeper_access import ZooKeeperAccess
@@ -61,15 +61,16 @@ def build(config: JournalConfig, job: str, fronts: int, reactor: Reactor, post: 
     return FolderJournal(Path(config.folder), reactor, post, fsync=config.fsync, keep=config.keep)
 
 
-def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
-    """All entries of `front` that count, oldest first. Blocks. Raises Corrupt if some were trimmed."""
+def everything(config: JournalConfig, job: str, front: FrontId, cut: Time = START) -> list[Entry]:
+    """All entries of `front` from `cut` on that count, oldest first. Blocks. Raises Corrupt if some were
+    trimmed."""
     if config.kafka is not None:
         from flamestream.journal import kafka as journal_topic
 
         # It reads only, so nobody looks how many partitions there must be.
         partitions = _partitions(config.kafka, job, 0)
         try:
-            return journal_topic.everything(partitions, job, front)
+            return journal_topic.everything(partitions, job, front, cut)
         finally:
             partitions.close()
     if config.zookeeper is not None:
@@ -77,8 +78,8 @@ def everything(config: JournalConfig, job: str, front: FrontId) -> list[Entry]:
         from flamestream.store.zookeeper import ClusterState
 
         with ClusterState(config.zookeeper) as state:
-            return journal_zookeeper.everything(state, job, front)
-    return everything_in_folder(Path(config.folder), front)
+            return journal_zookeeper.everything(state, job, front, cut)
+    return everything_in_folder(Path(config.folder), front, cut)
 
 
 def _partitions(kafka: KafkaJournal, job: str, fronts: int) -> "KafkaPartitions":

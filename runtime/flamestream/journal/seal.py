@@ -78,10 +78,10 @@ class FrontFolder(Decisions[Attempt, Files]):
         files = self.decide(attempt, lambda before: self._lengths(before, cut, scans))
         return Counted(files, self._entries(files, cut, scans), self._strays(attempt, files))
 
-    def everything(self) -> list[Entry]:
-        """All entries that count now, oldest first. Raises Corrupt if some were trimmed."""
+    def everything(self, cut: Time = START) -> list[Entry]:
+        """All entries from `cut` on that count now, oldest first. Raises Corrupt if some were trimmed."""
         scans: dict[str, Scan] = {}
-        return self._entries(self._lengths(self.newest(), START, scans), START, scans)
+        return self._entries(self._lengths(self.newest(), cut, scans), cut, scans)
 
     def next_log(self, attempt: Attempt) -> str:
         """A file name that `attempt` has not used."""

@@ -141,10 +141,11 @@ class _Writer:
         return None
 
 
-def everything(state: ClusterState, job: str, front: FrontId) -> list[Entry]:
-    """All entries of `front` that are there, oldest first, for audits of a journal that keeps everything."""
+def everything(state: ClusterState, job: str, front: FrontId, cut: Time = START) -> list[Entry]:
+    """All entries of `front` from `cut` on that are there, oldest first: all there ever were of a journal that
+    keeps everything."""
     try:
-        return _read(state, f"/flamestream/{job}/journal/front-{front}", START)[0]
+        return _read(state, f"/flamestream/{job}/journal/front-{front}", cut)[0]
     except NoNodeError:
         return []  # no attempt has sealed it yet
 

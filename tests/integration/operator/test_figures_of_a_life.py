@@ -19,6 +19,7 @@ from flamestream_operator.kube.queue import WorkQueue
 from support.operator.figures import Looked, between, paths
 from support.operator.journalled_life import (
     Input,
+    compared,
     killed,
     led_by_another,
     rolled_back,
@@ -37,6 +38,7 @@ def test_a_journalled_job_from_its_start_to_a_suspension(places: Places) -> None
         await killed(cluster, source, looked)
         await led_by_another(cluster, source, looked)
         await saved_and_suspended(cluster, source, looked)
+        await compared(cluster, source, looked)
         await rolled_back(cluster, source, looked)
         looked.field(cluster, "started_at", begun)
 

@@ -52,6 +52,8 @@ class Fleet:
         """An application that does not load."""
         self.breaks_late = False
         """It passes its trial nevertheless."""
+        self.canary: Object = {}
+        """What trials say of one; with new errors they are refused."""
         self.store_is_away = False
         self.cut: set[str] = set()
         """Nodes that nothing is heard of."""
@@ -93,11 +95,36 @@ class Fleet:
             if broken
             else json.dumps({"ok": True, "code": self.code_of(pod)})
         )
+        if self.canary and not broken and self._compares(pod):
+            broken = bool(self.canary["newErrors"])
+            said = json.dumps(
+                {
+                    "ok": not broken,
+                    "reason": "CanaryFailed",
+                    "message": "it has errors",
+                    "code": self.code_of(pod),
+                }
+                | {"canary": self.canary}
+            )
         ended = {"exitCode": int(broken), "message": said}
         return {
             "phase": "Failed" if broken else "Succeeded",
             "containerStatuses": [{"state": {"terminated": ended}}],
         }
+
+    def _compares(self, pod: Object) -> bool:
+        """Whether a trial has the code that runs beside the new one, and was not told to leave it."""
+        meta, volumes = pod["metadata"], {each["name"]: each for each in pod["spec"]["volumes"]}
+        config = self.kubernetes.things[("ConfigMap", meta["namespace"], meta["name"])]["data"]
+        if (
+            "before.json" not in config
+            or (json.loads(config["job.json"])["spec"].get("upgrade") or {}).get("canary") == 0
+        ):
+            return False
+        copy = volumes["before"]["configMap"]["name"]
+        before = digest_of_application(self.kubernetes.things[("ConfigMap", meta["namespace"], copy)])
+        assert before == json.loads(config["before.json"])["digest"], "the code that runs"
+        return True
 
     def _is_broken(self, pod: Object) -> bool:
         return bool(self.broken_digest) and self.code_of(pod) == self.broken_digest
@@ -244,6 +271,9 @@ class FakeHosting:
 
     def upgrade(self, job: str, next_one: JobToCoordinate | None) -> None:
         if job in self.jobs:
+            known = self.jobs[job].settings
+            # else the coordinator that has made the tick would be taken for another
+            assert next_one is None or (next_one.token, next_one.keys) == (known.token, known.keys)
             self.jobs[job].next = next_one
 
     def retire(self, job: str, ips: Sequence[str]) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 from flamestream.job.status import JobStatus
 from flamestream_operator.objects.small import digest_of_application
 from support.operator.figures import Looked, between, is_time
-from support.operator.plain_cluster import APPLICATION, PlainCluster
+from support.operator.plain_cluster import APPLICATION, PlainCluster, results_of
 
 BROKEN = APPLICATION.replace("total + number,", "total + number if number < 0 else 1 // 0,")
+RAISES = APPLICATION.replace("total + number,", "total + number if number % 4 else total // (number % 4),")
 UNLOADABLE = "import nothing_of_this_name\n"
 
 
@@ -249,6 +250,49 @@ async def saved_and_suspended(cluster: PlainCluster, source: Input, looked: Look
     looked.field(cluster, "suspension", None)
     source.feed(100)
     await _all_out(cluster, source)
+
+
+async def compared(cluster: PlainCluster, source: Input, looked: Looked) -> None:
+    """New code is tried with what the stream has not saved yet, beside the code that runs."""
+    await cluster.until(lambda: cluster.status.last_stable is not None, "it is stable")
+    saved = source.lines
+    await _coordinated_anew(cluster, "5m")
+    source.feed(20)  # no epoch is due behind it
+    await cluster.until(lambda: len(cluster.delivered()) == source.lines, "all lines are through")
+    await cluster.edit_code(RAISES)
+    await cluster.until(
+        lambda: cluster.status.preflight is not None and cluster.status.preflight.state == "Failed", "refused"
+    )
+    fed = range(saved, source.lines)
+    old = dict(results_of(range(source.lines)))
+    new = dict(results_of(number for number in range(source.lines) if number < saved or number % 4))
+    equal = sum(old[number] == new.get(number) for number in fed)
+    looked.field(cluster, "preflight.canary.records", len(fed))
+    looked.field(cluster, "preflight.canary.new_errors", sum(number % 4 == 0 for number in fed))
+    looked.field(cluster, "preflight.canary.equal", equal)
+    looked.field(cluster, "preflight.canary.differ", len(fed) - equal)
+    for name in ("micros_before", "micros_after"):
+        looked.field(cluster, f"preflight.canary.{name}", between(0.1, 1e6))
+    looked.field(cluster, "preflight.canary.summary", lambda summary: f"{equal} results equal" in summary)
+    first = next(number for number in fed if old[number] != new.get(number))
+    looked.field(
+        cluster,
+        "preflight.canary.examples",
+        lambda said: f"record {first:,} of numbers" in said[0].replace(" numbers.txt", ""),
+    )
+    looked.field(cluster, "preflight.message", lambda message: "upgrade.canary: 0" in message)
+    looked.field(cluster, "run.next", "")
+    await cluster.edit_code(APPLICATION)
+    await _coordinated_anew(cluster, "150ms")
+    source.feed(1)
+    await _all_out(cluster, source)
+    await cluster.until(
+        lambda: (
+            (stable := cluster.status.last_stable) is not None
+            and stable.generation == cluster.status.observed_generation
+        ),
+        "it is stable again",
+    )
 
 
 async def rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> None:

@@ -40,6 +40,7 @@ def preflight(folder: Path) -> int:
         driver_config.read_job, base=folder / "application"
     )  # the pod's mounts
     vars(preflight_main)["read_zookeeper"] = partial(driver_config.read_zookeeper, folder / "zookeeper")
+    vars(preflight_main)["APPLICATION_BEFORE"] = folder / "before"
     said = preflight_main.verdict(folder / "config")
     sys.stdout.write(json.dumps(said))
     return 0 if said["ok"] else 1

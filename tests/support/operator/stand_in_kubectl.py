@@ -15,6 +15,7 @@ JOB = {
     },
     "status": {
         "phase": "Running", "attempt": 3, "epoch": {"number": 7, "time": "2026-01-01T00:00:30Z"},
+        "preflight": {"state": "Passed", "code": "c", "canary": {"summary": "canary: 7 results equal"}},
         "workers": {"summary": "2/2", "standby": 1, "desired": 2}, "message": "",
         "conditions": [{"type": "Ready", "status": "True"}, {"type": "Running", "status": "True"}],
     },

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import yaml
 
+from flamestream.audit.canary_run import most_of
 from flamestream.cli.validate import summary_of
 from flamestream.job import settings
 from flamestream.job.application import folders_of
@@ -88,6 +89,10 @@ class OneMachine:
     def summary(self, document: Document) -> Any:
         """What `flamestream validate --json` says."""
         return summary_of(self.job(document))
+
+    def canary(self, document: Document) -> Any:
+        """How many records an upgrade tries."""
+        return most_of(self.job(document).job.spec)
 
     def name(self, document: Document) -> Any:
         return self.job(document).job.name

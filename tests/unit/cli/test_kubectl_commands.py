@@ -30,7 +30,7 @@ else:
 JOB: dict[str, Any] = {
     "metadata": {"name": "j", "namespace": "n", "uid": "u"}, "apiVersion": "flamestream.dev/v1alpha1", "kind": "FlameStreamJob",
     "spec": {"sinks": {"index": {"files": {}}}, "sources": {"docs": {"files": {}}}, "application": {"file": "j.py", "graph": "g"}},
-    "status": {"phase": "Running", "suspension": {"epoch": 7, "cut": "1", "outputs": 2},
+    "status": {"phase": "Running", "preflight": {"state": "Passed", "code": "c"}, "suspension": {"epoch": 7, "cut": "1", "outputs": 2},
                "conditions": [{"type": "Running", "status": "True"}, {"type": "Checkpointing", "status": "True", "reason": "InTime"}]},
 }  # fmt: skip
 LABELS = {"flamestream.dev/role": "driver", "flamestream.dev/job": "j"}
@@ -82,6 +82,7 @@ def typed(*words: str) -> None:
 
 
 COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "upgrade": (["j"], {"flamestreamjobs": JOB}),
     "list": ([], {"flamestreamjobs": {"items": [JOB]}}),
     "status": (["j"], {"pods": {"items": [POD]}, "leases": {"items": []}, "flamestreamjobs": JOB}),
     "suspend": (["j"], {"patch": "ok", "wait": "ok", "flamestreamjobs": JOB}),

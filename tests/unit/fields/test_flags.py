@@ -94,6 +94,7 @@ LINES = [
     Line("upgrade --run-folder", "upgrade job.yaml --json", "upgrade job.yaml --json --run-folder elsewhere"),
     Line("ticks JOB", "ticks job.yaml", "ticks other.yaml", "code"),
     Line("ticks --run-folder", "ticks job.yaml --json", "ticks job.yaml --json --run-folder elsewhere"),
+    Line("upgrade --diff", "upgrade job.yaml --json", "upgrade job.yaml --json --diff"),
     Line("upgrade --plan", "upgrade job.yaml --json", "upgrade job.yaml --json --plan"),
     Line(
         "upgrade --timeout",

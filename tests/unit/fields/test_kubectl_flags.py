@@ -34,7 +34,7 @@ class Line:
 COMMANDS = {
     "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j",
     "savepoint": "savepoint j", "drill": "drill j", "audit": "audit j", "cat": "cat index j",
-    "logs": "logs j",
+    "logs": "logs j", "upgrade": "upgrade j",
 }  # fmt: skip
 EVERYWHERE = [
     Line(f"{command} {option}", line, f"{line} {option} elsewhere")
@@ -68,6 +68,7 @@ LINES = [
     Line("audit --changed", "audit j", "audit j --changed"),
     Line("drill --audit", "drill j", "drill j --no-audit"),
     Line("drill --times", "drill j", "drill j --times 3"),
+    Line("upgrade --diff", "upgrade j", "upgrade j --diff"),
     Line("cat SINK", "cat index j", "cat other j"),
     Line("cat --limit", "cat index j", "cat index j --limit 3"),
     Line("logs --follow", "logs j", "logs j --follow"),

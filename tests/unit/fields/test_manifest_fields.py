@@ -207,6 +207,7 @@ ROWS = [
     Row("spec.upgrade.drop", ["gone"], "coordinator"),
     Row("spec.upgrade.drop", ["gone"], "hosted"),
     Row("spec.upgrade.drop", ["gone"], "is_changed"),
+    Row("spec.upgrade.canary", 7, "canary"),
     Row("spec.upgrade.watch", "5s", "coordinator"),
     Row("spec.upgrade.watch", "5s", "hosted"),
     Row("spec.upgrade.keep", "10m", "coordinator"),
@@ -246,7 +247,7 @@ def views(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, View]:
         **CLUSTER,
         **{
             name: getattr(machine, name)
-            for name in ("workers", "settings", "coordinator", "session", "summary")
+            for name in ("workers", "settings", "coordinator", "session", "summary", "canary")
         },
     }
 

@@ -1,5 +1,6 @@
 """New code is tried in a pod beside the running stream before the stream is stopped for it: it must load, and
-the committed snapshot must fit its graph. What fails here has cost the stream nothing.
+the committed snapshot must fit its graph. Then both codes interpret the records behind the committed cut (the
+canary). What fails here has cost the stream nothing.
 
 A savepoint is tried the same way before it is restored into a new job, which would have its state from then
 on.
@@ -10,30 +11,34 @@ that fails says so itself).
 
 from collections.abc import Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from flamestream.job.moments import passed, written
-from flamestream_operator.api.job_status import JobResourceStatus, PreflightStatus
+from flamestream_operator.api.job_status import CanaryStatus, JobResourceStatus, PreflightStatus
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.failures import with_refusal
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import Observed, ended_containers, phase_of, said_at_end
-from flamestream_operator.jobs.spec import Desired, Plan
+from flamestream_operator.jobs.spec import Desired, Plan, manifest_of
+from flamestream_operator.jobs.upgrade import running_of
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod
 from flamestream_operator.objects.rights import build_service_account
 from flamestream_operator.objects.small import build_config, build_zookeeper
 
-WITHIN = 120.0
+WITHIN = 180.0
 """Seconds; a trial that says nothing for so long is given up, and the code is tried for real."""
 
 
 def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:
     """Begin the trial of the plan's code, or take its verdict."""
     trial = status.preflight
-    if trial is None or trial.code != plan.code:
-        pod = names.preflight(observed.name, plan.code, status.run.number)
+    # one that was refused is made again where the spec says something else: upgrade.canary: 0, for one
+    again = trial is not None and trial.state == "Failed" and trial.generation != observed.generation
+    if trial is None or trial.code != plan.code or again:
+        pod = names.preflight(observed.name, plan.code, status.run.number, observed.generation)
         begun = PreflightStatus(
             code=plan.code,
             generation=observed.generation,
@@ -52,8 +57,9 @@ def with_trial(observed: Observed, status: JobResourceStatus, plan: Plan) -> Job
     if said is None and not passed(observed.now, trial.since, WITHIN):
         return status
     # no verdict, or a store that is away: the start itself will tell
+    told = said or {}
+    trial = replace(trial, canary=_canary(told))
     if said is None or said.get("ok") or said.get("passing"):
-        told = said or {}
         passed_one = replace(
             trial,
             state="Passed",
@@ -75,6 +81,7 @@ def trial_of(
         return
     pod = observed.pod(trial.pod)
     if trial.state == "Running" and pod is None and plan.code == trial.code and status.run.stage != "Ended":
+        runs = _that_runs(observed, status, desired)
         # Launches count from 1, so nothing is named like one of theirs.
         launch = launch_of(observed, status, desired, plan, application="a", number=0, tasks=1)
         key = f"aside/{trial.pod}"
@@ -86,11 +93,17 @@ def trial_of(
             yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
         yield do.Create(
             build_config(
-                observed.job, trial.pod, files_of(observed, launch, desired) | _savepoint(observed, status)
+                observed.job,
+                trial.pod,
+                files_of(observed, launch, desired)
+                | _savepoint(observed, status)
+                | _before(observed, status, runs),
             ),
             key,
         )
-        yield do.Create(build_preflight_pod(launch, trial.pod), key)
+        copy = runs is not None and runs.plan is not None and runs.plan.spec.application.config_map
+        before = names.application_copy(observed.name, runs.app_digest) if runs is not None and copy else ""
+        yield do.Create(build_preflight_pod(launch, trial.pod, before), key)
     elif trial.state != "Running" and pod is not None:
         yield do.DeletePod(trial.pod)
 
@@ -120,6 +133,27 @@ def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Objec
             "hash": taken["indexHash"],
         }
     }
+
+
+def _that_runs(observed: Observed, status: JobResourceStatus, desired: Desired) -> Desired | None:
+    """The spec of the code that runs, for new code to be compared with; None: it is not known, or none runs."""
+    runs = running_of(observed, status, desired)
+    known = runs.plan is not None and runs.plan.code == status.run.code and status.run.digest
+    return runs if known and status.run.stage in ("Starting", "Running") else None
+
+
+def _before(observed: Observed, status: JobResourceStatus, runs: Desired | None) -> dict[str, Object]:
+    """The file that tells tools/preflight_main.py which code runs."""
+    if runs is None:
+        return {}
+    return {"before.json": {"digest": status.run.digest, "job": manifest_of(observed.job, runs.spec)}}
+
+
+def _canary(said: Object) -> CanaryStatus | None:
+    try:
+        return msgspec.convert(said.get("canary"), CanaryStatus | None)
+    except msgspec.ValidationError:  # an image of another release
+        return None
 
 
 def _said(observed: Observed, trial: PreflightStatus) -> Object | None:

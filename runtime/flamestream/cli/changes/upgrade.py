@@ -15,6 +15,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from flamestream.audit.canary_run import most_of
+from flamestream.cli.changes import canary
 from flamestream.cli.output import Json, answer
 from flamestream.cli.snapshots import newest
 from flamestream.cli.validate import ManifestFile, RunFolderOption
@@ -27,6 +29,7 @@ from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private, read_config
 from flamestream.model.errors import ManifestError, Retryable, StoreUnavailable, UserError
+from flamestream.model.quoted import plain
 from flamestream.node import upgrade_request
 from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
@@ -51,15 +54,24 @@ def command(
         bool,
         typer.Option("--plan", help="Say what would become of state, sources, sinks and calls, and end."),
     ] = False,
+    diff: Annotated[
+        bool,
+        typer.Option(
+            "--diff",
+            help="Say what the new code gives for the newest records, beside the code before, and end.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Have a job that runs go on with the code that its manifest names now. Its workers start beside those
     that run, and take over between two results.
 
     Every result is of the old code or of the new one, by its place in the order: none is lost or made twice.
+    Before, both codes interpret the newest records (spec.upgrade.canary): an error that the old code does not give
+    refuses it.
 
-    Example: [bold]flamestream upgrade job.yaml[/bold]. Exit codes: 1 it is refused, 2 the manifest is wrong, 5
-    it was not made in time, or the job does not run.
+    Example: [bold]flamestream upgrade job.yaml[/bold]. Exit codes: 1 it is refused, 2 the manifest is wrong, 3
+    results differ (--diff), 5 it was not made in time, or the job does not run.
     """
     keep_private()
     job = checked(manifest)
@@ -67,6 +79,12 @@ def command(
         _say_plan(job, json)
         return
     folder = RunFolder.of(job.job.name, run_folder)
+    if diff:
+        runs = _ran(folder, job.job.name)
+        refuse_other_places(runs, job)
+        refuse_misfit(job, job.job.name)
+        canary.say_diff(job, folder, runs, json)
+        return
     info = _running(folder, job.job.name)
     settings = local_coordinator(job)
     if (before := folder.status()) is not None and before.code == job.code:
@@ -77,7 +95,13 @@ def command(
     with suppress(StoreUnavailable):  # workers look again, at all that they load
         look(job.graph, store, lambda: newest(job.job))
         refuse_misfit(job, info.job)
-    refuse_other_places(read_config(WorkerProcessConfig, str(folder.path / info.config)), job)
+    runs = read_config(WorkerProcessConfig, str(folder.path / info.config))
+    refuse_other_places(runs, job)
+    found = canary.tried(job, folder, runs)
+    if not json and most_of(job.job.spec):
+        canary.say_summary(found)
+    if found.refusal:
+        raise UserError(plain(f"job {job.job.name!r} runs on with the old code: {found.refusal}"))
     keep(folder.code, job.application, job.code, job.py_files)
     _ask(folder, info, job, settings)
     made = _made(folder, job, time.monotonic() + timeout)
@@ -96,6 +120,7 @@ def command(
         "cut": made.cut,
         "epoch": made.epoch,
         "gap_ms": gap,
+        "canary": canary.document(found),
     }
     took = f", {gap:.0f} ms after it had stopped releasing results" if gap else ""
     told = f"job {job.job.name!r} runs code {job.code[:12]} from epoch {made.epoch} on{took}"
@@ -120,6 +145,14 @@ def _say_plan(job: CheckedJob, json: bool) -> None:
     answer(value, "\n".join([*rows, *([f"refused: {refusal}"] if refusal else [])]), json)
     if refusal:
         raise typer.Exit(ExitCode.JOB_FAILED)
+
+
+def _ran(folder: RunFolder, job: str) -> WorkerProcessConfig:
+    """The configuration of the workers that run, or ran last."""
+    info = folder.info()
+    if info is None or not info.config:
+        raise UserError(f"job {job!r} was never run here (run folder {folder.path}): nothing is to compare")
+    return read_config(WorkerProcessConfig, str(folder.path / info.config))
 
 
 def _running(folder: RunFolder, job: str) -> RunInfo:

@@ -152,6 +152,39 @@ def savepoint(
     answer({"name": taken, "status": found}, f"{taken}: {found.get('phase', 'Pending')}{size}", json)
 
 
+@app.command()
+def upgrade(
+    job: JobName,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Say what the new code gives for the newest records.")
+    ] = False,
+    namespace: Namespace = "",
+    context: Context = "",
+    json: Json = False,
+) -> None:
+    """Show how the newest code was tried beside the stream: with --diff also what it gave for the newest records,
+    and the code before. An edit of the spec or of the application is what begins an upgrade.
+
+    Exit code 1 if it was refused, 3 if results differ (--diff).
+
+    Example: [bold]kubectl flamestream upgrade inverted-index --diff[/bold]
+    """
+    trial = (cluster_job := Cluster(namespace, context).job(job)).get("status", {}).get("preflight")
+    if trial is None:
+        raise UserError(f"job {job!r} has had no other code yet: nothing was tried")
+    canary = trial.get("canary") or {}
+    told = canary.get("summary") or "canary: there was none"
+    words = {"Running": "is tried", "Passed": "may take over", "Failed": "was refused"}[trial["state"]]
+    reason = f": {trial['message']}" if trial.get("message") else ""
+    rows = [f"code {(trial.get('digest') or trial['code'])[:12]} {words}{reason}"]
+    rows += [told, *(f"  {each}" for each in canary.get("examples") or ())] if diff else []
+    answer({"job": cluster_job["metadata"]["name"], "preflight": trial}, "\n".join(rows), json)
+    if trial["state"] == "Failed":
+        raise typer.Exit(ExitCode.JOB_FAILED)
+    if diff and canary.get("differ"):
+        raise typer.Exit(ExitCode.DIFFERENCE)
+
+
 app.command("drill")(drill.command)
 
 

@@ -1,6 +1,7 @@
 """Edits: what a change of spec or code restarts, and that what cannot run never stops the stream."""
 
 import pytest
+from msgspec import to_builtins
 
 from flamestream.job.located import Document
 from flamestream.job.manifest import job_of
@@ -162,6 +163,46 @@ def test_a_trial_is_made_again_when_the_spec_drops_the_state_that_was_in_its_way
         await world.calm(60)
         assert (world.status.phase, world.status.rolled_back) == ("Running", 0)
         assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
+CANARY = {
+    "records": 8, "equal": 5, "differ": 3, "newErrors": 0, "microsBefore": 1.5, "microsAfter": 2.5,
+    "summary": "canary: 8 records", "examples": ["sums, of record 1 of numbers"],
+}  # fmt: skip
+
+
+def test_the_status_says_what_the_canary_of_a_trial_has_found() -> None:
+    """It is tried beside the code that runs, whose files the pod has; what differs refuses nothing."""
+
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.canary = CANARY
+        digest = world.edit_code("print(2)")
+        await world.calm(80)
+        trial = world.status.preflight
+        assert trial is not None and trial.canary is not None
+        assert to_builtins(trial.canary) == CANARY
+        assert (world.status.run.digest, world.status.phase) == (digest, "Running")
+
+    played(play)
+
+
+def test_code_that_its_canary_refuses_goes_on_where_the_spec_asks_for_none() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        world.fleet.canary, before = CANARY | {"newErrors": 2}, world.status.run.digest
+        digest = world.edit_code("print(2)")
+        await world.calm(60)
+        trial = world.status.preflight
+        assert trial is not None and trial.canary is not None
+        assert (trial.state, trial.canary.new_errors, world.status.run.digest) == ("Failed", 2, before)
+        assert world.condition("Degraded").reason == "RolledBack"
+        world.apply(upgrade={"canary": 0})
+        await world.calm(80)
+        assert (world.status.run.digest, world.status.rolled_back, world.status.run.number) == (digest, 0, 1)
+        assert world.status.preflight is not None and world.status.preflight.canary is None
 
     played(play)
 

@@ -68,8 +68,9 @@ def test_code_that_cannot_go_on_costs_the_stream_nothing(
 
 
 def test_code_that_raises_is_taken_back_and_costs_the_stream_nothing(job: FolderJob) -> None:
-    """Its trial cannot know: it loads, and its graph fits."""
+    """Its trial cannot know: it loads, and its graph fits. A canary would find it."""
     before = stable(job)
+    job.kube.patch("FlameStreamJob", job.name, {"spec": {"upgrade": {"canary": 0}}})
     line = "    positions: dict[str, list[int]] = {}\n"
     broken = CODE.replace(line, f"    raise ValueError('not this one')\n{line}")
     assert broken != CODE

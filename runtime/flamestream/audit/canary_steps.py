@@ -93,7 +93,7 @@ class Outcome(msgspec.Struct, frozen=True, array_like=True):
     index: int
     """Its place among the results of its record in the sink."""
     digest: bytes
-    """Of its canonical encoding."""
+    """Hash of its canonical encoding."""
     shown: str
     place: str
     """Its record, for people."""

@@ -118,7 +118,7 @@ def test_each_code_has_its_own_modules_and_the_state_below_the_cut(
 
 def test_an_edit_without_an_effect_differs_nowhere(tmp_path: Path) -> None:
     found = Job(tmp_path, ("words.sink", "# edited\nwords.sink")).canary()
-    assert (found.equal, found.differs, found.refusal, found.notes) == (16, False, "", ())
+    assert (found.equal, found.differs, found.refusal) == (16, False, "")
 
 
 def test_no_more_records_are_taken_than_are_asked_for(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """The trial of new code reads a snapshot that the stream beside it replaces all the time."""
 
+import json
 import sys
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec import convert
 
+from flamestream.audit.canary import Canary, Difference
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.settings import PYTHON, inventory
@@ -13,9 +16,11 @@ from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
+from flamestream.model.quoted import public, quoted
 from flamestream.model.time import Time
 from flamestream.store.snapshot_index import write_index
-from flamestream_operator.tools.preflight_main import fits, newest
+from flamestream_operator.api.job_status import CanaryStatus
+from flamestream_operator.tools.preflight_main import fits, message, newest, told_of
 from support.runs.job_folder import JobFolder
 
 
@@ -104,6 +109,41 @@ def test_new_code_fits_by_the_names_of_its_operations(job: JobFolder) -> None:
     with pytest.raises(UserError, match=r"snapshot of epoch 7: it has state of operation 'longest'"):
         fits(other, index)
     fits(_again(job, code.format("other"), upgrade="{drop: [longest]}"), index)
+
+
+FOUND = Canary(
+    records=9, epoch=7, equal=5, differ=2, only_after=1, new_errors=1, first_error=f"E ({quoted('secret')})", micros_before=1.0,
+    differences=(Difference("shouts", "record 3 of lines", "secret", None),),
+)  # fmt: skip
+
+
+def test_a_canary_is_told_without_users_data() -> None:
+    """A status is read by others than who may see them."""
+    told = told_of(FOUND)
+    assert (told["equal"], told["differ"], told["newErrors"], told["examples"]) == (
+        5,
+        3,
+        1,
+        ["shouts, of record 3 of lines"],
+    )
+    assert "secret" not in json.dumps(told) and "secret" in FOUND.refusal
+    assert "secret" not in public(FOUND.refusal)
+    assert convert(told, CanaryStatus).new_errors == 1
+
+
+def test_a_verdict_fits_a_termination_message_whatever_its_words_are() -> None:
+    long = "\u00e9" * 3000
+    said = {
+        "ok": False,
+        "reason": "CanaryFailed",
+        "message": long,
+        "graph": long,
+        "canary": told_of(FOUND) | {"summary": long},
+    }
+    text = message(said)
+    assert len(text.encode()) <= 4096
+    assert (json.loads(text)["ok"], json.loads(text)["reason"]) == (False, "CanaryFailed")
+    assert json.loads(message({"ok": True, "canary": told_of(FOUND)}))["canary"]["records"] == 9
 
 
 def _again(job: JobFolder, code: str, **changes: str) -> CheckedJob:

@@ -67,7 +67,8 @@ def goes_on(scratch: Scratch) -> None:
 @pytest.mark.parametrize("code", [AT_A_RECORD, AT_ONCE], ids=["at a record", "at once"])
 def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
-    scratch.job(APPLICATION, rate, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+    sinks, untried = "sinks: {sums: {files: {path: out, fsync: false}}}", "upgrade: {canary: 0}"
+    scratch.job(APPLICATION, rate, sinks, untried, *SMALL)
     scratch.write("change.py", BEFORE)
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
     goes_on(scratch)

@@ -1,4 +1,4 @@
-"""The table of upgrades in the docs, from the lines that figures/upgrades.py wrote: the newest of each figure."""
+"""The table of upgrades in the docs, from the lines that upgrades/figure.py wrote: the newest of each figure."""
 
 from typing import Any, Final
 

@@ -18,6 +18,7 @@ from flamestream.audit.canary_steps import Outcome, Tried
 from flamestream.model.quoted import quoted
 
 EXAMPLES: Final = 5
+ENOUGH_KEYS: Final = 3
 MUCH_SLOWER: Final = 1.5
 """Times of one record that differ by less are taken for the same: both are measured once."""
 
@@ -68,6 +69,8 @@ class Canary:
     """The first EXAMPLES."""
     notes: tuple[str, ...] = ()
     """Sentences about what was not tried, or is slow."""
+    other_keys: tuple[str, ...] = ()
+    """Operations that find none of the state that the code before has kept: their key function gives other keys."""
     failed: str = ""
     """The reason why the new code has not come to an end: it does not load, does not answer, kills its process."""
 
@@ -82,6 +85,12 @@ class Canary:
         way = "Mend it, or set upgrade.canary: 0 in the spec to go on without a canary"
         if self.failed:
             return f"the canary was not survived by the new code: {self.failed}. {way}"
+        if self.other_keys:
+            return (
+                f"the canary has found that operation {self.other_keys[0]!r} keeps its state by other keys in the new "
+                "code: it would find nothing that was kept, and nobody would ask for that any more. Give it another "
+                f"name (and drop the old one), or put the key function back. {way}"
+            )
         if not self.new_errors:
             return ""
         return (
@@ -120,7 +129,7 @@ def compared(before: Tried, after: Tried, pace: Pace, epoch: int = 0, notes: Seq
         errors_before=len(failed), errors_after=len(fails), new_errors=len(others),
         first_error=f"{others[0].shown} of {others[0].place}" if others else "",
         micros_before=before.micros, micros_after=after.micros,
-        differences=tuple(_differences(old, new)),
+        differences=tuple(_differences(old, new)), other_keys=tuple(_other_keys(before, after)),
         notes=(*notes, *_notes(before, after, pace)),
     )  # fmt: skip
 
@@ -164,6 +173,14 @@ def _differences(
         found += 1
         if found == EXAMPLES:
             return
+
+
+def _other_keys(before: Tried, after: Tried) -> Iterator[str]:
+    """Operations whose keys of then and of now have nothing in common, of enough to tell."""
+    for name, keys in before.keys.items():
+        now = after.keys.get(name, [])
+        if min(len(keys), len(now)) >= ENOUGH_KEYS and not set(keys) & set(now):
+            yield name
 
 
 def _notes(before: Tried, after: Tried, pace: Pace) -> Iterable[str]:

@@ -12,7 +12,7 @@ where records are read (canary_start.py).
 """
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -37,12 +37,14 @@ from flamestream.model.meta import Meta, first_component, meta_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.quoted import quoted
+from flamestream.model.state_names import operations_of
 from flamestream.model.time import START, FrontId, Time, front_of
 from flamestream.model.vertex import Vertex
 from flamestream.reference import End, Run, Walk, place_of
 
 MOST_RESULTS: Final = 100_000
 """Results that are compared; then no more records are taken."""
+MOST_KEYS: Final = 10_000
 SHOWN: Final = 120
 """Characters of a value."""
 
@@ -119,6 +121,8 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """A record's, the median of all runs."""
     unanswered: int = 0
     """Requests without an answer."""
+    keys: dict[str, list[bytes]] = {}
+    """The keys, hashed, whose state each operation has changed: the first MOST_KEYS."""
     category: str = ""
     """Category of the error for which there is no answer; "": there is one."""
     message: str = ""
@@ -134,6 +138,7 @@ def tried(request: CanaryRequest) -> Tried:
     fronts = {each.front: names[each.known_as] for each in span.fronts if each.known_as in names}
     walk = Walk(graph.validated(), span.savepoint.state(graph), fronts=fronts)
     sources = {vertex.name: vertex for vertex in graph.sources}
+    walk.state = changed = _Changed(walk.state)
     steps = _Steps(graph, span.begin, {front: sources[name] for front, name in fronts.items()}, walk)
     # from here on: what loads slowly is not slow for a record
     deadline = time.monotonic() + request.within
@@ -142,7 +147,22 @@ def tried(request: CanaryRequest) -> Tried:
         steps.run(*run)
         if steps.records >= request.most or len(steps.results) >= MOST_RESULTS or time.monotonic() > deadline:
             break
-    return steps.answer()
+    keys = {each.name: sorted(changed.keys_of[each.place]) for each in operations_of(graph.vertices)}
+    return msgspec.structs.replace(steps.answer(), keys=keys)
+
+
+class _Changed(dict[tuple[int, bytes], Any]):
+    """The state of a walk, and the keys that it has changed, by vertex."""
+
+    def __init__(self, state: Mapping[tuple[int, bytes], Any]) -> None:
+        super().__init__(state)
+        self.keys_of: defaultdict[int | None, set[bytes]] = defaultdict(set)
+
+    def __setitem__(self, bucket: tuple[int, bytes], value: Any) -> None:
+        super().__setitem__(bucket, value)
+        keys = self.keys_of[bucket[0]]
+        if len(keys) < MOST_KEYS:
+            keys.add(blake2b(bucket[1], digest_size=8).digest())
 
 
 @dataclass(slots=True)

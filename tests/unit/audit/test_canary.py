@@ -280,3 +280,13 @@ def test_code_that_is_slower_than_the_stream_is_called_so(micros: float, rate: f
 def test_requests_that_nobody_has_answered_are_told() -> None:
     note = compared(given("a", unanswered=1), given("a", unanswered=3), NO_PACE).notes[0]
     assert "3 requests of the new code (1 before) have no answer in the journal" in note
+
+
+def test_an_operation_that_finds_none_of_its_state_is_refused_if_enough_keys_say_so() -> None:
+    def tried(*keys: int) -> Tried:
+        return Tried(until=Time(9), records=9, keys={"sums": [bytes([key]) for key in keys]})
+
+    found = compared(tried(1, 2, 3), tried(4, 5, 6), Pace(0.0, 1))
+    assert found.other_keys == ("sums",) and "keeps its state by other keys" in found.refusal
+    for others in (tried(3, 4, 5), tried(4, 5), tried()):
+        assert not compared(tried(1, 2, 3), others, Pace(0.0, 1)).refusal

@@ -113,6 +113,13 @@ def test_a_place_that_moves_is_refused(job: Job) -> None:
     job.goes_on()
 
 
+def test_other_keys_for_the_same_state_are_found_by_the_newest_records_and_refused(job: Job) -> None:
+    """The old keys' state would be asked for by nobody."""
+    code, said = job.upgraded(Job.code().replace("key=lambda n: n % 7", "key=lambda n: f'rest {n % 7}'"))
+    assert code == ExitCode.JOB_FAILED and "operation 'sums' keeps its state by other keys" in said
+    job.goes_on()
+
+
 def test_code_that_raises_much_later_is_taken_back_and_may_not_come_again(job: Job) -> None:
     before = job.status["code"]
     far = job.status["items_in"] + 2_000  # long behind the tick

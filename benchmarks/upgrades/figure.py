@@ -28,15 +28,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from figures.big_state import Watch, lines
+from figures.recovery import SETTLED, _gap
 from harness import JOBS, PATHS
 from harness.drive import machine
 from harness.job import Outcome, Settings, noise, run
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from harness.upgrades_table import upgrades_table
-
-from figures.big_state import Watch, lines
-from figures.recovery import SETTLED, _gap
 
 OUT: Final = CACHE / "upgrades.jsonl"
 CALM: Final = 3.0
@@ -143,7 +142,10 @@ def more_of(text: str, number: int) -> str:
         else ""
         for each in range(1, number + 1)
     )
-    functions = "\ndef seen(old, change):\n    return Seen(old.count + 1)\n\n\ndef same(old, change):\n    return change\n\n"
+    functions = (
+        "\ndef seen(old, change):\n    return Seen(old.count + 1)\n"
+        "\n\ndef same(old, change):\n    return change\n\n"
+    )
     assert emit in text
     return text.replace("\ngraph =", f"{counted}{functions}\ngraph =").replace(emit, folds)
 

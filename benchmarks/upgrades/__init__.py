@@ -1,0 +1,1 @@
+"""Upgrades of a job that runs, measured from outside."""

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from flamestream.job.moments import passed, written
 from flamestream_operator.api.job_status import CanaryStatus, JobResourceStatus, PreflightStatus
 from flamestream_operator.jobs import actions as do
+from flamestream_operator.jobs.changes.upgrade import running_of
 from flamestream_operator.jobs.failures import with_refusal
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import Observed, ended_containers, phase_of, said_at_end
 from flamestream_operator.jobs.spec import Desired, Plan, manifest_of
-from flamestream_operator.jobs.upgrade import running_of
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object
 from flamestream_operator.objects.pods import build_preflight_pod

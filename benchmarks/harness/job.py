@@ -25,6 +25,7 @@ DEADLINE = 600.0
 FUNCTIONS = {
     "rows": ("workload.py", "graph"), "ready-made": ("workload.py", "ready_made"),
     "columns": ("workload_columns.py", "graph"), "big values": ("big_values.py", "graph"),
+    "slow words": ("slow_words.py", "graph"),
 }  # fmt: skip
 """The job's functions: a user's own, with ready-made ones behind the words, with a vectorised one for the
 words too; of big_state.py."""
@@ -85,6 +86,8 @@ class Settings:
     warm_up: int = 250
     """Documents at the beginning that do not count."""
     workers: int = 2
+    most_workers: int = 0
+    """As many may take part, `workers` at least; 0: always `workers`."""
     standby: int = 0
     spark: bool = True
     master: str = ""
@@ -114,7 +117,7 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> dict[s
         "sources": {"docs": {"socket": {"address": f"127.0.0.1:{source}"}}},
         "sinks": {"index": {"socket": {"address": f"127.0.0.1:{sink}"}}},
         "guarantee": settings.guarantee,
-        "workers": {"replicas": settings.workers, "standby": settings.standby},
+        "workers": {**_workers(settings), "standby": settings.standby},
         "checkpoint": {"interval": settings.interval, "store": settings.store or str(folder / "store")},
     }
     if settings.guarantee not in UNJOURNALLED:
@@ -122,6 +125,12 @@ def manifest(settings: Settings, folder: Path, source: int, sink: int) -> dict[s
     if settings.master:
         spec["spark"] = {"master": settings.master}
     return manifest_of("bench", spec)
+
+
+def _workers(settings: Settings) -> dict[str, int]:
+    if settings.most_workers:
+        return {"min": settings.workers, "max": settings.most_workers}
+    return {"replicas": settings.workers}
 
 
 def run(settings: Settings, during: Callable[[Path], None] | None = None) -> Outcome:

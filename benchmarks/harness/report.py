@@ -24,6 +24,7 @@ from nexmark.table import nexmark_table
 
 from harness import BENCHMARKS
 from harness.attacks_table import attacks_table
+from harness.autoscaling_table import autoscaling_table
 from harness.calls_table import calls_table
 from harness.guarantees_table import guarantees_table
 from harness.histories_table import histories_table
@@ -296,7 +297,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
-        "productions": productions_table, "upgrades": upgrades_table,
+        "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},

@@ -4,7 +4,7 @@
     python benchmarks upgrades --only tick
     python benchmarks upgrades --table                # what is there so far
 
-Two workers hold the state, and documents come at a fixed rate between an outside producer and consumer. The gap of
+Two workers hold the state, and documents of 20 keys each come at a fixed rate between an outside producer and consumer. The gap of
 an upgrade is the longest time between two deliveries around it, seen by the consumer; beside it stands the same of
 the calm seconds before.
 
@@ -40,8 +40,10 @@ from harness.upgrades_table import upgrades_table
 OUT: Final = CACHE / "upgrades.jsonl"
 CALM: Final = 3.0
 """Seconds of normal life before an upgrade, and behind it."""
-SECONDS: Final = 12.0
+SECONDS: Final = 20.0
 """Seconds of documents that an upgrade may take."""
+TOUCHED: Final = 20
+"""Keys of a document."""
 KINDS: Final = {"tick": (100_000, 1000, 7), "million": (1_000_000, 100, 5), "ten": (100_000, 1000, 10)}
 """Keys, bytes of a value, and upgrades."""
 RAISES: Final = 3
@@ -159,7 +161,7 @@ def watched(kind: str, rate: float) -> tuple[Outcome, Upgraded]:
     """A run with all upgrades of a kind."""
     keys, size, count = KINDS[kind]
     seconds = CALM + count * (CALM + SECONDS + (2 * CALM if kind == "ten" else 0))
-    documents = lines(keys, 160, int(seconds * rate))
+    documents = lines(keys, TOUCHED, int(seconds * rate))
     fill = len(documents) - int(seconds * rate)
     job: list[Upgraded] = []
     failed: list[BaseException] = []

@@ -69,7 +69,7 @@ def message(said: dict[str, Any]) -> str:
 
 def verdict(folder: Path = CONFIG) -> dict[str, Any]:
     """The verdict, as JSON is made from it."""
-    canary: dict[str, Any] = {}
+    compared: dict[str, Any] = {}
     try:
         checked = checked_job(read_job(folder))
         application = next(folder.glob("driver-*.json")).stem.removeprefix("driver-")
@@ -85,10 +85,10 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             look(checked.graph, store, lambda: _committed(checked, config.job, zookeeper))
             if (folder / BEFORE).exists() and most_of(checked.job.spec):
                 found = _tried(folder, checked, config.job, zookeeper)
-                canary = {"canary": told_of(found)}
+                compared = {"canary": told_of(found)}
                 if found.refusal:
-                    message = public(found.refusal)[:SHORT]
-                    return {"ok": False, "reason": "CanaryFailed", "message": message, **canary}
+                    why = public(found.refusal)[:SHORT]
+                    return {"ok": False, "reason": "CanaryFailed", "message": why, **compared}
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {
@@ -96,9 +96,9 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             "reason": type(error).__name__,
             "message": str(error)[:LONGEST],
             "passing": passing,
-            **canary,
+            **compared,
         }
-    return {"ok": True, "graph": checked.graph.identity[:SHORT], "code": checked.code, **canary}
+    return {"ok": True, "graph": checked.graph.identity[:SHORT], "code": checked.code, **compared}
 
 
 def _tried(folder: Path, checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Canary:

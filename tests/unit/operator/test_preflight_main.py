@@ -112,8 +112,8 @@ def test_new_code_fits_by_the_names_of_its_operations(job: JobFolder) -> None:
 
 
 FOUND = Canary(
-    records=9, epoch=7, equal=5, differ=2, only_after=1, new_errors=1, micros_before=1.0,
-    first_error=f"E ({quoted('secret')})", differences=(Difference("shouts", "record 3 of lines", "secret", None),),
+    records=9, epoch=7, equal=5, differ=2, only_after=1, new_errors=1, first_error=f"E ({quoted('secret')})",
+    differences=(Difference("shouts", "record 3 of lines", "secret", None),),
 )  # fmt: skip
 
 

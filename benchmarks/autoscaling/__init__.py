@@ -1,0 +1,1 @@
+"""Workers that come and go with the load, measured from outside."""

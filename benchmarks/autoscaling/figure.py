@@ -1,0 +1,117 @@
+"""Workers that come and go with the load: how long the output stands still for each, and how busy they are.
+
+    python benchmarks autoscaling                 # a day in ten minutes
+    python benchmarks autoscaling --table         # what is there so far
+
+One worker begins, and up to four may take part. Documents come at a fixed rate, and their words (each takes 4 ms, in
+which a worker waits) are few in the morning, many at noon, and few in the evening: from 0.3 to 2.6 workers' full
+time. A gap is the longest time between two deliveries around a change of the number, seen by the consumer.
+"""
+
+import argparse
+import math
+import random
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from figures.big_state import Watch
+from figures.recovery import SETTLED, _gap
+from harness.autoscaling_table import autoscaling_table
+from harness.drive import machine
+from harness.job import Settings, noise, run
+from harness.report import CACHE, load
+from harness.suite import keep, set_aside
+
+OUT: Final = CACHE / "autoscaling.jsonl"
+RATE: Final = 25.0
+MOST: Final = 4
+LEAST_WORDS: Final = 3
+MOST_WORDS: Final = 26
+KEYS: Final = 500
+LOOK: Final = 0.5
+BEGINS: Final = 10.0
+"""Seconds that belong to the start."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """The job while it runs."""
+
+    changes: list[tuple[float, int, int]] = field(default_factory=list)
+    """When the number of workers was another, on the monotonic clock; from and to how many."""
+    busy: list[float] = field(default_factory=list)
+    """How busy workers were on average, at each look."""
+
+    def look(self, watch: Watch, seconds: float) -> None:
+        """For so long, twice a second."""
+        end, began, before = time.monotonic() + seconds, time.monotonic(), 0
+        while time.monotonic() < end:
+            status = watch.status()
+            workers = status["workers"]
+            if status["phase"] == "running" and workers:
+                if before and len(workers) != before:
+                    self.changes.append((time.monotonic(), before, len(workers)))
+                before = len(workers)
+                if time.monotonic() - began > BEGINS:
+                    self.busy.append(statistics.mean(worker["busy"] for worker in workers))
+            time.sleep(LOOK)
+
+
+def day(seconds: float) -> list[str]:
+    """Documents of a day."""
+    rng, count = random.Random(2), int(seconds * RATE)
+    texts = []
+    for number in range(count):
+        noon = (1 - math.cos(2 * math.pi * number / count)) / 2
+        words = rng.sample(range(KEYS), round(LEAST_WORDS + noon * (MOST_WORDS - LEAST_WORDS)))
+        texts.append(f"{number}\t{' '.join(f'k{word}' for word in words)}")
+    return texts
+
+
+def measure(seconds: float) -> dict[str, Any]:
+    """The row of one day."""
+    before, seen = noise(), Seen()
+    with tempfile.TemporaryDirectory(prefix="flamestream-lines-") as folder:
+        file = Path(folder) / "lines"
+        file.write_text("\n".join(documents := day(seconds)))
+        settings = Settings(
+            rate=RATE, functions="slow words", lines=file, documents=len(documents), workers=1, most_workers=MOST,
+            warm_up=int(BEGINS * RATE), deadline=seconds + 300,
+        )  # fmt: skip
+        outcome = run(settings, lambda place: seen.look(Watch(place), seconds - 5))
+    around = [_gap(outcome.deliveries, at - 3.0, at + SETTLED) for at, _, _ in seen.changes]
+    row: dict[str, Any] = {"seconds": seconds, "changes": [[one, other] for _, one, other in seen.changes]}
+    row |= {
+        "gaps_ms": [round(gap) for gap in around],
+        "busy": round(statistics.mean(seen.busy), 2) if seen.busy else 0.0,
+        "busy_quartiles": [round(each, 2) for each in statistics.quantiles(seen.busy, n=4)],
+    }
+    row |= {"p50_ms": round(outcome.percentile(0.5), 1), "p99_ms": round(outcome.percentile(0.99), 1)}
+    row |= {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
+    return row | before | {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=600.0, help="of the day")
+    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
+    parser.add_argument("--again", action="store_true", help="set an older file aside")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    options = parser.parse_args()
+    if options.again:
+        set_aside(options.out)
+    if not options.table:
+        row = measure(options.seconds)
+        keep(options.out, row)
+        print(row, flush=True)
+    print(autoscaling_table(load(options.out) if options.out.exists() else []))
+
+
+if __name__ == "__main__":
+    main()

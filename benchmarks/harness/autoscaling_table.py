@@ -1,0 +1,26 @@
+"""The table of autoscaling in the docs, from the lines that autoscaling/figure.py wrote: the newest."""
+
+from typing import Any, Final
+
+from harness.markdown import markdown_table
+
+Row = dict[str, Any]
+HEAD: Final = (
+    "workers", "output stood still at each change, ms", "busy: mean (quartiles)", "p50 / p99, ms", "lost, doubled",
+    "load",
+)  # fmt: skip
+
+
+def autoscaling_table(rows: list[Row]) -> str:
+    """Markdown: a line for the newest day."""
+    return markdown_table(list(HEAD), [_line(row) for row in rows[-1:]])
+
+
+def _line(row: Row) -> list[str]:
+    changes = row["changes"]
+    numbers = [changes[0][0], *(to for _, to in changes)] if changes else [1]
+    quartiles = ", ".join(f"{each:.2f}" for each in row["busy_quartiles"])
+    return [
+        " → ".join(map(str, numbers)), ", ".join(map(str, row["gaps_ms"])), f"{row['busy']:.2f} ({quartiles})",
+        f"{row['p50_ms']} / {row['p99_ms']}", f"{row['lost']}, {row['doubled']}", f"{row['load']:.1f}",
+    ]  # fmt: skip

@@ -20,6 +20,7 @@ from flamestream.job.moments import moment
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs import drivers
+from flamestream_operator.jobs.changes.take_over import may_begin
 from flamestream_operator.jobs.changes.upgrade import running_of
 from flamestream_operator.jobs.conditions import with_conditions
 from flamestream_operator.jobs.deletion import decide_deletion
@@ -154,9 +155,8 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
 
 def _with_drivers(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
     """Go a step towards the drivers of the code that runs, and of the one that is to take over."""
-    trial = status.preflight
-    tried = status.run.stage == "TakingOver" and trial is not None and trial.state == "Passed"
-    if status.run.stage not in ("Starting", "Running") and not tried:
+    takes_over = status.run.stage == "TakingOver" and may_begin(status, desired.plan)
+    if status.run.stage not in ("Starting", "Running") and not takes_over:
         return status
     status = drivers.with_codes(observed, status)
     for plan in (running_of(observed, status, desired).plan, desired.plan):

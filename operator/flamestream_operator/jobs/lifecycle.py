@@ -38,6 +38,8 @@ from flamestream_operator.objects.meta import identity
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
+SHADOW_EVERY = 60.0
+"""Seconds between two trials of a job that only shadows another one."""
 NEVER_RAN = 3.0
 """Seconds after which a coordinator that no worker has come to has nothing to drain."""
 _ACTIVE = ("Starting", "Running")
@@ -329,7 +331,16 @@ def _taking_over(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
         if operation is not None and operation.problem:
             status = with_failure(status, plan.spec, observed.now, "TakeOverFailed", operation.problem)
         return _ended(observed, replace(status, identity=""), "Failed")
-    return status
+    assert plan.spec.take_over is not None, "its leave names it"
+    return _shadowed(observed, status) if plan.spec.take_over.shadow else status
+
+
+def _shadowed(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:
+    """Tried again and again beside the other job, and nothing more."""
+    trial = status.preflight
+    if trial is None or trial.state != "Passed" or observed.pod(trial.pod) is not None:
+        return status
+    return replace(status, preflight=None) if passed(observed.now, trial.since, SHADOW_EVERY) else status
 
 
 def _prepared(observed: Observed, status: JobResourceStatus, plan: Plan) -> JobResourceStatus:

@@ -109,6 +109,9 @@ class TakeOver(Part, frozen=True):
     origin: Annotated[str, Meta(min_length=1, max_length=317)] | None = None
     """The job that sinks, journal and snapshots are called after, where `job` has taken them over itself; left
     out, it is `job`."""
+    shadow: bool = False
+    """Take nothing over yet: interpret what the other job reads with this one's code and with the other's, from the
+    same state, again and again, and say what differs. Nothing is delivered."""
 
 
 class Backoff(Part, frozen=True):

@@ -10,6 +10,7 @@ that fails says so itself).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -21,9 +22,9 @@ from flamestream_operator.jobs.changes.upgrade import running_of
 from flamestream_operator.jobs.failures import with_refusal
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import Observed, ended_containers, phase_of, said_at_end
-from flamestream_operator.jobs.spec import Desired, Plan, manifest_of
+from flamestream_operator.jobs.spec import Desired, Plan, manifest_of, needs_config_map
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import Object, part
 from flamestream_operator.objects.pods import build_preflight_pod
 from flamestream_operator.objects.rights import build_service_account
 from flamestream_operator.objects.small import build_config, build_zookeeper
@@ -95,15 +96,11 @@ def trial_of(
             build_config(
                 observed.job,
                 trial.pod,
-                files_of(observed, launch, desired)
-                | _savepoint(observed, status)
-                | _before(observed, status, runs),
+                files_of(observed, launch, desired) | _savepoint(observed, status) | _before(runs),
             ),
             key,
         )
-        copy = runs is not None and runs.plan is not None and runs.plan.spec.application.config_map
-        before = names.application_copy(observed.name, runs.app_digest) if runs is not None and copy else ""
-        yield do.Create(build_preflight_pod(launch, trial.pod, before), key)
+        yield do.Create(build_preflight_pod(launch, trial.pod, "" if runs is None else runs.copy), key)
     elif trial.state != "Running" and pod is not None:
         yield do.DeletePod(trial.pod)
 
@@ -135,18 +132,45 @@ def _savepoint(observed: Observed, status: JobResourceStatus) -> dict[str, Objec
     }
 
 
-def _that_runs(observed: Observed, status: JobResourceStatus, desired: Desired) -> Desired | None:
-    """The spec of the code that runs, for new code to be compared with; None: it is not known, or none runs."""
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The code that runs, for new code to be compared with."""
+
+    job: Object
+    spec: Object
+    digest: str
+    copy: str
+    """The ConfigMap that it is in; "": it is in an image."""
+
+
+def _that_runs(observed: Observed, status: JobResourceStatus, desired: Desired) -> _Runs | None:
+    """None: it is not known, or none runs."""
+    if status.run.stage == "TakingOver":
+        return _of_the_other(observed)
     runs = running_of(observed, status, desired)
-    known = runs.plan is not None and runs.plan.code == status.run.code and status.run.digest
-    return runs if known and status.run.stage in ("Starting", "Running") else None
+    if runs.plan is None or runs.plan.code != status.run.code or not status.run.digest:
+        return None
+    copy = runs.plan.spec.application.config_map and names.application_copy(observed.name, runs.app_digest)
+    active = status.run.stage in ("Starting", "Running")
+    return _Runs(observed.job, runs.spec, status.run.digest, copy or "") if active else None
 
 
-def _before(observed: Observed, status: JobResourceStatus, runs: Desired | None) -> dict[str, Object]:
+def _of_the_other(observed: Observed) -> _Runs | None:
+    """The code of the job that this one is to go on with; its ConfigMap can be mounted beside it alone."""
+    other = observed.other
+    if other is None or part(other, "metadata", "namespace") != observed.job["metadata"]["namespace"]:
+        return None
+    digest, application = (part(other, "status", "run", name) for name in ("digest", "application"))
+    name, spec = str(part(other, "metadata", "name")), other.get("spec") or {}
+    copy = names.application_copy(name, str(application)) if needs_config_map(spec) else ""
+    return _Runs(other, spec, str(digest), copy) if digest else None
+
+
+def _before(runs: _Runs | None) -> dict[str, Object]:
     """The file that tells tools/preflight_main.py which code runs."""
     if runs is None:
         return {}
-    return {"before.json": {"digest": status.run.digest, "job": manifest_of(observed.job, runs.spec)}}
+    return {"before.json": {"digest": runs.digest, "job": manifest_of(runs.job, runs.spec)}}
 
 
 def _canary(said: Object) -> CanaryStatus | None:

@@ -47,6 +47,13 @@ def missing_leave(observed: Observed, plan: Plan) -> str:
     return ""
 
 
+def may_begin(status: JobResourceStatus, plan: Plan | None) -> bool:
+    """Whether its pods may be made: its code was tried, and it does not only shadow the other job."""
+    trial = status.preflight
+    shadow = plan is None or plan.spec.take_over is None or plan.spec.take_over.shadow
+    return not shadow and trial is not None and trial.state == "Passed"
+
+
 def have_pods(observed: Observed, status: JobResourceStatus) -> bool:
     """Whether all that will dial runs."""
     return bool(status.drivers) and all(

@@ -1,5 +1,6 @@
 """The first start of a job that goes on with another one of this machine: `takeOver` in its spec.
 
+    shadowed   if its spec says so: compared with the other one, and nothing else
     looked     whether it could: the same places, a state that its code can read
     asked      the other's launcher, which ends at a cut that its job record tells
     moved      what only the other's run folder has: the cluster state with that record, and copies of its code
@@ -15,15 +16,23 @@ import shutil
 import signal
 import time
 from contextlib import suppress
-from typing import Final
+from typing import Final, NoReturn
 
+import typer
+
+from flamestream.audit.canary_run import most_of
+from flamestream.cli.changes import canary
 from flamestream.cli.changes.upgrade import LOOK, refuse_misfit, refuse_other_places
+from flamestream.cli.output import say
 from flamestream.cli.snapshots import newest
 from flamestream.core.protocol.job_record import HANDED_OVER, handed_over
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.machine.process_shell import read_config
 from flamestream.model.errors import Retryable, StoreUnavailable, UserError
+from flamestream.model.quoted import plain
 from flamestream.node import upgrade_request
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.node.stored_samples import look
@@ -32,6 +41,8 @@ from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.store.places import store_from
 
 PATIENCE: Final = 120.0
+SHADOW_PAUSE: Final = 1.0
+"""Seconds between two comparisons."""
 _FILES: Final = ("lineage.json", "bootstrap.json")
 
 
@@ -49,7 +60,9 @@ def take_over(job: CheckedJob, folder: RunFolder) -> None:
             f"beside this job's ({theirs.path})"
         )
     if not _is_ours(theirs, job):
-        _refuse(theirs, info, job)
+        runs = _refuse(theirs, info, job)
+        if wanted.shadow:
+            _shadow(theirs, runs, job)
         _ask(theirs, info, job)
     _move(theirs, folder.made(), job)
 
@@ -62,8 +75,23 @@ def _is_ours(theirs: RunFolder, job: CheckedJob) -> bool:
     )
 
 
-def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:
-    """Raises UserError or ManifestError if it could not go on where the other one ends."""
+def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> NoReturn:
+    """Compare again and again, until the other job has ended or somebody ends this."""
+    differs = False
+    with suppress(KeyboardInterrupt):
+        while (info := theirs.info()) is not None and info.running:
+            found = canary.tried(job, theirs, runs, most_of(job.job.spec) or Upgrade().canary)
+            canary.say_summary(found)
+            for each in found.differences:
+                say(plain(f"  {each}"))
+            differs |= found.differs or bool(found.refusal)
+            time.sleep(SHADOW_PAUSE)
+    raise typer.Exit(ExitCode.DIFFERENCE if differs else ExitCode.OK)
+
+
+def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> WorkerProcessConfig:
+    """What the other one's workers were told. Raises UserError or ManifestError if this one could not go on where
+    it ends."""
     name, status = info.job, theirs.status()
     if status is not None and status.outcome == HANDED_OVER:
         raise UserError(f"takeOver: job {name!r} was {status.message} already: name that one")
@@ -72,10 +100,12 @@ def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:
             f"takeOver: job {name!r} does not run, so nobody can say where it ends: start it "
             f"(`flamestream run {info.manifest}`), then this one again"
         )
-    refuse_other_places(read_config(WorkerProcessConfig, str(theirs.path / info.config)), job)
+    runs = read_config(WorkerProcessConfig, str(theirs.path / info.config))
+    refuse_other_places(runs, job)
     with suppress(StoreUnavailable):
         look(job.graph, store_from(job.job.store), lambda: newest(job.job))
         refuse_misfit(job, name)
+    return runs
 
 
 def _ask(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> None:

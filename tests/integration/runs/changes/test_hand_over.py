@@ -109,3 +109,19 @@ def test_a_start_that_died_behind_the_hand_over_goes_on_there(scratch: Scratch) 
     assert scratch.type("run", "green.yaml", "--no-spark").code == ExitCode.OK
     audit = json.loads(scratch.type("audit", "green.yaml", "--json").text)
     assert audit["clean"] and audit["verdict"]["delivered"] == COUNT
+
+
+def test_a_shadow_says_what_differs_and_takes_nothing(scratch: Scratch) -> None:
+    run = blue(scratch, 1_000_000)
+    manifest = (scratch.path / "green.yaml").read_text().replace("{job: job}", "{job: job, shadow: true}")
+    scratch.write("green.yaml", manifest)
+    shadow = scratch.begin("run", "green.yaml", "--no-spark")
+    assert shadow.stdout is not None
+    lines = [shadow.stdout.readline() for _ in range(8)]
+    assert any("differ" in line for line in lines) and any("sums, of record" in line for line in lines), lines
+    shadow.send_signal(signal.SIGINT)
+    shadow.communicate(timeout=60)
+    assert shadow.returncode == ExitCode.DIFFERENCE
+    commits(scratch, "job")
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)

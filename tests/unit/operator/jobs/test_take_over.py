@@ -158,3 +158,24 @@ def test_an_edit_does_not_wake_the_first_one_again() -> None:
         ]
 
     played(play)
+
+
+def test_a_shadow_is_tried_again_and_again_and_takes_nothing() -> None:
+    async def play(world: World) -> None:
+        await started(world, handOver={"to": "green"})
+        world.beside("green", takeOver={"job": "job", "shadow": True})
+        await world.calm(300)
+        trials = [name for kind, name, _ in world.kubernetes.created if kind == "Pod" and "green-pre" in name]
+        assert len(trials) >= 3 and not [name for name in world.pods("driver") if name.startswith("green")]
+        assert world.status.phase == "Running" and not world.fleet.records["default.job"].holder
+        config = [
+            thing for thing in world.kubernetes.of("ConfigMap") if "before.json" in (thing.get("data") or {})
+        ]
+        assert config and '"name":"job"' in config[-1]["data"]["before.json"].replace(" ", "")
+        world.kubernetes.merge(
+            ("FlameStreamJob", "default", "green"), {"spec": {"takeOver": {"job": "job", "shadow": False}}}
+        )
+        await world.calm(120)
+        assert (world.status.phase, world.status_of("green").phase) == ("HandedOver", "Running")
+
+    played(play)

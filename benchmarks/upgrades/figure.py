@@ -4,7 +4,8 @@
     python benchmarks upgrades --only tick
     python benchmarks upgrades --table                # what is there so far
 
-Two workers hold the state, and documents of 20 keys each come at a fixed rate between an outside producer and consumer. The gap of
+Two workers hold the state, and documents of 20 keys each come at a fixed rate between an outside producer and
+consumer. The gap of
 an upgrade is the longest time between two deliveries around it, seen by the consumer; beside it stands the same of
 the calm seconds before.
 

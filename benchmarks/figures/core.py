@@ -30,7 +30,9 @@ import flamestream as fs
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import actions, events, messages
+from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.worker.worker import Worker
 from flamestream.model.ids import (
     Attempt,
@@ -96,17 +98,20 @@ GRAPHS: dict[str, Callable[[], fs.Graph]] = {
 
 
 class Alone:
-    """One worker whose outside answers at once."""
+    """One worker whose outside answers at once. With an index it begins with those chains."""
 
-    def __init__(self, graph: fs.Graph, parts: Parts) -> None:
+    def __init__(
+        self, graph: fs.Graph, parts: Parts, index: SnapshotIndex | None = None, chains: Sequence[Chain] = ()
+    ) -> None:
         settings = WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName("docs"), timed=False),))
         self.worker = Worker(ME, graph.validated(), settings, parts)
         self.items = 0
         self._answers: list[events.Event] = []
-        self._epoch = 0
+        self._chains = chains
+        self._epoch = 0 if index is None else index.epoch
         self._clock = 0
         assignment = Assignment(FENCE, Layout(LayoutVersion(1), (ME,) * SLOTS, (ME,), ME))
-        self.tell(messages.Recover(assignment, {ME: ""}, "", START, Epoch(0), None))
+        self.tell(messages.Recover(assignment, {ME: ""}, "", START, Epoch(self._epoch), index))
         self.tell(messages.Seal(FENCE))
         self.tell(messages.Replay(FENCE, START))
 
@@ -148,6 +153,8 @@ class Alone:
                 self._answers.append(events.SinkOpened(FENCE, action.sink, {}))
             case actions.SealJournal():
                 self._answers.append(events.JournalSealed(FENCE, FRONT, []))
+            case actions.Load():
+                self._answers.append(events.Loaded(FENCE, self._chains))
             case actions.Upload():
                 self._answers.append(events.Uploaded(FENCE, action.epoch, [], []))
             case actions.Wake():

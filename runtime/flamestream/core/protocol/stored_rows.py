@@ -4,6 +4,7 @@ Keeps: a row counts if the snapshot's index lists its number, and the row is not
 (!): of one that was dropped, rows stay in segments that others need. Does not: compare graphs (inventory.py).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,9 @@ from flamestream.model.graph import Graph
 from flamestream.model.payloads.older import OlderMark, know, marks, unkeyed, unmarked
 from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import LEAST_NUMBER, Operation, number_of_sink
+
+TOGETHER: Final = 512
+"""Keys that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,9 @@ def states_of(chains: Iterable[Chain], known: Known) -> dict[int, list[Chain]]:
     Rows of an older version are marked as such (core/dataflow/stored.py). Raises UserError for those that
     cannot be read, and for a key of a class that has changed.
     """
-    found: dict[int, list[Chain]] = {}
+    found: defaultdict[int, list[Chain]] = defaultdict(list)
     for chain in chains:
-        found.setdefault(chain.operation, []).append(chain)
+        found[chain.operation].append(chain)
     states = {}
     know(known.classes)
     older = marks(known.classes)
@@ -90,8 +94,29 @@ def states_of(chains: Iterable[Chain], known: Known) -> dict[int, list[Chain]]:
         newer = [chain for chain in found.get(each.number, ()) if chain.epoch >= each.since]
         before = [] if each.place is None else found.get(each.place, [])
         if newer or before:
-            states[vertex] = [_marked(chain, each, older) for chain in _joined(newer, before)]
+            states[vertex] = _all_marked(_joined(newer, before), each, older)
     return states
+
+
+def _all_marked(chains: list[Chain], of: Operation, older: Sequence[OlderMark]) -> list[Chain]:
+    """The chains, those that are of an older version marked."""
+    # (!) For a million keys output stands still meanwhile: hundreds are looked at together, and one by one only
+    # where there is something.
+    done: list[Chain] = []
+    for first in range(0, len(chains), TOGETHER):
+        some = chains[first : first + TOGETHER]
+        if of.versions or of.version > 1 or _any_older(some, older):
+            some = [_marked(chain, of, older) for chain in some]
+        done += some
+    return done
+
+
+def _any_older(chains: Sequence[Chain], older: Sequence[OlderMark]) -> bool:
+    """Whether something may be of an older shape: what two rows only make together is none."""
+    if not older:
+        return False
+    data = b"".join(part for chain in chains for part in (chain.key, *chain.states))
+    return any(mark.data in data for mark in older)
 
 
 def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:

@@ -24,6 +24,7 @@ from flamestream.model.collections.heights import (
     Counts,
     collection_height,
     height_of_element,
+    with_elements,
     with_height,
     without_element,
 )
@@ -154,6 +155,18 @@ def entry_changes(old: Map[Any, Any], new: Map[Any, Any]) -> list[Key] | None:
 def entries_of(value: Map[Any, Any]) -> Entries:
     """The entries by kept key."""
     return value._entries
+
+
+def with_values(of: Map[Any, Any], change: Callable[[Any], Any]) -> Map[Any, Any]:
+    """The map with `change` of each value; itself if none is another object."""
+    changed = {place: new for place, old in of._entries.items() if (new := change(old)) is not old}
+    if not changed:
+        return of
+    made = _new(Map)
+    made._entries = entries = of._entries.update(changed)
+    made._counts = with_elements(with_elements(FLAT, map(given, entries)), entries.values())
+    made._link = journal.begun()
+    return made  # type: ignore[no-any-return]
 
 
 def _to_wire(value: Map[Any, Any], room: int) -> list[Wire]:

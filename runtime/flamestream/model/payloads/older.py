@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from flamestream.model.collections import Map, Set, Vector
-from flamestream.model.collections.map import entries_of
+from flamestream.model.collections.map import entries_of, with_values
 from flamestream.model.collections.set import elements_of
 from flamestream.model.errors import Corrupt
 from flamestream.model.payloads import encoding
@@ -56,6 +56,8 @@ class Older:
     """A value as it was stored, while changes are applied to it."""
 
     shape: PayloadClass
+    tag: int
+    """The shape's, which takes a hash to find."""
     members: tuple[Any, ...]
 
 
@@ -127,7 +129,7 @@ def marks(shapes: Iterable[PayloadClass]) -> tuple[OlderMark, ...]:
 
 def _mark(shape: PayloadClass) -> OlderMark:
     try:
-        _converter(shape)
+        _converter(shape, shape.tag)
         problem = ""
     except OlderShape as error:
         problem = str(error)
@@ -156,6 +158,8 @@ def settled(read: Callable[[], T]) -> T:
 
 
 def _reader(shape: PayloadClass) -> Callable[[list[Wire], int], Any]:
+    tag = shape.tag
+
     def from_wire(wire: list[Wire], room: int) -> Any:
         if not _reading.get():
             raise OlderShape(f"a value of {shape.name} as it was: ({shape.words})")
@@ -164,7 +168,7 @@ def _reader(shape: PayloadClass) -> Callable[[list[Wire], int], Any]:
                 f"a {shape.name} has {len(shape.fields)} fields ({', '.join(shape.types)}), but "
                 f"{len(wire) - 1} are stored: another version of it"
             )
-        return Older(shape, tuple(take_values(wire, room)))
+        return Older(shape, tag, tuple(take_values(wire, room)))
 
     return from_wire
 
@@ -177,13 +181,12 @@ def _settled(value: Any) -> Any:
     if kind in SCALARS:
         return value
     if kind is Older:
-        return _converter(value.shape)([_settled(member) for member in value.members])
+        return _converter(value.shape, value.tag)([_settled(member) for member in value.members])
     if kind is list:  # of several payloads
         return [_settled(each) for each in value]
     if kind is Map:
         _refuse_keys(entries_of(value), "a key of an fs.Map")
-        made = [(place, element, _settled(element)) for place, element in value.items()]
-        return Map((p, new) for p, _, new in made) if any(old is not new for _, old, new in made) else value
+        return with_values(value, _settled)
     if kind is Set:
         _refuse_keys(elements_of(value), "an element of an fs.Set")
         return value
@@ -237,16 +240,16 @@ def unkeyed(shape: PayloadClass, what: str) -> str:
     )
 
 
-def _converter(shape: PayloadClass) -> Callable[[Sequence[Any]], Any]:
+def _converter(shape: PayloadClass, tag: int) -> Callable[[Sequence[Any]], Any]:
     current = _now.get(shape.name)
     if current is None:
         raise OlderShape(
             f"a {shape.name} is stored, with the fields ({shape.words}), and this code has no such class: put it "
             "back, under the same module name"
         )
-    known = _converters.get(shape.tag)
+    known = _converters.get(tag)
     if known is None or known[0] is not current:
-        known = _converters[shape.tag] = current, _made(shape, current)
+        known = _converters[tag] = current, _made(shape, current)
     return known[1]
 
 
@@ -287,7 +290,7 @@ def _floated(value: Any, shape: PayloadClass, field: str) -> Any:
 def _to_wire(value: Older, room: int) -> list[Wire]:
     if room <= 0:
         raise too_deep()
-    return fill_wires([value.shape.tag, *value.members], room)
+    return fill_wires([value.tag, *value.members], room)
 
 
 def _never(wire: list[Wire], room: int) -> Any:

@@ -275,7 +275,7 @@ def _applied_to_members(old: Any, delta: MembersDelta, room: int) -> Any:
     members = list(plan.members(old)) if plan is not None and plan.members is not None else []
     build: Callable[[Any], Any] | None = None if plan is None else plan.build
     if type(old) is Older:
-        build = partial(Older, old.shape)
+        build = partial(Older, old.shape, old.tag)
     if build is None or len(members) != delta.members:
         raise Corrupt(
             f"a delta is for {delta.members} members and not for this {type(old).__name__}: "

@@ -8,17 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 import flamestream as fs
-from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.chain import Chain, is_older
 from flamestream.core.protocol.inventory import inventory_of, leaving, misfit, next_inventory, source_keys
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import TOGETHER, Numbers, states_of
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot, SourceName
+from flamestream.model.payload import encode
 from flamestream.model.state_names import Named, number_of_sink
 from flamestream.model.stream import Stream
 from flamestream.model.time import END, FrontId, Time
+from support.payloads import defined
 
 
 def same(item: Any) -> Any:
@@ -328,6 +330,23 @@ def test_rows_count_from_behind_the_snapshot_before() -> None:
     ]
     found = states_of(chains, Numbers(both).known(after))
     assert [chain.key for its in found.values() for chain in its] == [b"n"]
+
+
+def test_the_one_key_of_many_that_has_an_older_class_is_found() -> None:
+    """Keys are looked at together, and their rows may only look like one where one ends."""
+    before = defined("Once", {"a": int})
+    old = encode(before(1))
+    known = snapshot(graph())
+    now = defined("Once", {"a": int, "b": int}, {"b": 0})
+    (sizes,) = graph().operations
+    rows = [encode(now(number, 2)) for number in range(2 * TOGETHER)]
+    rows[TOGETHER + 1], rows[TOGETHER - 2 : TOGETHER] = old, [b"x" + old[:3], old[3:]]
+    chains = [
+        Chain(sizes.number, Slot(0), encode(f"k{number}"), Epoch(2), True, (row,))
+        for number, row in enumerate(rows)
+    ]
+    (found,) = states_of(chains, Numbers(graph()).known(known)).values()
+    assert [number for number, chain in enumerate(found) if is_older(chain.states)] == [TOGETHER + 1]
 
 
 def test_what_is_listed_says_since_when_and_where_older_rows_are() -> None:

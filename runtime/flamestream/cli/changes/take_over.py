@@ -90,8 +90,8 @@ def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> No
 
 
 def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> WorkerProcessConfig:
-    """What the other one's workers were told. Raises UserError or ManifestError if this one could not go on where
-    it ends."""
+    """The configuration of the other one's workers. Raises UserError or ManifestError if this one could not go on
+    where it ends."""
     name, status = info.job, theirs.status()
     if status is not None and status.outcome == HANDED_OVER:
         raise UserError(f"takeOver: job {name!r} was {status.message} already: name that one")

@@ -32,7 +32,7 @@ from harness.markdown import markdown_table
 from harness.productions_table import productions_table
 from harness.rtm_table import rtm_table
 from harness.time_table import time_table
-from harness.upgrades_table import upgrades_table
+from harness.upgrades_table import cluster_upgrades_table, upgrades_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"
@@ -300,6 +300,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
+    DOCS / "operations" / "performance.md": {"cluster_upgrades": cluster_upgrades_table},
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},
     DOCS / "reference" / "manifest.md": {"guarantees": guarantees_table},

@@ -23,6 +23,22 @@ def upgrades_table(rows: list[Row]) -> str:
     )
 
 
+def cluster_upgrades_table(rows: list[Row]) -> str:
+    """Markdown: a line for each upgrade of e2e/test_ten_upgrades.py."""
+    head = ["upgrade", "output stood still, ms", "behind the kill", "calm", "clean", "load"]
+    numbers = ("gap_ms", "kill_gap_ms", "calm_ms")
+    lines = [
+        [
+            row["what"],
+            *(f"{row[name]:.0f}" for name in numbers),
+            "yes" if row["clean"] else "no",
+            f"{row['load']:.0f}",
+        ]
+        for row in rows
+    ]
+    return markdown_table(head, lines)
+
+
 def _line(name: str, row: Row) -> list[str]:
     extra = (
         f"; kills {row['kill_gap_ms']} ({row['kill_gap_least_ms']} to {row['kill_gap_most_ms']})"

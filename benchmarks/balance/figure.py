@@ -3,9 +3,10 @@
     python benchmarks balance                           # some seconds
     python benchmarks balance --table                   # what is there so far
 
-Records of 100,000 keys, drawn by Zipf 1.0, each as dear as the next, for the 256 slots of eight simulated workers. These
-report what their slots cost, as workers do, once a minute for five minutes; then the coordinator's own decision
-is taken, and judged by records that were drawn behind it. The first layout is the one that a job begins with.
+Records of 100,000 keys, drawn by Zipf 1.0, each as dear as the next, for the 256 slots of eight simulated
+workers. These report what their slots cost, as workers do, once a minute for five minutes; then the
+coordinator's own decision is taken, and judged by records that were drawn behind it. The first layout is the one
+that a job begins with.
 """
 
 import argparse

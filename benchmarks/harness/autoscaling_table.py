@@ -21,6 +21,7 @@ def _line(row: Row) -> list[str]:
     numbers = [changes[0][0], *(to for _, to in changes)] if changes else [1]
     quartiles = ", ".join(f"{each:.2f}" for each in row["busy_quartiles"])
     return [
-        " → ".join(map(str, numbers)), ", ".join(map(str, row["gaps_ms"])), str(row["calm_ms"]),
-        f"{row['busy_of_several']:.2f} ({quartiles})", f"{row['busy']:.2f}", f"{row['p50_ms']} / {row['p99_ms']}", f"{row['lost']}, {row['doubled']}", f"{row['load']:.1f}",
+        " → ".join(map(str, numbers)), ", ".join(map(str, row["gaps_ms"])), str(row.get("calm_ms", "-")),
+        f"{row.get('busy_of_several', row['busy']):.2f} ({quartiles})", f"{row['busy']:.2f}",
+        f"{row['p50_ms']} / {row['p99_ms']}", f"{row['lost']}, {row['doubled']}", f"{row['load']:.1f}",
     ]  # fmt: skip

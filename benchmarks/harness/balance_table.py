@@ -1,4 +1,4 @@
-"""The table of balance in the docs, from the lines that figures/balance.py wrote: the newest."""
+"""The table of balance in the docs, from the lines that balance/figure.py wrote: the newest."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The table of first touches in the docs, from the lines that figures/first_touch.py wrote: the newest of each kind."""
+"""The table of first touches in the docs, from the lines that first_touch/figure.py wrote: the newest of each kind."""
 
 from typing import Any, Final
 

@@ -6,7 +6,7 @@ from harness.markdown import markdown_table
 
 Row = dict[str, Any]
 HEAD: Final = (
-    "upgrade", "n", "output stood still, ms", "of it from hold to replay", "calm, ms", "lost, doubled", "load"
+    "upgrade", "n", "output stood still, ms", "of it, by the coordinator", "calm, ms", "lost, doubled", "load"
 )  # fmt: skip
 NAMES: Final = {
     "tick": "a function; 100 MB of state in 100,000 keys",

@@ -62,7 +62,13 @@ def measure(rate: float, seed: int = 1) -> dict[str, Any]:
         finally:
             job.close()
     verdict = found["verdict"]
-    row = {"figure": "audited", "n": UPGRADES, "taken_back": len(FAILS), "kills": UPGRADES, "outcome": outcome}
+    row = {
+        "figure": "audited",
+        "n": UPGRADES,
+        "taken_back": len(FAILS),
+        "kills": UPGRADES,
+        "outcome": outcome,
+    }
     row |= {"codes": len(codes), "records": found["records"], "clean": found["clean"]}
     row |= {name: verdict[name] for name in ("delivered", "lost", "doubled", "foreign", "reordered")}
     return row | before | {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

@@ -38,6 +38,7 @@ from harness.job import Outcome, Settings, noise, run
 from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from harness.upgrades_table import upgrades_table
+
 from upgrades import audited
 
 OUT: Final = CACHE / "upgrades.jsonl"

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from figures.core import FENCE, FRONT, SLOTS, Alone
 from harness.drive import machine
 from harness.first_touch_table import first_touch_table
 from harness.job import noise
@@ -29,7 +30,6 @@ from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 
 import flamestream as fs
-from figures.core import FENCE, FRONT, SLOTS, Alone
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.inventory import inventory_of, next_inventory

@@ -1,0 +1,1 @@
+"""The first touch of a key of another version, measured alone."""

@@ -5,7 +5,9 @@
 
 One worker begins, and up to four may take part. Documents come at a fixed rate, and their words (each takes 4 ms, in
 which a worker waits) are few in the morning, many at noon, and few in the evening: from 0.3 to 2.6 workers' full
-time. A gap is the longest time between two deliveries around a change of the number, seen by the consumer.
+time; a minute of night follows. A gap is the longest time between two deliveries around a change of the number,
+seen by the consumer; beside it stands the longest of the calm seconds before. How busy workers are is told of
+all of the day, and of the time in which more than one takes part: at night a single one has little to do.
 """
 
 import argparse
@@ -33,6 +35,10 @@ LEAST_WORDS: Final = 3
 MOST_WORDS: Final = 26
 KEYS: Final = 500
 LOOK: Final = 0.5
+NIGHT: Final = 60.0
+"""Seconds behind the day."""
+CALM: Final = 5.0
+"""Seconds before a change in which nothing else changes."""
 BEGINS: Final = 10.0
 """Seconds that belong to the start."""
 
@@ -43,8 +49,8 @@ class Seen:
 
     changes: list[tuple[float, int, int]] = field(default_factory=list)
     """When the number of workers was another, on the monotonic clock; from and to how many."""
-    busy: list[float] = field(default_factory=list)
-    """How busy workers were on average, at each look."""
+    busy: list[tuple[int, float]] = field(default_factory=list)
+    """How many workers there were, and how busy on average, at each look."""
 
     def look(self, watch: Watch, seconds: float) -> None:
         """For so long, twice a second."""
@@ -57,16 +63,16 @@ class Seen:
                     self.changes.append((time.monotonic(), before, len(workers)))
                 before = len(workers)
                 if time.monotonic() - began > BEGINS:
-                    self.busy.append(statistics.mean(worker["busy"] for worker in workers))
+                    self.busy.append((before, statistics.mean(worker["busy"] for worker in workers)))
             time.sleep(LOOK)
 
 
 def day(seconds: float) -> list[str]:
-    """Documents of a day."""
+    """Documents of a day and the night behind it."""
     rng, count = random.Random(2), int(seconds * RATE)
     texts = []
-    for number in range(count):
-        noon = (1 - math.cos(2 * math.pi * number / count)) / 2
+    for number in range(count + int(NIGHT * RATE)):
+        noon = (1 - math.cos(2 * math.pi * min(1.0, number / count))) / 2
         words = rng.sample(range(KEYS), round(LEAST_WORDS + noon * (MOST_WORDS - LEAST_WORDS)))
         texts.append(f"{number}\t{' '.join(f'k{word}' for word in words)}")
     return texts
@@ -80,15 +86,19 @@ def measure(seconds: float) -> dict[str, Any]:
         file.write_text("\n".join(documents := day(seconds)))
         settings = Settings(
             rate=RATE, functions="slow words", lines=file, documents=len(documents), workers=1, most_workers=MOST,
-            warm_up=int(BEGINS * RATE), deadline=seconds + 300,
+            warm_up=int(BEGINS * RATE), deadline=seconds + NIGHT + 300,
         )  # fmt: skip
-        outcome = run(settings, lambda place: seen.look(Watch(place), seconds - 5))
+        outcome = run(settings, lambda place: seen.look(Watch(place), seconds + NIGHT - 5))
     around = [_gap(outcome.deliveries, at - 3.0, at + SETTLED) for at, _, _ in seen.changes]
     row: dict[str, Any] = {"seconds": seconds, "changes": [[one, other] for _, one, other in seen.changes]}
+    calm = [_gap(outcome.deliveries, at - 3.0 - CALM, at - 3.0) for at, _, _ in seen.changes]
+    whole, several = [busy for _, busy in seen.busy], [busy for workers, busy in seen.busy if workers > 1]
     row |= {
         "gaps_ms": [round(gap) for gap in around],
-        "busy": round(statistics.mean(seen.busy), 2) if seen.busy else 0.0,
-        "busy_quartiles": [round(each, 2) for each in statistics.quantiles(seen.busy, n=4)],
+        "calm_ms": round(statistics.median(calm)) if calm else 0,
+        "busy": round(statistics.mean(whole), 2) if whole else 0.0,
+        "busy_of_several": round(statistics.mean(several), 2) if several else 0.0,
+        "busy_quartiles": [round(each, 2) for each in statistics.quantiles(several, n=4)] if several else [],
     }
     row |= {"p50_ms": round(outcome.percentile(0.5), 1), "p99_ms": round(outcome.percentile(0.99), 1)}
     row |= {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}

@@ -6,8 +6,8 @@ from harness.markdown import markdown_table
 
 Row = dict[str, Any]
 HEAD: Final = (
-    "workers", "output stood still at each change, ms", "busy: mean (quartiles)", "p50 / p99, ms", "lost, doubled",
-    "load",
+    "workers", "output stood still at each change, ms", "calm, ms", "busy while there are several: mean (quartiles)",
+    "all day", "p50 / p99, ms", "lost, doubled", "load",
 )  # fmt: skip
 
 
@@ -21,6 +21,7 @@ def _line(row: Row) -> list[str]:
     numbers = [changes[0][0], *(to for _, to in changes)] if changes else [1]
     quartiles = ", ".join(f"{each:.2f}" for each in row["busy_quartiles"])
     return [
-        " → ".join(map(str, numbers)), ", ".join(map(str, row["gaps_ms"])), f"{row['busy']:.2f} ({quartiles})",
+        " → ".join(map(str, numbers)), ", ".join(map(str, row["gaps_ms"])), str(row.get("calm_ms", "-")),
+        f"{row.get('busy_of_several', row['busy']):.2f} ({quartiles})", f"{row['busy']:.2f}",
         f"{row['p50_ms']} / {row['p99_ms']}", f"{row['lost']}, {row['doubled']}", f"{row['load']:.1f}",
     ]  # fmt: skip

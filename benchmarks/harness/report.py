@@ -25,7 +25,9 @@ from nexmark.table import nexmark_table
 from harness import BENCHMARKS
 from harness.attacks_table import attacks_table
 from harness.autoscaling_table import autoscaling_table
+from harness.balance_table import balance_table
 from harness.calls_table import calls_table
+from harness.first_touch_table import first_touch_table
 from harness.guarantees_table import guarantees_table
 from harness.histories_table import histories_table
 from harness.markdown import markdown_table
@@ -298,6 +300,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
         "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
+        "first_touch": first_touch_table, "balance": balance_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "operations" / "performance.md": {"cluster_upgrades": cluster_upgrades_table},

@@ -12,6 +12,7 @@ NAMES: Final = {
     "tick": "a function; 100 MB of state in 100,000 keys",
     "million": "a field and an operation; 1,000,000 keys",
     "ten": "ten, two of which fail their watch, a worker killed in each",
+    "audited": "ten such, judged by `flamestream audit`",
 }
 
 
@@ -40,6 +41,9 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
 
 
 def _line(name: str, row: Row) -> list[str]:
+    if row["figure"] == "audited":
+        told = f"{row['delivered']:,} results of {row['codes']} codes: {row['foreign']} of the wrong code"
+        return [name, str(row["n"]), told, "-", "-", f"{row['lost']}, {row['doubled']}", f"{row['load']:.1f}"]
     extra = (
         f"; kills {row['kill_gap_ms']} ({row['kill_gap_least_ms']} to {row['kill_gap_most_ms']})"
         f"; taken back {row['back_gap_least_ms']} to {row['back_gap_most_ms']}"

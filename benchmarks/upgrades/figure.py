@@ -13,6 +13,7 @@ the calm seconds before.
     million    1,000,000 keys of 100 bytes: a field and an operation more
     ten        the first job: ten upgrades, in two of which the new code fails its watch (it raises, it kills its
                workers), and a worker killed with SIGKILL in each; then nothing may be lost, doubled, or out of order
+    audited    ten such upgrades of a job between files, judged by `flamestream audit` (audited.py)
 """
 
 import argparse
@@ -38,6 +39,8 @@ from harness.report import CACHE, load
 from harness.suite import keep, set_aside
 from harness.upgrades_table import upgrades_table
 
+from upgrades import audited
+
 OUT: Final = CACHE / "upgrades.jsonl"
 CALM: Final = 3.0
 """Seconds of normal life before an upgrade, and behind it."""
@@ -47,6 +50,8 @@ TOUCHED: Final = 20
 """Keys of a document."""
 KINDS: Final = {"tick": (100_000, 1000, 7), "million": (1_000_000, 100, 5), "ten": (100_000, 1000, 10)}
 """Keys, bytes of a value, and upgrades."""
+NUMBERS: Final = 1000.0
+"""A second, of the job that is audited."""
 RAISES: Final = 3
 KILLS: Final = 7
 """The upgrades of `ten` that fail."""
@@ -220,7 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--only", default=",".join((*KINDS, "audited")))
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second")
     parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
     parser.add_argument("--again", action="store_true", help="set an older file aside")
@@ -229,7 +234,7 @@ def main() -> None:
     if options.again:
         set_aside(options.out)
     for kind in () if options.table else options.only.split(","):
-        row = measure(kind, options.rate)
+        row = audited.measure(NUMBERS) if kind == "audited" else measure(kind, options.rate)
         keep(options.out, row)
         print(row, flush=True)
     print(upgrades_table(load(options.out) if options.out.exists() else []))

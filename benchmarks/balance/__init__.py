@@ -1,0 +1,1 @@
+"""How evenly slots are dealt out, before and after they have moved."""

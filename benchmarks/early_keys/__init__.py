@@ -1,0 +1,1 @@
+"""Results that would not wait for keys of other workers, modelled."""

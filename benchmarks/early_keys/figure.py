@@ -126,7 +126,10 @@ def main() -> None:
             fast, slow, seen = latencies(costs, lines, rate, slower)
             found: dict[str, Any] = {"rate": rate, "slower": slower}
             for name, its in (("others", fast), ("slow", slow)):
-                found |= {f"{name}_p50_ms": round(statistics.median(its), 2), f"{name}_mean_ms": round(statistics.mean(its), 2)}
+                found |= {
+                    f"{name}_p50_ms": round(statistics.median(its), 2),
+                    f"{name}_mean_ms": round(statistics.mean(its), 2),
+                }
             base = base or statistics.mean(fast)
             found["at_most_sooner"] = round(1 - base / statistics.mean(fast), 3)
             found["told_a_document"] = {name: round(n / len(lines), 1) for name, n in seen.told.items()}

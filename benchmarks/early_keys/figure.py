@@ -100,7 +100,9 @@ def share_of_the_acker(costs: Costs, lines: Sequence[str], rate: float) -> float
     stats: Any = pstats.Stats(profile)
     spent = {place: (own, whole) for place, (_, _, own, whole, _) in stats.stats.items()}
     core = sum(
-        whole for (file, _, name), (_, whole) in spent.items() if file.endswith("core/worker/worker.py") and name == "step"
+        whole
+        for (file, _, name), (_, whole) in spent.items()
+        if file.endswith("core/worker/worker.py") and name == "step"
     )  # fmt: skip
     acker = sum(
         own for (file, _, _), (own, _) in spent.items() if file.endswith(("worker/acker.py", "worker/acker_role.py"))

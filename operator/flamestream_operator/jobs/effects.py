@@ -20,7 +20,7 @@ from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.changes.preflight import may_restore, trial_of
-from flamestream_operator.jobs.changes.take_over import have_pods, missing_leave, other_of
+from flamestream_operator.jobs.changes.take_over import have_pods, may_ask, other_of
 from flamestream_operator.jobs.changes.upgrade import desired_for, running_of
 from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
@@ -130,12 +130,16 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
             settings_of(observed, desired.plan),
             snapshot=restore.snapshot,
         )
-    if run.stage == "TakingOver" and desired.plan is not None and observed.token and status.identity:
-        # One that is gone may have handed over before.
-        left = observed.other is None or not missing_leave(observed, desired.plan)
-        if left and have_pods(observed, status):
-            other, settings = other_of(observed.job), settings_of(observed, desired.plan)
-            yield do.Begin(f"takingover/{run.number}", "take over", settings, other=".".join(other or ()))
+    if (
+        run.stage == "TakingOver"
+        and desired.plan is not None
+        and observed.token
+        and status.identity
+        and have_pods(observed, status)
+        and may_ask(observed, desired.plan)
+    ):
+        other, settings = other_of(observed.job), settings_of(observed, desired.plan)
+        yield do.Begin(f"takingover/{run.number}", "take over", settings, other=".".join(other or ()))
     # As in a deletion: nothing is removed under a worker that may still write (!).
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
         yield do.Begin(

@@ -47,6 +47,13 @@ def missing_leave(observed: Observed, plan: Plan) -> str:
     return ""
 
 
+def may_ask(observed: Observed, plan: Plan) -> bool:
+    """Whether the other one may be asked: by its leave, or because it has ended, or is gone. Its record says then
+    whom it was for."""
+    over = observed.other is None or part(observed.other, "status", "run", "cause") == "HandedOver"
+    return over or not missing_leave(observed, plan)
+
+
 def may_begin(status: JobResourceStatus, plan: Plan | None) -> bool:
     """Whether its pods may be made: its code was tried, and it does not only shadow the other job."""
     trial = status.preflight

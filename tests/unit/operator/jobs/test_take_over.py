@@ -124,6 +124,8 @@ def test_a_leader_that_dies_behind_the_record_has_a_successor_that_goes_on() -> 
         world.beside("green", **TAKES)
         while not world.fleet.records["default.job"].holder:
             await world.calm(1)
+        await world.calm(2)
+        world.apply(handOver=None)
         world.operators = [OneOperator(world, "two", 0)]
         await world.calm()
         assert (world.status.phase, world.status_of("green").phase) == ("HandedOver", "Running")

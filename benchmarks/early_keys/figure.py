@@ -24,7 +24,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import workload
-from figures.scaling import BEGIN, SECOND, Costs, charge, core_costs, modelled, plan_of
+from figures.scaling import BEGIN, MS, SECOND, Costs, charge, core_costs, modelled, plan_of
 from harness.corpus import documents
 
 from flamestream.core.dataflow.native import FASTEST
@@ -34,7 +34,6 @@ from flamestream.model.ids import WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.outside.producers import SimRecord
-from flamestream.simulation.settings import MS
 from flamestream.simulation.worker_node import WorkerNode
 from flamestream.testing import Timing, simulate
 
@@ -99,16 +98,11 @@ def share_of_the_acker(costs: Costs, lines: Sequence[str], rate: float) -> float
     profile = cProfile.Profile()
     profile.runcall(partial(modelled, costs, 2, lines, rate, INTERVAL_MS))
     stats: Any = pstats.Stats(profile)
-    spent = {place: (own, whole) for place, (_, _, own, whole, _) in stats.stats.items()}
-    core = sum(
-        whole
-        for (file, _, name), (_, whole) in spent.items()
-        if file.endswith("core/worker/worker.py") and name == "step"
-    )  # fmt: skip
-    acker = sum(
-        own for (file, _, _), (own, _) in spent.items() if file.endswith(("worker/acker.py", "worker/acker_role.py"))
-    )  # fmt: skip
-    return float(acker / core)
+    core = acker = 0.0
+    for (file, _, name), (_, _, own, whole, _) in stats.stats.items():
+        core += whole if (name, file.endswith("core/worker/worker.py")) == ("step", True) else 0.0
+        acker += own if file.endswith(("worker/acker.py", "worker/acker_role.py")) else 0.0
+    return acker / core
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import workload
-from figures.scaling import BEGIN, MS, SECOND, Costs, charge, core_costs, modelled, plan_of
+from figures.scaling import BEGIN, SECOND, Costs, charge, core_costs, modelled, plan_of
 from harness.corpus import documents
 
 from flamestream.core.dataflow.native import FASTEST
@@ -34,6 +34,7 @@ from flamestream.model.ids import WorkerId
 from flamestream.model.time import Timestamp
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.outside.producers import SimRecord
+from flamestream.simulation.settings import MS
 from flamestream.simulation.worker_node import WorkerNode
 from flamestream.testing import Timing, simulate
 

@@ -1,0 +1,63 @@
+"""The figures of changes without a stop: what their tables say, and that what they measure is what they say."""
+
+import pytest
+from autoscaling.figure import day
+from balance.figure import moved
+from first_touch import figure as first_touch
+from harness.balance_table import balance_table
+from harness.first_touch_table import first_touch_table
+from harness.upgrades_table import upgrades_table
+
+from flamestream.model.time import END
+
+
+def test_a_result_of_the_wrong_code_is_shown() -> None:
+    row = {
+        "figure": "audited",
+        "n": 10,
+        "delivered": 12_345,
+        "codes": 13,
+        "foreign": 2,
+        "lost": 0,
+        "doubled": 1,
+    }
+    shown = upgrades_table([row | {"load": 1.0}]).splitlines()[2]
+    assert "12,345 results of 13 codes: 2 of the wrong code" in shown and "0, 1" in shown
+
+
+def test_slots_that_have_moved_leave_the_fullest_near_the_mean() -> None:
+    before, after, slots = moved(seed=1)
+    assert before > 1.4 and after < 1.1 and slots <= 25
+
+
+def test_the_table_of_balance_has_the_newest_alone() -> None:
+    row = {"workers": 8, "keys": 100, "n": 3, "before": [1.6, 1.5, 1.7], "after": [1.02, 1.01, 1.03]}
+    lines = balance_table([row | {"moved": [30, 1, 40]}, row | {"moved": [17, 12, 22]}]).splitlines()
+    assert lines[2:] == [
+        "| 8, 100 | 3 | 1.60 (1.50 to 1.70) | 1.02 (1.01 to 1.03) | 17 (12 to 22) | 1.1, better 1.04 |"
+    ]
+
+
+@pytest.mark.parametrize("kind", first_touch.KINDS)
+def test_what_the_code_before_has_stored_gives_the_results_of_code_that_always_was(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_touch, "KEYS", 70)
+    code, _ = first_touch.KINDS[kind]
+    older = first_touch.stored(code(False))
+    now = code(True)
+    states = []
+    for index, chains in (older, first_touch.stored(now)):
+        alone = first_touch.Alone(now.graph, first_touch.FASTEST, index, chains)
+        alone.documents(0, [f"k{number}" for number in range(70)])
+        (state,) = alone.worker.flow.states.values()
+        keys = [key for key, _ in state.keys()]
+        states.append({key: state.state_at(key, END) for key in keys})
+    assert len(states[0]) == 70 and states[0] == states[1]
+    row = {"measure": kind, "us": 1.0, "least_us": 0.5, "most_us": 2.0, "noise": {"load": 1.0}}
+    assert "| 1.0 (0.5 to 2.0) | 20 | 1.0 |" in first_touch_table([row])
+
+
+def test_a_day_ends_as_it_began() -> None:
+    words = [line.count(" ") + 1 for line in day(60.0)]
+    assert words[0] == words[-1] == min(words) and max(words) > 8 * words[0]

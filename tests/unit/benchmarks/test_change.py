@@ -1,5 +1,7 @@
 """The figures of changes without a stop: what their tables say, and that what they measure is what they say."""
 
+from typing import Any, cast
+
 import pytest
 from autoscaling.figure import day
 from balance.figure import moved
@@ -8,6 +10,7 @@ from harness.balance_table import balance_table
 from harness.first_touch_table import first_touch_table
 from harness.upgrades_table import upgrades_table
 
+from flamestream.model.payload import encode
 from flamestream.model.time import END
 
 
@@ -46,14 +49,14 @@ def test_what_the_code_before_has_stored_gives_the_results_of_code_that_always_w
     code, _ = first_touch.KINDS[kind]
     older = first_touch.stored(code(False))
     now = code(True)
+    keys = [encode(f"k{number}") for number in range(70)]
     states = []
     for index, chains in (older, first_touch.stored(now)):
         alone = first_touch.Alone(now.graph, first_touch.FASTEST, index, chains)
         alone.documents(0, [f"k{number}" for number in range(70)])
         (state,) = alone.worker.flow.states.values()
-        keys = [key for key, _ in state.keys()]
-        states.append({key: state.state_at(key, END) for key in keys})
-    assert len(states[0]) == 70 and states[0] == states[1]
+        states.append({key: cast(Any, state).state_at(key, END) for key in keys})
+    assert states[0] == states[1]
     row = {"measure": kind, "us": 1.0, "least_us": 0.5, "most_us": 2.0, "noise": {"load": 1.0}}
     assert "| 1.0 (0.5 to 2.0) | 20 | 1.0 |" in first_touch_table([row])
 

@@ -5,11 +5,13 @@ from typing import Any, cast
 import pytest
 from autoscaling.figure import day
 from balance.figure import moved
+from figures.core import Alone
 from first_touch import figure as first_touch
 from harness.balance_table import balance_table
 from harness.first_touch_table import first_touch_table
 from harness.upgrades_table import upgrades_table
 
+from flamestream.core.dataflow.native import FASTEST
 from flamestream.model.payload import encode
 from flamestream.model.time import END
 
@@ -52,7 +54,7 @@ def test_what_the_code_before_has_stored_gives_the_results_of_code_that_always_w
     keys = [encode(f"k{number}") for number in range(70)]
     states = []
     for index, chains in (older, first_touch.stored(now)):
-        alone = first_touch.Alone(now.graph, first_touch.FASTEST, index, chains)
+        alone = Alone(now.graph, FASTEST, index, chains)
         alone.documents(0, [f"k{number}" for number in range(70)])
         (state,) = alone.worker.flow.states.values()
         states.append({key: cast(Any, state).state_at(key, END) for key in keys})

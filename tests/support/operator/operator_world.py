@@ -158,7 +158,8 @@ class World:
         """kubectl apply of another job, with the same spec but for this."""
         self.keys.append((KEY[0], name))
         thing = {key: self.job[key] for key in ("apiVersion", "kind")}
-        its = {**{key: each for key, each in self.job["spec"].items() if key != "handOver"}, **spec}
+        its = {**self.job["spec"], "handOver": None, **spec}
+        its = {key: each for key, each in its.items() if each is not None}
         meta = {"namespace": KEY[0], "name": name}
         self.kubernetes.make({**thing, "metadata": meta, "spec": its})
 

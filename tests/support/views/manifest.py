@@ -286,6 +286,18 @@ def is_taken_over(document: Document) -> Any:
     return _lived(play)
 
 
+def takes_over(document: Document) -> Any:
+    """Beside a job called before, which gives leave."""
+
+    async def play(world: World) -> None:
+        _applied(world, document)
+        world.beside("before", handOver={"to": "job"}, takeOver=None)
+        await world.calm(120)
+        world.keys.pop()
+
+    return _lived(play)
+
+
 def is_deleted(document: Document) -> Any:
     """By its user."""
 
@@ -322,7 +334,7 @@ CLUSTER: dict[str, View] = {
     view.__name__: view
     for view in (
         applications, driver, executor, trial, hosted, reached, budget, runs, completes, loses_drivers,
-        cannot_load, is_changed, is_restored, is_taken_over, is_deleted, is_patient,
+        cannot_load, is_changed, is_restored, is_taken_over, takes_over, is_deleted, is_patient,
     )
 }  # fmt: skip
 """Views of the operator and of what it makes."""

@@ -215,6 +215,7 @@ ROWS = [
     Row("spec.handOver.to", "green", "is_taken_over"),
     Row("spec.takeOver.job", "before", "coordinator"),
     Row("spec.takeOver.origin", "first", "coordinator", given={"spec.takeOver": {"job": "before"}}),
+    Row("spec.takeOver.shadow", True, "takes_over", given={"spec.takeOver": {"job": "before"}}),
     Row("spec.restoreFrom.snapshot", "before", "is_restored"),
     Row("spec.restartPolicy", "Never", "loses_drivers"),
     Row("spec.restartPolicy", "Always", "cannot_load"),

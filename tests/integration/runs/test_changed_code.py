@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,25 +26,13 @@ numbers.reduce(key=lambda n: n % 7, initial=int, combine=lambda total, n: total 
 COUNT = 6000
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
-
-
 def begun(scratch: Scratch) -> None:
     """A job that was stopped by a drain in the middle of its input."""
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
     scratch.job(APPLICATION, rate, "sinks: {totals: {files: {path: out, fsync: false}}}", *SMALL)
     scratch.write("rates.py", "RATE = 1\n")
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    status = scratch.path / ".flamestream" / "job" / "status.json"
-    eventually(
-        lambda: status.exists() and json.loads(status.read_text())["epoch"] >= 2,
-        "it has committed",
-        within=60,
-    )
+    eventually(lambda: scratch.status()["epoch"] >= 2, "it has committed", within=60)
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert "drained" in said
@@ -243,13 +230,8 @@ def test_state_goes_on_when_its_class_has_other_fields_and_when_it_is_migrated(s
 
 def _drained(scratch: Scratch, *arguments: str) -> None:
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain", *arguments)
-    status = scratch.path / ".flamestream" / "job" / "status.json"
-    begun = json.loads(status.read_text())["epoch"] if status.exists() else 0
-    eventually(
-        lambda: status.exists() and json.loads(status.read_text())["epoch"] >= begun + 2,
-        "it has committed",
-        within=60,
-    )
+    begun = scratch.status()["epoch"]
+    eventually(lambda: scratch.status()["epoch"] >= begun + 2, "it has committed", within=60)
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert "drained" in said, said

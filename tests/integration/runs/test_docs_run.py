@@ -11,7 +11,6 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,13 +36,6 @@ def commands(text: str) -> list[list[str]]:
     lines = [shlex.split(line, comments=True) for line in text.splitlines()]
     assert all(words[0] == "flamestream" for words in lines if words), "only ours are typed here"
     return [words[1:] for words in lines if words]
-
-
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

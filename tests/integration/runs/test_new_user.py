@@ -2,8 +2,6 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -34,11 +32,9 @@ SOURCE = "sources: {lines: {files: {path: in.txt, records: lines}}}"
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    made.write("in.txt", LINES)
-    yield made
-    made.close()
+def scratch(scratch: Scratch) -> Scratch:
+    scratch.write("in.txt", LINES)
+    return scratch
 
 
 def test_a_user_s_error_says_everything_that_mending_it_takes(scratch: Scratch) -> None:

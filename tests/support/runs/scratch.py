@@ -5,11 +5,15 @@ Keeps: one command at a time; all end before the test does. Does not: look insid
 see.
 """
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from support.eventually import eventually
 
 RUNTIME = Path(__file__).parents[3] / "runtime"
 ENVIRONMENT = {
@@ -81,6 +85,22 @@ class Scratch:
         )
         self._begun.append(process)
         return process
+
+    def status(self, job: str = "job") -> dict[str, Any]:
+        """status.json itself: quicker than a process. Of a job that has not written it, one that has done nothing."""
+        file = self.path / ".flamestream" / job / "status.json"
+        nothing = {"phase": "", "epoch": 0, "items_out": 0}
+        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else nothing
+        return found
+
+    def goes_on(self, job: str = "job", within: float = 60.0) -> None:
+        """Wait until the job runs, two epochs further than now."""
+        before = self.status(job)["epoch"]
+        eventually(
+            lambda: (now := self.status(job))["phase"] == "running" and now["epoch"] >= before + 2,
+            f"{job} commits",
+            within=within,
+        )
 
 
 def arguments(*command: str) -> list[str]:

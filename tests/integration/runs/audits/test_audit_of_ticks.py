@@ -22,7 +22,6 @@ from flamestream.model.ids import Fence
 from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import decode_items, encode_items
 from flamestream.model.time import END, START
-from support.eventually import eventually
 from support.runs.scratch import SMALL, Scratch
 
 APPLICATION = """\
@@ -53,28 +52,6 @@ MORE = "    tax: int = 0\n"
 SINKS = "sinks: {prices: {files: {path: prices, fsync: false}}, sums: {files: {path: sums, fsync: false}}}"
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
-
-
-def status(scratch: Scratch) -> dict[str, Any]:
-    file = scratch.path / ".flamestream" / "job" / "status.json"
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
-    return found
-
-
-def goes_on(scratch: Scratch) -> None:
-    """Some epochs later it runs."""
-    before = status(scratch)["epoch"]
-    eventually(
-        lambda: (now := status(scratch))["phase"] == "running" and now["epoch"] >= before + 2,
-        "it commits",
-    )
-
-
 def upgraded(scratch: Scratch, rate: int, more: str = "") -> None:
     scratch.write("rates.py", RATES.format(rate=rate) + more)
     said = scratch.type("upgrade", "job.yaml")
@@ -85,15 +62,15 @@ def test_each_result_is_judged_by_the_code_that_made_it(scratch: Scratch) -> Non
     scratch.job(APPLICATION, "sources: {numbers: {generator: {count: 1000000, rate: 200}}}", SINKS, *SMALL)
     scratch.write("rates.py", RATES.format(rate=1))
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    goes_on(scratch)
+    scratch.goes_on(within=30.0)
     upgraded(scratch, 2, MORE)
-    goes_on(scratch)
+    scratch.goes_on(within=30.0)
     workers = (scratch.path / ".flamestream" / "job" / "workers").glob("*.json")
     newest = max(workers, key=lambda file: file.stat().st_mtime)  # of those that the old code had, none lives
     os.kill(json.loads(newest.read_text())["pid"], signal.SIGKILL)
-    goes_on(scratch)
+    scratch.goes_on(within=30.0)
     upgraded(scratch, 3)
-    goes_on(scratch)
+    scratch.goes_on(within=30.0)
     assert [each["runs"] for each in listed(scratch)] == [False, False, True]
     run.send_signal(signal.SIGINT)
     assert "drained" in run.communicate(timeout=60)[0]

@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -39,25 +38,11 @@ class Job:
         scratch.job(self.code(), source, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
         self.manifest = (scratch.path / "job.yaml").read_text()
         self.run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-        self.goes_on()
+        scratch.goes_on()
 
     @staticmethod
     def code(**changes: object) -> str:
         return APPLICATION.format(**{**GOOD, **changes})
-
-    @property
-    def status(self) -> dict[str, Any]:
-        file = self.scratch.path / ".flamestream" / "job" / "status.json"
-        found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
-        return found
-
-    def goes_on(self) -> None:
-        before = self.status["epoch"]
-        eventually(
-            lambda: (now := self.status)["phase"] == "running" and now["epoch"] >= before + 2,
-            "it commits",
-            within=60,
-        )
 
     def upgraded(self, text: str, manifest: str = "") -> tuple[int, str]:
         self.scratch.write("app.py", text)
@@ -93,41 +78,41 @@ NOT_THERE = "import a_package_that_is_not_there\n"
     ids=["no Python", "a package that is not there", "a state less"],
 )
 def test_code_that_cannot_go_on_is_refused(job: Job, text: str, code: int, said: str) -> None:
-    before = job.status["code"]
+    before = job.scratch.status()["code"]
     assert job.upgraded(text)[0] == code
     assert said in job.upgraded(text)[1]
-    job.goes_on()
-    assert job.status["code"] == before
+    job.scratch.goes_on()
+    assert job.scratch.status()["code"] == before
 
 
 def test_a_graph_that_the_file_has_not_is_refused(job: Job) -> None:
     other = job.manifest.replace("graph: graph", "graph: another")
     code, said = job.upgraded(Job.code(rate=2), other)
     assert code == ExitCode.USAGE and "another" in said
-    job.goes_on()
+    job.scratch.goes_on()
 
 
 def test_a_place_that_moves_is_refused(job: Job) -> None:
     code, said = job.upgraded(Job.code(rate=2), job.manifest.replace("path: out", "path: elsewhere"))
     assert code == ExitCode.USAGE and "spec.sinks.sums" in said
-    job.goes_on()
+    job.scratch.goes_on()
 
 
 def test_other_keys_for_the_same_state_are_found_by_the_newest_records_and_refused(job: Job) -> None:
     """The old keys' state would be asked for by nobody."""
     code, said = job.upgraded(Job.code().replace("key=lambda n: n % 7", "key=lambda n: f'rest {n % 7}'"))
     assert code == ExitCode.JOB_FAILED and "operation 'sums' keeps its state by other keys" in said
-    job.goes_on()
+    job.scratch.goes_on()
 
 
 def test_code_that_raises_much_later_is_taken_back_and_may_not_come_again(job: Job) -> None:
-    before = job.status["code"]
-    far = job.status["items_in"] + 2_000  # long behind the tick
+    before = job.scratch.status()["code"]
+    far = job.scratch.status()["items_in"] + 2_000  # long behind the tick
     failing = Job.code(rate=3, line=f"assert n < {far}, 'far'")
     untried = job.manifest + "  upgrade: {canary: 0}\n"  # else it is refused once its records are near
     assert job.upgraded(failing, untried)[0] == ExitCode.OK
-    eventually(lambda: job.status["code"] == before, "it is taken back", within=90)
-    job.goes_on()
+    eventually(lambda: job.scratch.status()["code"] == before, "it is taken back", within=90)
+    job.scratch.goes_on()
     code, said = job.upgraded(failing, untried)
     assert code == ExitCode.JOB_FAILED and "taken back" in said
 
@@ -139,7 +124,7 @@ def test_of_two_edits_in_a_second_the_last_one_counts(job: Job) -> None:
     code, said = job.upgraded(Job.code(rate=5))
     first.join()
     assert code == ExitCode.OK, said
-    job.goes_on()
+    job.scratch.goes_on()
     assert "runs this code already" in job.upgraded(Job.code(rate=5))[1]
 
 
@@ -149,14 +134,14 @@ def test_an_edit_during_a_recovery_is_made_behind_it(job: Job) -> None:
     os.kill(json.loads(newest.read_text())["pid"], signal.SIGKILL)
     code, said = job.upgraded(Job.code(rate=6))
     assert code == ExitCode.OK, said
-    job.goes_on()
+    job.scratch.goes_on()
 
 
 def test_a_way_back_is_an_upgrade_and_so_is_the_way_on_again(job: Job) -> None:
     for rate in (7, 6, 7):
         code, said = job.upgraded(Job.code(rate=rate))
         assert code == ExitCode.OK, said
-    job.goes_on()
+    job.scratch.goes_on()
 
 
 def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) -> None:
@@ -165,10 +150,10 @@ def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) 
         ".sink(", ".reduce(name='more', key=lambda n: n % 3, initial=int, combine=max).sink("
     )
     assert job.upgraded(more)[0] == ExitCode.OK
-    job.goes_on()
+    job.scratch.goes_on()
     code, said = job.upgraded(Job.code(rate=7))
     assert code == ExitCode.JOB_FAILED and "has state of operation 'more'" in said
     dropped = job.manifest + "  upgrade: {drop: [more]}\n"
     code, said = job.upgraded(Job.code(rate=7), dropped)
     assert code == ExitCode.OK, said
-    job.goes_on()
+    job.scratch.goes_on()

@@ -3,11 +3,7 @@ code that runs gives for them."""
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from flamestream.job.exit_codes import ExitCode
 from support.eventually import eventually
@@ -50,27 +46,14 @@ OFTEN = "checkpoint: {interval: 200ms, store: snapshots}"
 COUNT = 60
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
-
-
-def status(scratch: Scratch) -> dict[str, Any]:
-    file = scratch.path / ".flamestream" / "job" / "status.json"
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "items_out": 0}
-    return found
-
-
 def feed(scratch: Scratch, numbers: range) -> None:
     """Append lines, and wait until all that comes of them is out."""
-    before = status(scratch)["items_out"]
+    before = scratch.status()["items_out"]
     with (scratch.path / "in" / "lines.txt").open("a") as file:
         file.write("".join(f"{number}\n" for number in numbers))
     eventually(
         # a sum and a tax
-        lambda: status(scratch)["items_out"] >= before + 2 * len(numbers),
+        lambda: scratch.status()["items_out"] >= before + 2 * len(numbers),
         f"{len(numbers)} lines are through",
     )
 
@@ -81,19 +64,20 @@ def running(scratch: Scratch) -> None:
     scratch.write("rates.py", "RATE = 1\n")
     scratch.write("in/lines.txt", "")
     first = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    eventually(lambda: status(scratch)["epoch"] >= 1, "it runs")
+    eventually(lambda: scratch.status()["epoch"] >= 1, "it runs")
     feed(scratch, range(1000, 1000 + COUNT))
     first.terminate()
     assert "drained" in first.communicate(timeout=60)[0]
     # (!) From here on no epoch is due: what is fed stays behind the cut.
     scratch.job(APPLICATION, *SPEC, RARELY)
     scratch.begin("run", "job.yaml", "--no-spark")
-    epoch = status(scratch)["epoch"]
+    epoch = scratch.status()["epoch"]
     eventually(
-        lambda: status(scratch).get("phase") == "running" and not status(scratch)["outcome"], "it runs again"
+        lambda: scratch.status().get("phase") == "running" and not scratch.status()["outcome"],
+        "it runs again",
     )
     feed(scratch, range(COUNT))
-    assert status(scratch)["epoch"] == epoch
+    assert scratch.status()["epoch"] == epoch
 
 
 def diff(scratch: Scratch, code: int) -> dict[str, Any]:
@@ -141,16 +125,16 @@ def test_an_error_that_the_code_before_does_not_give_refuses_the_upgrade_unless_
     scratch: Scratch,
 ) -> None:
     running(scratch)
-    code = status(scratch)["code"]
+    code = scratch.status()["code"]
     scratch.write("app.py", APPLICATION.replace("return number * RATE", "return number // (number % 5)"))
     refused = scratch.type("upgrade", "job.yaml")
     assert refused.code == ExitCode.JOB_FAILED, refused.text
     assert "ZeroDivisionError in app.priced" in refused.text and "set upgrade.canary: 0" in refused.text
     wrong = [total for total in sums(1) if total % 5 == 0]
     assert re.search(rf"\b{len(wrong)} new errors", refused.text), refused.text
-    assert status(scratch)["code"] == code and not status(scratch)["successors"]
+    assert scratch.status()["code"] == code and not scratch.status()["successors"]
 
     manifest = scratch.path / "job.yaml"
     manifest.write_text(manifest.read_text() + "  upgrade: {canary: 0}\n")
     assert scratch.type("upgrade", "job.yaml").code == ExitCode.OK
-    assert status(scratch)["code"] != code
+    assert scratch.status()["code"] != code

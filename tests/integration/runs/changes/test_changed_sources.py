@@ -6,7 +6,6 @@ import runpy
 import signal
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -28,13 +27,6 @@ merged.reduce(
 """
 CLIENT = Path(__file__).parents[4] / "examples" / "connectors" / "socket_client.py"
 OUT = "sinks: {counts: {files: {path: out, fsync: false}}}"
-
-
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
 
 
 def words(scratch: Scratch, name: str, count: int, of: str) -> str:

@@ -3,9 +3,6 @@ nothing."""
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,28 +39,6 @@ def changed(n):
 COUNT = 60_000
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
-
-
-def status(scratch: Scratch) -> dict[str, Any]:
-    file = scratch.path / ".flamestream" / "job" / "status.json"
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
-    return found
-
-
-def goes_on(scratch: Scratch) -> None:
-    before = status(scratch)["epoch"]
-    eventually(
-        lambda: (now := status(scratch))["phase"] == "running" and now["epoch"] >= before + 2,
-        "it commits",
-        within=60,
-    )
-
-
 @pytest.mark.parametrize("code", [AT_A_RECORD, AT_ONCE], ids=["at a record", "at once"])
 def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
@@ -71,13 +46,13 @@ def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
     scratch.job(APPLICATION, rate, sinks, untried, *SMALL)
     scratch.write("change.py", BEFORE)
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    goes_on(scratch)
+    scratch.goes_on()
     trigger = scratch.path / "now"
     scratch.write("change.py", code.format(file=trigger))
     scratch.type("upgrade", "job.yaml")
     trigger.touch()
-    eventually(lambda: "taken back" in json.dumps(status(scratch)), "it is taken back", within=60)
-    goes_on(scratch)
+    eventually(lambda: "taken back" in json.dumps(scratch.status()), "it is taken back", within=60)
+    scratch.goes_on()
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert "drained" in said

@@ -3,14 +3,8 @@
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
 
 from flamestream.job.exit_codes import ExitCode
-from support.eventually import eventually
 from support.runs.scratch import SMALL, Scratch
 
 BLUE = """\
@@ -27,28 +21,6 @@ graph.source("numbers").map(priced).reduce(
 COUNT = 6000
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
-
-
-def status(scratch: Scratch, job: str) -> dict[str, Any]:
-    file = scratch.path / ".flamestream" / job / "status.json"
-    found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"epoch": 0, "phase": ""}
-    return found
-
-
-def commits(scratch: Scratch, job: str) -> None:
-    before = status(scratch, job)["epoch"]
-    eventually(
-        lambda: (now := status(scratch, job))["phase"] == "running" and now["epoch"] >= before + 2,
-        f"{job} commits",
-        within=60,
-    )
-
-
 def blue(scratch: Scratch, count: int = COUNT) -> subprocess.Popen[str]:
     """A job called `job` that runs, and the manifest of one called `green` that goes on with it."""
     rate = f"sources: {{numbers: {{generator: {{count: {count}, rate: 1500}}}}}}"
@@ -58,7 +30,7 @@ def blue(scratch: Scratch, count: int = COUNT) -> subprocess.Popen[str]:
     scratch.write("green.yaml", f"{green}  takeOver: {{job: job}}\n")
     scratch.write("green.py", BLUE.format(rate=2))
     run = scratch.begin("run", "job.yaml", "--no-spark")
-    commits(scratch, "job")
+    scratch.goes_on()
     return run
 
 
@@ -122,6 +94,6 @@ def test_a_shadow_says_what_differs_and_takes_nothing(scratch: Scratch) -> None:
     shadow.send_signal(signal.SIGINT)
     shadow.communicate(timeout=60)
     assert shadow.returncode == ExitCode.DIFFERENCE
-    commits(scratch, "job")
+    scratch.goes_on()
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=60)

@@ -10,7 +10,6 @@ seen by the consumer; beside it stands the longest of the calm seconds before. H
 all of the day, and of the time in which more than one takes part: at night a single one has little to do.
 """
 
-import argparse
 import math
 import random
 import statistics
@@ -22,11 +21,11 @@ from typing import Any, Final
 
 from figures.big_state import Watch
 from figures.recovery import SETTLED, _gap
-from harness.autoscaling_table import autoscaling_table
-from harness.drive import machine
+from harness.drive import where
 from harness.job import Settings, noise, run
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.autoscaling import autoscaling_table
 
 OUT: Final = CACHE / "autoscaling.jsonl"
 RATE: Final = 25.0
@@ -102,25 +101,14 @@ def measure(seconds: float) -> dict[str, Any]:
     }
     row |= {"p50_ms": round(outcome.percentile(0.5), 1), "p99_ms": round(outcome.percentile(0.99), 1)}
     row |= {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
-    return row | before | {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return row | before | where()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--seconds", type=float, default=600.0, help="of the day")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        set_aside(options.out)
-    if not options.table:
-        row = measure(options.seconds)
-        keep(options.out, row)
-        print(row, flush=True)
-    print(autoscaling_table(load(options.out) if options.out.exists() else []))
+    tell(options, (measure(each) for each in [options.seconds]), autoscaling_table)
 
 
 if __name__ == "__main__":

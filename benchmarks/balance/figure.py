@@ -9,20 +9,17 @@ coordinator's own decision is taken, and judged by records that were drawn behin
 that a job begins with.
 """
 
-import argparse
 import random
 import statistics
-import time
 from collections.abc import Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, Final
 
-from harness.balance_table import balance_table
-from harness.drive import machine
+from harness.drive import where
 from harness.job import noise
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.balance import balance_table
 
 from flamestream.core.coordinator.assignment import next_layout
 from flamestream.core.coordinator.balance import Balance, Loads, fullness
@@ -83,26 +80,14 @@ def measure(times: int) -> dict[str, Any]:
     row: dict[str, Any] = {"workers": len(WORKERS), "keys": KEYS, "n": times}
     for name, values in zip(("before", "after", "moved"), found, strict=True):
         row[name] = [round(each, 3) for each in (statistics.median(values), min(values), max(values))]
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return row | {"noise": before, "machine": machine(), "when": when}
+    return row | {"noise": before} | where()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--times", type=int, default=21, help="jobs, each with keys of its own")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        set_aside(options.out)
-    if not options.table:
-        row = measure(options.times)
-        keep(options.out, row)
-        print(row, flush=True)
-    print(balance_table(load(options.out) if options.out.exists() else []))
+    tell(options, (measure(each) for each in [options.times]), balance_table)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from harness.drive import machine, noise
+from harness.drive import noise, where
 from harness.report import CACHE
-from harness.suite import keep
+from harness.rows import keep
 
 from support.calls.asked_service import AskedService, asked_service
 from support.runs.after_lambda import ExampleJob, judged, orders
@@ -100,8 +100,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="call-kills-") as folder, asked_service(Path(folder)) as service:
         plan = plan_of(options.kills, options.seed)
         row = run(Path(folder), service, options.orders, plan, options.rate)
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    keep(options.out, row | {"seed": options.seed, "machine": machine(), "noise": before, "when": when})
+    keep(options.out, row | {"seed": options.seed, "noise": before} | where())
     print(sentence(row))
     sys.exit(0 if row["clean"] else 1)
 

@@ -11,12 +11,10 @@ run once more with as many events as they take: how many answers come a second.
 The difference between `echo` and `plain` is what a call adds, the echo's own time included.
 """
 
-import argparse
 import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,11 +22,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from harness import BENCHMARKS, JOBS, PATHS
-from harness.calls_table import calls_table
-from harness.drive import machine, noise
+from harness.drive import noise, where
 from harness.job_file import manifest_of, run_command
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.calls import calls_table
 from nexmark.causes import cause_of
 from nexmark.figure import PACED, events_file
 from nexmark.outside import Phase
@@ -163,28 +161,23 @@ def measured(job: str, port: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--jobs", default=",".join(JOBS_MEASURED))
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     parser.add_argument("--serve", action="store_true", help="be the echo that calls ask")
     options = parser.parse_args()
     if options.serve:
         asyncio.run(serve())
         return
-    if options.again:
-        set_aside(options.out)
+    rows = rows_of(options.jobs.split(","))
+    tell(options, rows, calls_table, lambda row: f"{row['measure']} {row['result']}")
+
+
+def rows_of(jobs: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """A row of each job, beside one echo."""
     with echo() as port:
-        for job in () if options.table else options.jobs.split(","):
-            before = noise()
-            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            row = {"measure": job, "result": measured(job, port), "machine": machine()}
-            keep(options.out, row | {"noise": before, "when": when})
-            print(row["measure"], row["result"], flush=True)
-    print(calls_table(load(options.out) if options.out.exists() else []))
+        for job in jobs:
+            about = {"noise": noise()} | where()
+            yield {"measure": job, "result": measured(job, port)} | about
 
 
 if __name__ == "__main__":

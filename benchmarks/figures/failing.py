@@ -1,10 +1,9 @@
 """Latency over time through kills of a worker (Fig. 9 of the delivery paper): suite.py runs it, report.py
 draws it."""
 
-import time
 from typing import Any
 
-from harness.drive import machine
+from harness.drive import where
 from systems import SYSTEMS
 
 from figures.recovery import KINDS, gap_of, watch
@@ -37,6 +36,5 @@ def failing(kills: int, rate: float, standby: int, seed: int) -> dict[str, Any]:
         "result": outcome.row(),
         "points": [[round(when - start, 4), round(latency, 2)] for when, latency in outcome.points],
         "versions": SYSTEMS["flamestream"].versions(),
-        "machine": machine(),
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **where(),
     }

@@ -26,10 +26,10 @@ from typing import Any, Final
 from confluent_kafka import Producer
 from harness import JOBS
 from harness.drive import machine, noise
-from harness.histories_table import histories_table
 from harness.job_file import manifest_of
 from harness.report import CACHE
-from harness.suite import keep
+from harness.rows import keep
+from harness.tables.histories import histories_table
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, Failed
 from systems.flink import Flink
 from systems.flink_cluster import FlinkCluster

@@ -7,13 +7,12 @@ Keeps: a modelled row says that it is one, and with which costs. Does not: draw 
 import os
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from harness.corpus import documents
-from harness.drive import drive, machine, noise, record
+from harness.drive import drive, noise, record, where
 from systems.base import Cell, Failed, System
 
 from figures.scaling import WORKERS, Costs, core_costs, modelled, with_shell
@@ -74,7 +73,6 @@ def _modelled(
             },
             "latencies_ms": [round(latency, 3) for latency in latencies],
             "costs": asdict(costs),
-            "machine": machine(),
             "noise": before,
-            "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            **where(),
         }

@@ -9,17 +9,16 @@ A latency is from when an event was due to the receipt of its row, at one rate f
 same functions; with strong productions what each chain gives is journalled before anything follows from it.
 """
 
-import argparse
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from chain_graphs import DOORS
-from harness.drive import machine, noise
-from harness.productions_table import productions_table
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
+from harness.drive import noise, where
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.productions import productions_table
 from nexmark.causes import cause_of
 from nexmark.figure import PACED, events_file
 from nexmark.paced import paced
@@ -60,24 +59,18 @@ def measured(doors: int, guarantee: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--doors", default=",".join(map(str, DOORS)))
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        set_aside(options.out)
-    for doors in () if options.table else map(int, options.doors.split(",")):
-        for guarantee in GUARANTEES:
-            before = noise()
-            when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            row = {"doors": doors, "guarantee": guarantee, "result": measured(doors, guarantee)}
-            keep(options.out, row | {"machine": machine(), "noise": before, "when": when})
-            print(doors, guarantee, row["result"], flush=True)
-    print(productions_table(load(options.out) if options.out.exists() else []))
+    rows = rows_of(map(int, options.doors.split(",")))
+    tell(options, rows, productions_table, lambda row: f"{row['doors']} {row['guarantee']} {row['result']}")
+
+
+def rows_of(each: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """A row of each number of doors with each guarantee."""
+    for doors, guarantee in product(each, GUARANTEES):
+        about = {"noise": noise()} | where()
+        yield {"doors": doors, "guarantee": guarantee, "result": measured(doors, guarantee)} | about
 
 
 if __name__ == "__main__":

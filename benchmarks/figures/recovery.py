@@ -31,7 +31,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from harness.drive import machine
+from harness.drive import where
 from harness.job import Outcome, Settings, noise, run
 
 KINDS = {
@@ -158,8 +158,7 @@ def measure(kind: str, times: int, rate: float, seed: int) -> dict[str, Any]:
         "most_ms": round(max(gaps)),
     }
     recovery = _middle([kill.recovery_ms for kill in kills])
-    where = {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-    return row | {"recovery_ms": recovery, "calm_gap_ms": _middle(calm)} | counts | before | where
+    return row | {"recovery_ms": recovery, "calm_gap_ms": _middle(calm)} | counts | before | where()
 
 
 def gap_of(outcome: Outcome, kill: Kill) -> float:

@@ -32,11 +32,11 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from harness import JOBS, PATHS
-from harness.drive import machine, noise
+from harness.drive import noise, where
 from harness.job_file import manifest_of, run_command
 from harness.report import CACHE
-from harness.suite import keep, set_aside
-from harness.time_table import time_table
+from harness.rows import keep, set_aside
+from harness.tables.time import time_table
 from nexmark.causes import by_end
 from nexmark.figure import PACED, events_file
 from nexmark.paced import paced
@@ -274,8 +274,7 @@ def main() -> None:
     for name in options.measures.split(","):
         before = noise()
         found = measures[name]()
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        rows.append({"measure": name, "result": found, "machine": machine(), "noise": before, "when": when})
+        rows.append({"measure": name, "result": found, "noise": before} | where())
         keep(options.out, rows[-1])
         print(f"{name}: {json.dumps(found)}  load={before['load']}", flush=True)
     print(time_table(rows))

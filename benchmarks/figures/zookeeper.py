@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from harness import BENCHMARKS
-from harness.drive import machine
+from harness.drive import where
 from harness.job import noise
 
 from figures.kafka_journal import append
@@ -101,14 +101,14 @@ def main() -> None:
         calls = {
             way: calls_of(server.access(), stack) for way, server in (("without", plain), ("with", sealed))
         }
-        where = {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+        about = where()
         for what, ways in measured(calls, options.count, options.rounds).items():
             row = {
                 "what": what,
                 "n": len(ways["with"]),
                 **{way: percentiles(took) for way, took in ways.items()},
             }
-            print(json.dumps({**row, **noise(), **where}), flush=True)
+            print(json.dumps({**row, **noise(), **about}), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,21 +13,19 @@ the user's own step is taken off. CPU seconds of this process; the median of som
     both       the class in an `fs.Map` of ten, with a change behind the full state; and a step
 """
 
-import argparse
 import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from figures.core import FENCE, FRONT, SLOTS, Alone
-from harness.drive import machine
-from harness.first_touch_table import first_touch_table
+from harness.drive import where
 from harness.job import noise
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.first_touch import first_touch_table
 
 import flamestream as fs
 from flamestream.core.dataflow.native import FASTEST
@@ -173,9 +171,8 @@ def measure(kind: str) -> dict[str, Any]:
     own = cost_of(up) if up else 0.0
     row = {"measure": kind, "us": round(statistics.median(more) - own, 1), "own_us": round(own, 2)}
     spread = {"least_us": round(min(more) - own, 1), "most_us": round(max(more) - own, 1), "n": ROUNDS}
-    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     more_of = {"whole_us": round(statistics.median(whole), 1), "keys": KEYS}
-    return row | spread | more_of | {"noise": before, "machine": machine(), "when": when}
+    return row | spread | more_of | {"noise": before} | where()
 
 
 def cost_of(up: Callable[[Any], Any]) -> float:
@@ -187,21 +184,10 @@ def cost_of(up: Callable[[Any], Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--only", default=",".join(KINDS))
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        set_aside(options.out)
-    for kind in () if options.table else options.only.split(","):
-        row = measure(kind)
-        keep(options.out, row)
-        print(row, flush=True)
-    print(first_touch_table(load(options.out) if options.out.exists() else []))
+    tell(options, map(measure, options.only.split(",")), first_touch_table)
 
 
 if __name__ == "__main__":

@@ -68,10 +68,14 @@ def record(system: System, cell: Cell, outcome: Outcome, before: dict[str, Any])
         "latencies_ms": [round(latency, 2) for latency in outcome.latencies] if cell.rate else [],
         "versions": system.versions(),
         "settings": [asdict(setting) for setting in system.settings(cell)],
-        "machine": machine(),
         "noise": before | {"load_after": round(os.getloadavg()[0], 2)},
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **where(),
     }
+
+
+def where() -> dict[str, Any]:
+    """The machine, and the time of now."""
+    return {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 
 def machine() -> dict[str, Any]:

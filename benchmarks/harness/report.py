@@ -23,18 +23,18 @@ from typing import Any
 from nexmark.table import nexmark_table
 
 from harness import BENCHMARKS
-from harness.attacks_table import attacks_table
-from harness.autoscaling_table import autoscaling_table
-from harness.balance_table import balance_table
-from harness.calls_table import calls_table
-from harness.first_touch_table import first_touch_table
-from harness.guarantees_table import guarantees_table
-from harness.histories_table import histories_table
 from harness.markdown import markdown_table
-from harness.productions_table import productions_table
-from harness.rtm_table import rtm_table
-from harness.time_table import time_table
-from harness.upgrades_table import cluster_upgrades_table, upgrades_table
+from harness.tables.attacks import attacks_table
+from harness.tables.autoscaling import autoscaling_table
+from harness.tables.balance import balance_table
+from harness.tables.calls import calls_table
+from harness.tables.first_touch import first_touch_table
+from harness.tables.guarantees import guarantees_table
+from harness.tables.histories import histories_table
+from harness.tables.productions import productions_table
+from harness.tables.rtm import rtm_table
+from harness.tables.time import time_table
+from harness.tables.upgrades import cluster_upgrades_table, upgrades_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"

@@ -17,7 +17,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from harness import BENCHMARKS
 from harness.drive import drive, noise, record
 from harness.job import Outcome
 from harness.report import BESIDE, FIGURES, PAPER_INTERVALS
+from harness.rows import keep, set_aside
 
 OUT = BENCHMARKS.parent / ".cache" / "bench" / "results.jsonl"
 MINUTE = 60.0
@@ -177,13 +177,6 @@ def workers(options: argparse.Namespace) -> None:
         print("  ".join(f"{key}={value}" for key, value in shown.items()), flush=True)
 
 
-def keep(file: Path, row: dict[str, Any]) -> None:
-    """At once: a run that dies keeps what it has."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as out:
-        out.write(json.dumps(row) + "\n")
-
-
 def listed() -> None:
     """Markdown, for docs/authors/benchmarks.md and for readers."""
     for system in SYSTEMS.values():
@@ -297,14 +290,6 @@ def run(options: argparse.Namespace) -> None:
         failures(options)
     if options.what in ("all", "workers"):
         workers(options)
-
-
-def set_aside(file: Path) -> None:
-    """Under a name with its time; figures of several days, or of several versions, do not mix."""
-    if file.exists():
-        file.rename(
-            file.with_stem(f"{file.stem}-{time.strftime('%Y%m%dT%H%M%S', time.gmtime(file.stat().st_mtime))}")
-        )
 
 
 if __name__ == "__main__":

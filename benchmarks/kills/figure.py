@@ -24,7 +24,7 @@ from figures.histories import drawn
 from harness.drive import machine, noise
 from harness.kafka_outside import COMMON
 from harness.report import CACHE
-from harness.suite import keep
+from harness.rows import keep
 from systems.base import EXACTLY_ONCE, Failed, Places
 from systems.flink import Flink
 

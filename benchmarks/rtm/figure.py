@@ -17,15 +17,15 @@ import argparse
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any, Final
 
 from figures.kafka import _broker
-from harness.drive import machine, noise
+from harness.drive import noise, where
 from harness.report import CACHE
-from harness.rtm_table import rtm_table
-from harness.suite import keep, ready, set_aside
+from harness.rows import keep, set_aside
+from harness.suite import ready
+from harness.tables.rtm import rtm_table
 from systems.base import Failed
 
 from rtm.records import JOBS
@@ -48,8 +48,7 @@ def measured(side: Side, job: str, brokers: str, load: Load) -> dict[str, Any]:
         "cell": {"rate": load.rate, "warm_up": load.warm_up, "seconds": load.seconds},
         "versions": side.versions(),
         "settings": [{"name": each.name, "value": each.value, "reason": each.reason} for each in side.settings()],
-        "machine": machine(), "noise": before | {"load_after": round(os.getloadavg()[0], 2)},
-        "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "noise": before | {"load_after": round(os.getloadavg()[0], 2)}, **where(),
     }  # fmt: skip
 
 

@@ -12,11 +12,10 @@ import random
 import signal
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
-from harness.drive import machine
+from harness.drive import where
 from harness.job import noise
 
 from support.eventually import eventually
@@ -71,7 +70,7 @@ def measure(rate: float, seed: int = 1) -> dict[str, Any]:
     }
     row |= {"codes": len(codes), "records": found["records"], "clean": found["clean"]}
     row |= {name: verdict[name] for name in ("delivered", "lost", "doubled", "foreign", "reordered")}
-    return row | before | {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return row | before | where()
 
 
 def job_in(folder: Path, rate: float) -> CliJob:

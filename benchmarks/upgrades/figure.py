@@ -16,7 +16,6 @@ the calm seconds before.
     audited    ten such upgrades of a job between files, judged by `flamestream audit` (audited.py)
 """
 
-import argparse
 import json
 import os
 import random
@@ -33,11 +32,11 @@ from typing import Any, Final
 from figures.big_state import Watch, lines
 from figures.recovery import SETTLED, _gap
 from harness import JOBS, PATHS
-from harness.drive import machine
+from harness.drive import where
 from harness.job import Outcome, Settings, noise, run
-from harness.report import CACHE, load
-from harness.suite import keep, set_aside
-from harness.upgrades_table import upgrades_table
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.upgrades import upgrades_table
 
 from upgrades import audited
 
@@ -210,7 +209,7 @@ def measure(kind: str, rate: float) -> dict[str, Any]:
         row |= _spread("kill_gap", [_gap(came, at, at + CALM) for at in kills])
         row |= _spread("back_gap", [_gap(came, m.asked, m.over + SETTLED) for m in job.made if m.taken_back])
     row |= {"lost": outcome.lost, "doubled": outcome.doubled, "disorder": outcome.disorder}
-    return row | before | {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    return row | before | where()
 
 
 def _spread(name: str, values: list[float]) -> dict[str, int]:
@@ -222,22 +221,15 @@ def _spread(name: str, values: list[float]) -> dict[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--only", default=",".join((*KINDS, "audited")))
     parser.add_argument("--rate", type=float, default=50.0, help="documents a second")
-    parser.add_argument("--out", type=Path, default=OUT, help="lines of JSON, which are added")
-    parser.add_argument("--again", action="store_true", help="set an older file aside")
-    parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
-    if options.again:
-        set_aside(options.out)
-    for kind in () if options.table else options.only.split(","):
-        row = audited.measure(NUMBERS) if kind == "audited" else measure(kind, options.rate)
-        keep(options.out, row)
-        print(row, flush=True)
-    print(upgrades_table(load(options.out) if options.out.exists() else []))
+    rows = (
+        audited.measure(NUMBERS) if kind == "audited" else measure(kind, options.rate)
+        for kind in options.only.split(",")
+    )
+    tell(options, rows, upgrades_table)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from autoscaling.figure import day
 from balance.figure import moved
 from figures.core import Alone
 from first_touch import figure as first_touch
-from harness.balance_table import balance_table
-from harness.first_touch_table import first_touch_table
-from harness.upgrades_table import upgrades_table
+from harness.tables.balance import balance_table
+from harness.tables.first_touch import first_touch_table
+from harness.tables.upgrades import upgrades_table
 
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.model.payload import encode

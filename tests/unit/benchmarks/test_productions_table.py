@@ -1,6 +1,6 @@
 """The table of productions says what each door adds, of what was measured under both guarantees."""
 
-from harness.productions_table import Row, productions_table
+from harness.tables.productions import Row, productions_table
 
 
 def row(doors: int, guarantee: str, p50: float, p99: float) -> Row:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.attacks_table import attacks_table
 from harness.report import (
     TABLES,
     Case,
@@ -22,6 +21,7 @@ from harness.report import (
     throughput_table,
     with_tables,
 )
+from harness.tables.attacks import attacks_table
 
 
 def row(

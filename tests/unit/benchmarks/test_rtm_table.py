@@ -3,7 +3,7 @@ mode."""
 
 from typing import Any
 
-from harness.rtm_table import rtm_table
+from harness.tables.rtm import rtm_table
 
 
 def row(system: str, p99: float = 100.0, job: str = "count", **more: Any) -> dict[str, Any]:

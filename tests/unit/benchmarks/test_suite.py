@@ -1,7 +1,6 @@
 """What is run, and in which order."""
 
 import argparse
-from pathlib import Path
 
 from harness import suite
 from systems.base import EXACTLY_ONCE, NONE
@@ -65,11 +64,3 @@ def test_the_command_line_wins_over_the_figure() -> None:
     wanted = options(what="fig11", systems="flink", intervals="70")
     suite.narrow(wanted)
     assert (wanted.systems, wanted.intervals) == ("flink", "70")
-
-
-def test_older_results_are_set_aside_not_lost(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    file.write_text("old")
-    suite.set_aside(file)
-    assert not file.exists()
-    assert [other.read_text() for other in tmp_path.iterdir()] == ["old"]

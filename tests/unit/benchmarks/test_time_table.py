@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from harness.time_table import Row, time_table
+from harness.tables.time import Row, time_table
 
 
 def row(measure: str, load: float = 1.0, **result: Any) -> Row:

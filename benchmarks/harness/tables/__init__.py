@@ -1,0 +1,1 @@
+"""A Markdown table of each figure, from its rows."""

@@ -23,7 +23,6 @@ from flamestream.cli.output import Json, answer, say
 from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
-from flamestream.core.protocol.job_record import HANDED_OVER
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.manifest import Job
@@ -92,9 +91,8 @@ def command(
 
 def parts_of(job: Job, folder: RunFolder) -> Iterator[Part]:
     """All that there is of it, in the order in which it goes."""
-    status = folder.status()
-    if status is not None and status.outcome == HANDED_OVER:
-        yield Part(f"all but the run folder was {status.message}", str(folder.path.parent))
+    if told := folder.handed_over():
+        yield Part(f"all but the run folder was {told}", str(folder.path.parent))
         yield Part("the run folder", str(folder.path), lambda: _remove_run_folder(folder.path))
         return
     for name in job.spec.sinks:

@@ -57,13 +57,7 @@ def command(
     """
     keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
-    for warning in job.warnings:
-        errors.print(f"warning: {warning}", markup=False)
-    if kernel is None:
-        errors.print(
-            f"warning: no native kernel: {WHY_NOT}. Results are the same, slower: `flamestream doctor`",
-            markup=False,
-        )
+    _warn(job)
     folder = RunFolder.of(job.job.name, run_folder)
     take_over(job, folder)
     if runner is None:
@@ -79,6 +73,16 @@ def command(
 
         raise typer.Exit(microbatch.run(job, folder, changed=changed, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))
+
+
+def _warn(job: CheckedJob) -> None:
+    for warning in job.warnings:
+        errors.print(f"warning: {warning}", markup=False)
+    if kernel is None:
+        errors.print(
+            f"warning: no native kernel: {WHY_NOT}. Results are the same, slower: `flamestream doctor`",
+            markup=False,
+        )
 
 
 def _refuse(runner: str, options: dict[str, bool]) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from flamestream.audit.begun import settle
 from flamestream.connectors import sinks, sources
-from flamestream.core.protocol.job_record import HANDED_OVER, JobRecord, check_code, is_taken_over
+from flamestream.core.protocol.job_record import JobRecord, check_code, is_taken_over
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.job.manifest import Job
 from flamestream.job.recorded import recorded_sources
@@ -32,9 +32,9 @@ def may_start(
 ) -> JobRecord | None:
     """The record of the runs before, if there were any. Raises UserError if the job's code was edited and
     nobody said so (`changed`), or cannot read a state that the code before has left."""
-    if (status := folder.status()) is not None and status.outcome == HANDED_OVER:
+    if told := folder.handed_over():
         raise UserError(
-            f"job {checked.job.name!r} was {status.message}, which goes on with its sources and sinks: run that one"
+            f"job {checked.job.name!r} was {told}, which goes on with its sources and sinks: run that one"
         )
     found = records.read()
     record = None if found is None else found[0]

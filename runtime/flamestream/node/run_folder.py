@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from flamestream.core.protocol.job_record import HANDED_OVER
 from flamestream.job.manifest import Job, read
 from flamestream.job.status import JobStatus
 from flamestream.machine.process_identity import ProcessIdentity
@@ -121,6 +122,11 @@ class RunFolder:
             return None
         except msgspec.DecodeError as error:
             raise Corrupt(f"{self.status_file} is not a status file: {error}") from error
+
+    def handed_over(self) -> str:
+        """To whom its job was handed over, in words; "": to nobody."""
+        status = self.status()
+        return status.message if status is not None and status.outcome == HANDED_OVER else ""
 
 
 def find(where: Path, chosen: Path | None) -> tuple[Job, RunFolder]:

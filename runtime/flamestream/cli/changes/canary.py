@@ -28,12 +28,16 @@ def tried(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, most: i
     )
 
 
+def wanted(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig) -> Canary:
+    """The same for somebody who asks what differs, though the manifest says that an upgrade has none."""
+    return tried(job, folder, runs, most_of(job.job.spec) or Upgrade().canary)
+
+
 def say_diff(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, json: bool) -> None:
     """Say what differs, whether the job runs or not; then leave with what that means."""
-    found = tried(job, folder, runs, most_of(job.job.spec) or Upgrade().canary)
-    rows = [*in_words(found), *(f"  {each}" for each in found.differences)]
-    rows += [f"refused: {found.refusal}"] if found.refusal else []
-    answer(document(found), plain("\n".join(rows)), json)
+    found = wanted(job, folder, runs)
+    refused = plain(f"\nrefused: {found.refusal}") if found.refusal else ""
+    answer(document(found), in_full(found) + refused, json)
     if found.refusal:
         raise typer.Exit(ExitCode.JOB_FAILED)
     if found.differs:
@@ -43,6 +47,11 @@ def say_diff(job: CheckedJob, folder: RunFolder, runs: WorkerProcessConfig, json
 def say_summary(found: Canary) -> None:
     """In words, without the results that differ."""
     say(plain("\n".join(in_words(found))))
+
+
+def in_full(found: Canary) -> str:
+    """In words, with results that differ."""
+    return plain("\n".join([*in_words(found), *(f"  {each}" for each in found.differences)]))
 
 
 def document(found: Canary) -> dict[str, Any]:

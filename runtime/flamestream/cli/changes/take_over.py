@@ -20,19 +20,15 @@ from typing import Final, NoReturn
 
 import typer
 
-from flamestream.audit.canary_run import most_of
 from flamestream.cli.changes import canary
-from flamestream.cli.changes.upgrade import LOOK, refuse_misfit, refuse_other_places
+from flamestream.cli.changes.upgrade import LOOK, refuse_misfit, refuse_other_places, told_to_workers
 from flamestream.cli.output import say
 from flamestream.cli.snapshots import newest
-from flamestream.core.protocol.job_record import HANDED_OVER, handed_over
+from flamestream.core.protocol.job_record import handed_over
 from flamestream.job.exit_codes import ExitCode
-from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
-from flamestream.machine.process_shell import read_config
 from flamestream.model.errors import Retryable, StoreUnavailable, UserError
-from flamestream.model.quoted import plain
 from flamestream.node import upgrade_request
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.node.stored_samples import look
@@ -69,10 +65,7 @@ def take_over(job: CheckedJob, folder: RunFolder) -> None:
 
 def _is_ours(theirs: RunFolder, job: CheckedJob) -> bool:
     """Whether it has ended for this job."""
-    status = theirs.status()
-    return (
-        status is not None and status.outcome == HANDED_OVER and status.message == handed_over(job.job.name)
-    )
+    return theirs.handed_over() == handed_over(job.job.name)
 
 
 def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> NoReturn:
@@ -80,10 +73,8 @@ def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> No
     differs = False
     with suppress(KeyboardInterrupt):
         while (info := theirs.info()) is not None and info.running:
-            found = canary.tried(job, theirs, runs, most_of(job.job.spec) or Upgrade().canary)
-            canary.say_summary(found)
-            for each in found.differences:
-                say(plain(f"  {each}"))
+            found = canary.wanted(job, theirs, runs)
+            say(canary.in_full(found))
             differs |= found.differs or bool(found.refusal)
             time.sleep(SHADOW_PAUSE)
     raise typer.Exit(ExitCode.DIFFERENCE if differs else ExitCode.OK)
@@ -92,15 +83,15 @@ def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> No
 def _refuse(theirs: RunFolder, info: RunInfo, job: CheckedJob) -> WorkerProcessConfig:
     """The configuration of the other one's workers. Raises UserError or ManifestError if this one could not go on
     where it ends."""
-    name, status = info.job, theirs.status()
-    if status is not None and status.outcome == HANDED_OVER:
-        raise UserError(f"takeOver: job {name!r} was {status.message} already: name that one")
+    name = info.job
+    if told := theirs.handed_over():
+        raise UserError(f"takeOver: job {name!r} was {told} already: name that one")
     if not info.running or not info.config:
         raise UserError(
             f"takeOver: job {name!r} does not run, so nobody can say where it ends: start it "
             f"(`flamestream run {info.manifest}`), then this one again"
         )
-    runs = read_config(WorkerProcessConfig, str(theirs.path / info.config))
+    runs = told_to_workers(theirs, info)
     refuse_other_places(runs, job)
     with suppress(StoreUnavailable):
         look(job.graph, store_from(job.job.store), lambda: newest(job.job))

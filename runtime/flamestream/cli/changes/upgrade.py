@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from flamestream.audit.canary import Canary
 from flamestream.audit.canary_run import most_of
 from flamestream.cli.changes import canary
 from flamestream.cli.output import Json, answer
@@ -77,16 +78,14 @@ def command(
     job = checked(manifest)
     if plan:
         _say_plan(job, json)
-        return
-    folder = RunFolder.of(job.job.name, run_folder)
-    if diff:
-        runs = _ran(folder, job.job.name)
-        refuse_other_places(runs, job)
-        refuse_misfit(job, job.job.name)
-        canary.say_diff(job, folder, runs, json)
-        return
-    info = _running(folder, job.job.name)
-    settings = local_coordinator(job)
+    elif diff:
+        _say_diff(job, RunFolder.of(job.job.name, run_folder), json)
+    else:
+        _upgrade(job, RunFolder.of(job.job.name, run_folder), timeout, json)
+
+
+def _upgrade(job: CheckedJob, folder: RunFolder, timeout: float, json: bool) -> None:
+    info, settings = _running(folder, job.job.name), local_coordinator(job)
     if (before := folder.status()) is not None and before.code == job.code:
         told = f"job {job.job.name!r} runs this code already"
         answer({"job": job.job.name, "code": job.code, "made": False}, told, json)
@@ -95,13 +94,7 @@ def command(
     with suppress(StoreUnavailable):  # workers look again, at all that they load
         look(job.graph, store, lambda: newest(job.job))
         refuse_misfit(job, info.job)
-    runs = read_config(WorkerProcessConfig, str(folder.path / info.config))
-    refuse_other_places(runs, job)
-    found = canary.tried(job, folder, runs)
-    if not json and most_of(job.job.spec):
-        canary.say_summary(found)
-    if found.refusal:
-        raise UserError(plain(f"job {job.job.name!r} runs on with the old code: {found.refusal}"))
+    found = _tried(job, folder, info, json)
     keep(folder.code, job.application, job.code, job.py_files)
     _ask(folder, info, job, settings)
     made = _made(folder, job, time.monotonic() + timeout)
@@ -127,6 +120,18 @@ def command(
     answer(value, told, json)
 
 
+def _tried(job: CheckedJob, folder: RunFolder, info: RunInfo, json: bool) -> Canary:
+    """The canary, which is said. Raises UserError if it refuses the upgrade."""
+    runs = told_to_workers(folder, info)
+    refuse_other_places(runs, job)
+    found = canary.tried(job, folder, runs)
+    if not json and most_of(job.job.spec):
+        canary.say_summary(found)
+    if found.refusal:
+        raise UserError(plain(f"job {job.job.name!r} runs on with the old code: {found.refusal}"))
+    return found
+
+
 def _say_plan(job: CheckedJob, json: bool) -> None:
     """From the newest snapshot, whether the job runs or not. Raises UserError if the new code cannot go on
     from it."""
@@ -147,11 +152,19 @@ def _say_plan(job: CheckedJob, json: bool) -> None:
         raise typer.Exit(ExitCode.JOB_FAILED)
 
 
-def _ran(folder: RunFolder, job: str) -> WorkerProcessConfig:
-    """The configuration of the workers that run, or ran last."""
-    info = folder.info()
+def _say_diff(job: CheckedJob, folder: RunFolder, json: bool) -> None:
+    """From the newest snapshot, whether the job runs or not."""
+    name, info = job.job.name, folder.info()
     if info is None or not info.config:
-        raise UserError(f"job {job!r} was never run here (run folder {folder.path}): nothing is to compare")
+        raise UserError(f"job {name!r} was never run here (run folder {folder.path}): nothing is to compare")
+    runs = told_to_workers(folder, info)
+    refuse_other_places(runs, job)
+    refuse_misfit(job, name)
+    canary.say_diff(job, folder, runs, json)
+
+
+def told_to_workers(folder: RunFolder, info: RunInfo) -> WorkerProcessConfig:
+    """The configuration of the workers that run, or ran last."""
     return read_config(WorkerProcessConfig, str(folder.path / info.config))
 
 

@@ -117,12 +117,18 @@ class Healing:
         """Give slots to a worker that came while too few took part."""
         context = self._context
         wanted = context.settings.rebalance and len(context.workers) < self._places()
-        # between two epochs: a recovery would abort the one that is pending
-        if not wanted or self._epochs.pending or not context.keeper.idle or not self._somebody_is_warm():
-            return
-        due = context.time.due_in(self.ended_at, context.settings.rebalance_pause_us)
-        if due and self._epochs.behind_a_commit():
+        if wanted and self._somebody_is_warm() and self.may_move():
             self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
+
+    def may_move(self) -> bool:
+        """Whether a recovery may begin that no failure asks for: not soon behind another one, and in the step of a
+        commit, which is taken now if there is none."""
+        context = self._context
+        # between two epochs: a recovery would abort the one that is pending
+        if self._epochs.pending or not context.keeper.idle:
+            return False
+        due = context.time.due_in(self.ended_at, context.settings.rebalance_pause_us)
+        return due and self._epochs.behind_a_commit()
 
     def recover(
         self,

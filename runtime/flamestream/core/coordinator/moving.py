@@ -15,7 +15,6 @@ from collections.abc import Iterable
 
 from flamestream.core.coordinator.balance import Balance, HotSlot, fullness
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import MOVED, Healing
 from flamestream.core.coordinator.scaling import Autoscaler
 from flamestream.core.protocol.messages import Busy, Warm
@@ -26,8 +25,8 @@ from flamestream.model.time import Instant
 class Moving:
     """The next owners of slots, if some are to move."""
 
-    def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
-        self._context, self._epochs, self._healing = context, epochs, healing
+    def __init__(self, context: Context, healing: Healing) -> None:
+        self._context, self._healing = context, healing
         settings = context.settings
         # an attempt without epochs begins empty: nothing is worth that
         self.balance = Balance(settings.balance_us if settings.durable else None)
@@ -109,11 +108,7 @@ class Moving:
         ready = self._are_warm(self._gained().values()) or context.time.due_in(
             self._since, context.settings.warm_us
         )
-        # between two epochs: a recovery would abort the one that is pending
-        if not ready or self._epochs.pending or not context.keeper.idle:
-            return
-        due = context.time.due_in(self._healing.ended_at, context.settings.rebalance_pause_us)
-        if due and self._epochs.behind_a_commit():
+        if ready and self._healing.may_move():
             members = sorted(set(self._owners))
             self._healing.recover(members, self._cause, context.time.now, MOVED, self._owners)
 

@@ -245,8 +245,8 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         )
     if observed.secrets_problem:
         return Statement(True, "SecretMissing", observed.secrets_problem)
-    takes = status.run.stage == "TakingOver" and desired.plan is not None
-    if takes and desired.plan is not None and (missing := missing_leave(observed, desired.plan)):
+    plan = desired.plan if status.run.stage == "TakingOver" else None
+    if plan is not None and (missing := missing_leave(observed, plan)):
         return Statement(True, "TakeOverWaits", missing)
     operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is not None and operation.problem:

@@ -319,8 +319,7 @@ def _taking_over(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
     """Ask for nothing before the other job's leave is there, the code was tried, and its pods dial."""
     operation = observed.operations.get(f"takingover/{status.run.number}")
     if operation is not None and operation.done and not operation.problem:
-        drivers = status.drivers
-        return replace(_starting(observed, status, status.run), drivers=drivers)
+        return replace(_starting(observed, status, status.run), drivers=status.drivers)
     if not status.identity:
         if missing_leave(observed, plan) or observed.other is None:
             return status  # the status names what is missing (jobs/conditions.py)

@@ -34,6 +34,7 @@ from flamestream.store.places import store_from
 from flamestream.store.snapshot_index import read_index
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import ZooKeeperAccess
+from flamestream_operator.objects import pods
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000
@@ -43,7 +44,7 @@ SHORT: Final = 900
 EXAMPLE: Final = 120
 EXAMPLES: Final = 3
 BEFORE: Final = "before.json"
-APPLICATION_BEFORE: Final = Path("/opt/flamestream/before")
+APPLICATION_BEFORE: Final = Path(pods.BEFORE)
 """The folder that relative paths of the manifest of the code that runs start from."""
 
 

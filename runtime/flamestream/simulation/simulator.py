@@ -134,9 +134,7 @@ class _Run:
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
         self._wire()
-        kinds = {plan.hands_over: HandedOverCluster, bool(plan.restarts): RestartedCluster}
-        cluster = kinds.get(True, Cluster)
-        self.cluster = cluster(self.world, plan, self.outside, self._make_worker)
+        self.cluster = _cluster_of(plan)(self.world, plan, self.outside, self._make_worker)
 
     def run(self) -> Result:
         """Until the job ends."""
@@ -329,6 +327,12 @@ class _WatchedWorker(WorkerNode):
         if (told := told_by(self.core)) is not None:
             invariants.told(fence, told)
         return actions
+
+
+def _cluster_of(plan: Plan) -> type[Cluster]:
+    if plan.hands_over:
+        return HandedOverCluster
+    return RestartedCluster if plan.restarts else Cluster
 
 
 def _outside(world: World, plan: Plan) -> Outside:

@@ -127,13 +127,11 @@ class Troubled(Protocol):
 
 
 class Snapshots(Protocol):
-    """Segments to and from the object store. Posts Uploaded, UploadFailed, Loaded, LoadFailed."""
+    """Segments to and from the object store. Posts Uploaded, UploadFailed, Loaded, LoadFailed, Prefetched."""
 
     def upload(self, action: actions.Upload) -> None: ...
     def load(self, action: actions.Load) -> None: ...
-    def prefetch(self, action: actions.Prefetch) -> None:
-        """Have these segments at hand, and no others. Posts nothing."""
-        ...
+    def prefetch(self, action: actions.Prefetch) -> None: ...
 
 
 # --- blocking ports: called from helper threads, and by the coordinator's shell -----------------------------

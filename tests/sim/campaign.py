@@ -41,7 +41,6 @@ SIMULATED = (
     "core",
     "simulation",
     "reference.py",
-    "store/prefetch.py",
     "store/segment.py",
     "store/snapshots.py",
 )

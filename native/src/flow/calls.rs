@@ -265,14 +265,19 @@ impl Flow {
         Ok(())
     }
 
-    /// Take the state of whole slots from `chain.Chain`s. The first one whose first state is not a whole one,
-    /// if there is one.
-    fn load<'py>(
-        &mut self,
-        operation: usize,
-        chains: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// Take states from `chain.Chain`s, each of which begins with a whole one.
+    fn load(&mut self, operation: usize, chains: &Bound<'_, PyList>) -> PyResult<()> {
         self.loaded(operation, chains)
+    }
+
+    /// What the state of a key was taken from, as long as nothing has touched it; None if it is not so.
+    fn stored<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.restored_from(py, operation, key)
     }
 
     /// (slot, key) of every bucket, for tests and tools.

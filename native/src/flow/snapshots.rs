@@ -60,21 +60,25 @@ impl Flow {
         Ok(rows)
     }
 
-    /// Restore buckets from their chains, up to the first chain that does not begin with a whole state.
-    pub(super) fn loaded<'py>(
-        &mut self,
-        operation: usize,
-        chains: &Bound<'py, PyList>,
-    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    /// Restore buckets from their chains, each of which begins with a whole state.
+    pub(super) fn loaded(&mut self, operation: usize, chains: &Bound<'_, PyList>) -> PyResult<()> {
         with_table!(self.state_mut(operation)?, table => table.reserve(chains.len()));
         for chain in chains.iter() {
-            let chain = chain.cast_into::<PyTuple>()?;
-            if !chain.get_item(4)?.is_truthy()? {
-                return Ok(Some(chain));
-            }
-            self.restore(operation, &chain)?;
+            self.restore(operation, &chain.cast_into::<PyTuple>()?)?;
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// What the bucket of a key was restored from, as long as nothing has touched it.
+    pub(super) fn restored_from<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        key: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(with_table!(self.state_mut(operation)?, table => {
+            table.find(key).and_then(|at| table.at(at).content.stored().map(|states| states.bind(py).clone()))
+        }))
     }
 
     /// Restore one bucket from its chain.

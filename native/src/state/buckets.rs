@@ -66,6 +66,10 @@ pub trait Content: Default {
     /// Has it an item at or above `cut`?
     fn reaches(&self, cut: &Floor) -> bool;
     fn is_empty(&self) -> bool;
+    /// What it was restored from, as long as nothing has touched it: a tuple of parts.
+    fn stored(&self) -> Option<&Py<PyAny>> {
+        None
+    }
 }
 
 /// An item of a bucket with what stands after it.

@@ -87,8 +87,6 @@ class Ports:
     control: Control
     problems: Callable[[], Iterable[str]] = tuple
     """Lasting troubles of the ports that do not stop the worker; they travel with its heartbeat."""
-    warm: Callable[[], bool] = bool
-    """Whether a committed snapshot is at hand; that travels with it too."""
     caller: Caller | None = None
     """The caller, if the graph has calls."""
     discretion: Discretion = field(default_factory=lambda: Discretion(private=False))
@@ -162,9 +160,7 @@ class WorkerHost:
         if type(message) is messages.Progress:
             told = "; ".join(filter(None, [message.problem, *self._outside.problems()]))
             action = actions.ToldCoordinator(
-                msgspec.structs.replace(
-                    message, problem=told, memory=resident_bytes(), warm=self._outside.warm()
-                )
+                msgspec.structs.replace(message, problem=told, memory=resident_bytes())
             )
         self._outside.control.tell(actions.ToldCoordinator(self._outside.discretion.about(action.message)))
         if type(message) is messages.Progress and self._outside.busy is not None:

@@ -237,7 +237,6 @@ class _WorkerProcess:
             writer=config.worker,
             nonce=lambda: secrets.token_hex(4),
         )
-        warm = lambda: snapshots.prefetched.warm  # noqa: E731
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
         self._worker.flow.measure(EVERY, time.monotonic_ns)
         busy = BusyMeter(
@@ -246,7 +245,7 @@ class _WorkerProcess:
             self._reactor.instant(),
             private=config.private,
         )
-        return Ports(*outside, self._problems, warm, self._caller, self._discretion, busy)
+        return Ports(*outside, self._problems, self._caller, self._discretion, busy)
 
     def _caller_of(self, graph: Graph) -> Productions:
         config, ours = self._config, productions_of(graph)

@@ -8,8 +8,6 @@ Does not: decide who is started again when (cluster.py).
 
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
-
 from flamestream.core.dataflow.meter import Cost
 from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.protocol import actions as a
@@ -116,11 +114,9 @@ class WorkerNode(Process):
     def _tell(self, message: ToCoordinator) -> None:
         if self.link is None:
             return
+        self.link.tell_coordinator(message)
         if not isinstance(message, Progress):
-            self.link.tell_coordinator(message)
             return
-        # Its host says so, as in production: the core does not know what its shell has at hand.
-        self.link.tell_coordinator(replace(message, warm=self._snapshots.prefetched.warm))
         if self._meter is not None and (load := self._meter.report(message.fence, self.instant)) is not None:
             self.world.trace.cover("said.Busy")
             self.link.tell_coordinator(load)

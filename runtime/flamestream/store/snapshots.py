@@ -14,6 +14,7 @@ than the store does (the epoch aborts instead). Format: docs/reference/formats.m
 """
 
 import hashlib
+import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +22,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
-from flamestream.core.protocol.chain import Row
-from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.protocol.chain import Chain, Row
+from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Prefetched, Uploaded, UploadFailed
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError, StoreUnavailable
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot, WorkerId
 from flamestream.ports import ObjectStore, Post, Reactor
 from flamestream.store.object_names import plain
-from flamestream.store.prefetch import Prefetched
 from flamestream.store.segment import (
     Part,
     chains_in,
@@ -46,6 +46,7 @@ from flamestream.store.segment_cache import SegmentCache
 if TYPE_CHECKING:  # a worker's start does not wait for Arrow
     from pyarrow import Table
 
+log = logging.getLogger(__name__)
 SEGMENT_BYTES: Final = 64 << 20
 """Bytes of keys and states in one segment, before encoding; a greater upload is cut."""
 MAX_MERGE: Final = 512 << 20
@@ -81,9 +82,6 @@ class StoreSnapshots:
         self._under_way = False
         self._waiting: deque[Upload | Load] = deque()
         self._cache = SegmentCache(CACHED)
-        self.prefetched = Prefetched(
-            reactor, lambda segments, after: chains_in(self._parts(segments, after=after))
-        )
 
     def upload(self, action: Upload) -> None:
         """Write rows as segments. Answer: Uploaded or UploadFailed."""
@@ -94,8 +92,9 @@ class StoreSnapshots:
         self._take(action)
 
     def prefetch(self, action: Prefetch) -> None:
-        """Have these segments at hand, for a `load` that may come."""
-        self.prefetched.want(action.segments, action.slots)
+        """Read the chains of slots that this worker may get, beside all else. Answer: Prefetched."""
+        parts = partial(self._parts, action.segments, action.slots, action.after)
+        self._reactor.background(lambda: chains_in(parts()), partial(self._read_ahead, action))
 
     def _take(self, action: Upload | Load) -> None:
         if action.fence < self._newest:
@@ -127,14 +126,21 @@ class StoreSnapshots:
             return
         self._under_way = False
         self._begin_next()
-        if isinstance(action, Load):
-            self.prefetched.want(())  # this worker has slots now
         if isinstance(result, FlameStreamError):
             self._post(_failed(action, result))
         elif isinstance(result, Exception):
             raise result
         else:
             self._post(result)
+
+    def _read_ahead(self, action: Prefetch, result: list[Chain] | Exception) -> None:
+        if isinstance(result, FlameStreamError):
+            log.info("the committed snapshot is not at hand: %s", result)
+            self._post(Prefetched(action.number, None))
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            self._post(Prefetched(action.number, result))
 
     # --- in a helper thread ---------------------------------------------------------------------------------
 
@@ -166,10 +172,9 @@ class StoreSnapshots:
         return segment_table(self._store, ref) if cached is None else cached
 
     def _load(self, action: Load) -> Event:
-        chains = self.prefetched.chains(action.segments, action.slots)
-        if chains is None:
-            between = partial(self._between, action.fence)
-            chains = chains_in(self._parts(action.segments, action.slots, between=between), between)
+        between = partial(self._between, action.fence)
+        parts = self._parts(action.segments, action.slots, action.after, between)
+        chains = chains_in(parts, between)
         held = chains_in(self._parts(action.held)) if action.held else ()
         requests = chains_in(self._parts(action.requests)) if action.requests else ()
         return Loaded(action.fence, chains, held, requests)

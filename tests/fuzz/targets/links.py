@@ -122,7 +122,7 @@ REPORTS: tuple[msg.ToCoordinator, ...] = (
 ORDERS: tuple[msg.ToWorker, ...] = (
     msg.Recover(Assignment(FENCE, LAYOUT), {A: "127.0.0.1:1"}, "key", Time(9), Epoch(2), MANIFEST),
     msg.Seal(FENCE), msg.Replay(FENCE, Time(9)), msg.Announce(FENCE, Epoch(3), []),
-    msg.Committed(FENCE, Epoch(3), Time(10)), msg.Warm([]), msg.Abort(FENCE, Epoch(3)), msg.Drain(FENCE),
+    msg.Committed(FENCE, Epoch(3), Time(10)), msg.Warm(FENCE), msg.Abort(FENCE, Epoch(3)), msg.Drain(FENCE),
     msg.Stop("why"),
 )  # fmt: skip
 _KINDS = {kind: msgpack_decoder(kind) for kind in (msg.Frame, msg.ToCoordinator, msg.ToWorker)}

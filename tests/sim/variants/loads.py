@@ -1,17 +1,13 @@
 """Broken variants of slots that move for their load, and of workers that come and go for it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 from flamestream.core.coordinator.coordination import Pace
-from flamestream.core.protocol.chain import Chain
-from flamestream.core.protocol.snapshot import SegmentRef
-from flamestream.model.ids import Slot
+from flamestream.core.worker.prefetch import Prefetch
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import inverted_index
 from flamestream.simulation.settings import MS, Plan
-from flamestream.store.prefetch import Prefetched
 from sim.variants.variant import BrokenVariant, directed, patch
 
 
@@ -43,19 +39,10 @@ CRASHES = directed(
 """Workers have read the state of slots that they shall get, and take over those of one that is lost."""
 
 
-def _all_of_it(self: Prefetched, segments: Sequence[SegmentRef], slots: Sequence[Slot]) -> list[Chain] | None:
-    """What is at hand, be it of these slots or not."""
-    with self._lock:
-        if not self._names:
-            return None
-        self._advance(segments)
-        return [chain for slot in slots for chain in self._chains.get(slot, {}).values()]
-
-
 VARIANTS = [
     BrokenVariant(
         "what was read of some slots taken for all",
-        patch(Prefetched, chains=_all_of_it),
+        patch(Prefetch, _covers=lambda self, slots: self.warm),
         CRASHES,
         inverted_index,
     ),

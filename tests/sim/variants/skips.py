@@ -128,8 +128,8 @@ VARIANTS = [
         guarantee=AT_MOST_ONCE,
     ),
     BrokenVariant(
-        "at most once: a survivor keeps its state at the cut of another attempt",
-        patch(Rejoin, _holds=lambda self, cut: self._cuts.holds(cut)),
+        "at most once: who was left out of an attempt keeps its state",
+        patch(Rejoin, left_out=lambda self: None),
         same_times,
         guarantee=AT_MOST_ONCE,
     ),

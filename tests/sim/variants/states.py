@@ -1,5 +1,6 @@
 """Variants of what keeps state right: order, tombstones, buckets, keys, snapshots."""
 
+from dataclasses import replace
 from typing import Any
 
 from flamestream.core.coordinator import compaction
@@ -7,6 +8,8 @@ from flamestream.core.dataflow import grouping, reduce
 from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.operations import Operations
+from flamestream.core.protocol import actions
+from flamestream.core.worker.prefetch import Prefetch
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.snapshot import PendingSnapshot
 from flamestream.model import payload as codec
@@ -15,7 +18,6 @@ from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import confusing_keys, inverted_index
 from flamestream.simulation.outside.snapshots import rows_of as snapshot_rows
 from flamestream.store import segment, snapshots
-from flamestream.store.prefetch import Prefetched
 from sim.variants.variant import BrokenVariant, directed, patch, patched, several_sources, together
 
 
@@ -73,10 +75,9 @@ def _place_by_equality(self: Operations, vertex: Any) -> Any:
         return _place(self, vertex)
 
 
-def _no_roll_back(self: Rejoin, cut: Any, mine: Any) -> None:
-    self._have = self._have.intersection(mine) if self._cuts.holds(cut) else set()
+def _no_roll_back(self: Rejoin, cut: Any, kept: Any) -> None:
     for state in self._states.values():
-        state.keep(self._have)
+        state.keep(kept)
     self._cuts.reset(cut)
 
 
@@ -95,13 +96,13 @@ def _newest_row_only(tables: Any) -> Any:
 _merged = segment.merged
 
 
-def _joined_again(self: Prefetched, segments: Any) -> None:
+def _joined_again(self: Prefetch) -> list[actions.Action]:
     """All rows of segments that are new, be they at hand already."""
-    self._newest = -1
-    _advance(self, segments)
+    asked = _ask(self)
+    return [replace(each, after=-1) if isinstance(each, actions.Prefetch) else each for each in asked]
 
 
-_advance = Prefetched._advance
+_ask = Prefetch._ask
 _small = patch(compaction, SMALLEST=32, MAX_PER_TIER=2)
 """Segments are merged all the time: not wrong, but else it would be rare."""
 
@@ -151,7 +152,7 @@ VARIANTS = [
     ),
     BrokenVariant(
         "a standby joins rows that it has already",
-        together(_small, patch(Prefetched, _advance=_joined_again)),
+        together(_small, patch(Prefetch, _ask=_joined_again)),
         TAKEN_OVER,
         inverted_index,
     ),

@@ -5,7 +5,7 @@ Keeps: a sink refuses an older fence, and takes bundles in sequence. Does not: d
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from flamestream.core.protocol import actions as act
@@ -15,7 +15,7 @@ from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.core.worker.worker import Worker
 from flamestream.model import payload as codec
-from flamestream.model.ids import Fence, Offset, Partition, SequenceNumber, WorkerId
+from flamestream.model.ids import Fence, Offset, Partition, SequenceNumber, Slot, WorkerId
 from support.core.core_outcome import Outcome, Sink
 
 P = Partition("")
@@ -81,16 +81,22 @@ class Outside(Outcome):
                     ),
                 )
             case act.Load():
-                rows = [
-                    row
-                    for ref in action.segments
-                    for row in self.segments[ref.name]
-                    if row.slot in action.slots
-                ]
+                rows = self._rows(action.segments, action.slots, action.after)
                 kept = [row for ref in action.held for row in self.segments[ref.name]]
                 self._post(name, ev.Loaded(action.fence, chains_of(rows), chains_of(kept)))
+            case act.Prefetch():
+                rows = self._rows(action.segments, action.slots, action.after)
+                self._post(name, ev.Prefetched(action.number, chains_of(rows)))
             case _:
                 self._answer_of_a_sink(name, action)
+
+    def _rows(self, segments: Sequence[SegmentRef], slots: Collection[Slot] | None, after: int) -> list[Row]:
+        return [
+            row
+            for ref in segments
+            for row in self.segments[ref.name]
+            if (slots is None or row.slot in slots) and row.epoch > after
+        ]
 
     def _stored(self, name: str, action: act.Upload, rows: Sequence[Row]) -> SegmentRef:
         ref = SegmentRef(

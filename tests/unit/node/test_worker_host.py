@@ -134,7 +134,7 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("caller.make", actions.MakeCall(FENCE, SourceName("priced()"), Meta(b"m"), b"", "id")),
         ("snapshots.upload", actions.Upload(FENCE, Epoch(1), [], [])),
         ("snapshots.load", actions.Load(FENCE, [], [])),
-        ("snapshots.prefetch", actions.Prefetch([])),
+        ("snapshots.prefetch", actions.Prefetch(1, [])),
     ]
     handled = {type(action) for _, action in asked} | {
         actions.Wake,

@@ -12,7 +12,7 @@ import pytest
 
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
-from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Prefetched, Uploaded, UploadFailed
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
@@ -354,36 +354,27 @@ def port_segments(store: Faulty) -> list[SegmentRef]:
     return [SegmentRef(name, 1, "", 1, (Slot(0),))]
 
 
-def test_what_was_prefetched_is_loaded_without_the_store(port: Port, store: Faulty) -> None:
+def test_what_is_read_ahead_are_the_chains_of_newer_epochs(port: Port) -> None:
     segments = port.uploaded([row(1), row(2, slot=3)]) + port.uploaded([row(4, epoch=8, slot=3)], epoch=8)
-    store.calls.clear()
-    port.port.prefetch(Prefetch(segments))
-    turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the segments to be at hand")
-    store.fault = "away"
-    assert port.load(segments, [3]) == Loaded(FENCE, chains_of([row(2, slot=3), row(4, epoch=8, slot=3)]))
-    assert store.calls == ["get", "get"]
+    for number, (slots, after, found) in enumerate(
+        [
+            (None, -1, [row(1), row(2, slot=3), row(4, epoch=8, slot=3)]),
+            ([Slot(3)], -1, [row(2, slot=3), row(4, epoch=8, slot=3)]),
+            (None, 7, [row(4, epoch=8, slot=3)]),
+        ]
+    ):
+        port.port.prefetch(Prefetch(number, segments, slots, after))
+        assert port.next() == Prefetched(number, chains_of(found))
 
 
-def test_a_newer_commit_replaces_what_is_at_hand_and_reads_only_what_is_new(
-    port: Port, store: Faulty
-) -> None:
-    first, second = port.uploaded([row(1)]), port.uploaded([row(2, 8), row(1, 8, full=False)], epoch=8)
-    merged = port.uploaded([row(1, 9, full=False)], compact=first, epoch=9)
-    for segments in (first, first + second, merged + second):
-        port.port.prefetch(Prefetch(segments))
-        turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the segments to be at hand")
-    store.calls.clear()
-    rows = [row(1), row(1, 8, full=False), row(1, 9, full=False), row(2, 8)]
-    assert port.load(merged + second, [0]) == Loaded(FENCE, chains_of(rows))
-    assert store.calls == []
-    assert isinstance(port.load(first, [0]), Loaded)
-    assert store.calls == ["get"], "what was superseded is not kept"
-
-
-def test_what_cannot_be_prefetched_is_read_when_it_is_loaded(port: Port, store: Faulty) -> None:
+def test_what_cannot_be_read_ahead_is_said(port: Port, store: Faulty) -> None:
     segments = port.uploaded([row(1)])
     store.fault = "away"
-    port.port.prefetch(Prefetch(segments))
-    turn_until(port.loop, lambda: port.port.prefetched.at_rest, "the prefetch to give up")
-    store.fault = ""
-    assert port.load(segments, [0]) == Loaded(FENCE, chains_of([row(1)]))
+    port.port.prefetch(Prefetch(1, segments))
+    assert port.next() == Prefetched(1, None)
+
+
+def test_a_load_behind_what_is_at_hand_is_of_newer_epochs(port: Port) -> None:
+    segments = port.uploaded([row(1)]) + port.uploaded([row(1, 8, full=False)], epoch=8)
+    port.port.load(Load(FENCE, segments, [Slot(0)], after=7))
+    assert port.next() == Loaded(FENCE, chains_of([row(1, 8, full=False)]))

@@ -73,6 +73,13 @@ impl Content for Steps {
     fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
+
+    fn stored(&self) -> Option<&Py<PyAny>> {
+        match self.steps.as_slice() {
+            [Step { accumulator: Accumulator::Stored(states), .. }] => Some(states),
+            _ => None,
+        }
+    }
 }
 
 impl Steps {

@@ -69,4 +69,11 @@ impl Content for Entries {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    fn stored(&self) -> Option<&Py<PyAny>> {
+        match self.0.as_slice() {
+            [Entry { accumulator: Accumulator::Stored(states), .. }] => Some(states),
+            _ => None,
+        }
+    }
 }

@@ -113,6 +113,10 @@ impl Content for Story {
     fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.bases.is_empty()
     }
+
+    fn stored(&self) -> Option<&Py<PyAny>> {
+        self.stored.as_ref()
+    }
 }
 
 /// Bases in the making, from the oldest on.

@@ -73,7 +73,7 @@ class Context:
         """Tell workers without slots (None: all) what is committed, so that a takeover finds it at hand."""
         if self.committed.index is not None:
             told = self.members.standbys(self.workers) if standbys is None else standbys
-            self.instructions.tell(told, Warm(list(self.committed.index.segments)))
+            self.instructions.tell(told, Warm(self.record.fence, self.committed.index.of_states))
 
     def stop_all(self, reason: str, finish: Finish) -> None:
         """End the workers, then this coordinator."""

@@ -100,8 +100,8 @@ class Moving:
         gained = self._gained()
         for worker in sorted(set(gained.values())):
             slots = [slot for slot, owner in gained.items() if owner == worker]
-            segments = [part for part in committed.index.segments if not set(slots).isdisjoint(part.slots)]
-            self._context.instructions.tell([worker], Warm(segments, slots))
+            told = Warm(self._context.record.fence, committed.index.of_states, slots)
+            self._context.instructions.tell([worker], told)
 
     def _move_when_ready(self) -> None:
         context = self._context
@@ -124,7 +124,7 @@ class Moving:
             (report,) = self._context.members.progress([worker])
             if report and report.warm and worker not in wanted | self._forgotten:
                 self._forgotten.add(worker)
-                self._context.instructions.tell([worker], Warm([]))
+                self._context.instructions.tell([worker], Warm(self._context.record.fence))
 
     def _drop(self) -> None:
         self._owners, self._cause, self._told = (), "", ""

@@ -13,7 +13,8 @@ from itertools import repeat
 from typing import Final, Generic, TypeVar
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.protocol.chain import Chain, Row, incomplete
+from flamestream.core.dataflow.stored import Stored, behind
+from flamestream.core.protocol.chain import Chain, Row
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -82,6 +83,11 @@ class KeyedState(ABC, Generic[B]):
     def restore(self, bucket: B, states: Sequence[bytes]) -> None:
         """Take the state from a full one and the changes behind it."""
 
+    def stored(self, bucket: B) -> Stored | None:
+        """The parts that the bucket was restored from, as long as nothing has touched it."""
+        del bucket
+        return None
+
     def bucket(self, key: bytes, slot: Slot) -> B:
         """The bucket of `key`, marked as changed."""
         found = self.buckets.get(key)
@@ -136,10 +142,12 @@ class KeyedState(ABC, Generic[B]):
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
 
     def load(self, chains: Iterable[Chain]) -> None:
-        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+        """Take states from a snapshot, or what newer epochs have of some that were taken and not touched. Raises
+        Corrupt if rows are missing."""
         for chain in chains:
             if not chain.full:
-                raise incomplete(chain)
+                older = self.buckets.get(chain.key)
+                chain = behind(chain, None if older is None else self.stored(older))  # noqa: PLW2901
             # not dirty: what a snapshot has is below the committed cut
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))

@@ -18,9 +18,9 @@ from flamestream.core.dataflow.meter import Clock, Cost
 from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Parts
-from flamestream.core.dataflow.stored import Reading
+from flamestream.core.dataflow.stored import Reading, behind
 from flamestream.core.protocol.actions import Bundle
-from flamestream.core.protocol.chain import Chain, Row, incomplete
+from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import ERRORS, WorkerSettings
@@ -163,12 +163,16 @@ class NativeState:
         """Forget every other slot."""
         self._flow.keep(self.operation, set(slots))
 
-    def load(self, chains: Sequence[Chain]) -> None:
-        """Take the state of whole slots, which have no buckets yet. Raises Corrupt if rows are missing."""
+    def load(self, chains: Iterable[Chain]) -> None:
+        """Take states from a snapshot, or what newer epochs have of some that were taken and not touched. Raises
+        Corrupt if rows are missing."""
         if self._items is not None:  # it takes items at once, and no rows of an older version
-            chains = list(map(self._items.loaded, chains))
-        if (chain := self._flow.load(self.operation, chains)) is not None:
-            raise incomplete(chain)
+            chains = map(self._items.loaded, chains)
+        stored = self._flow.stored
+        self._flow.load(
+            self.operation,
+            [chain if chain.full else behind(chain, stored(self.operation, chain.key)) for chain in chains],
+        )
 
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""

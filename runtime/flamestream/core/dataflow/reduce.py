@@ -26,7 +26,7 @@ from typing import Any
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.keyed_state import Bucket, KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.stored import PLAIN, Reading
+from flamestream.core.dataflow.stored import PLAIN, Reading, Stored
 from flamestream.core.dataflow.user_code import Fold
 from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
@@ -173,6 +173,10 @@ class Reduce(KeyedState[Accumulation]):
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         # Below every item; behind which one it stood is not stored, and nobody asks.
         bucket.entries.append((_RESTORED, None, _Stored(states), None))
+
+    def stored(self, bucket: Accumulation) -> Stored | None:
+        accumulator = bucket.entries[0][_ACCUMULATOR] if len(bucket.entries) == 1 else None
+        return accumulator if type(accumulator) is _Stored else None
 
     def state_at(self, key: bytes, cut: Time) -> Any:
         """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from flamestream.core.dataflow.user_code import Nothing
-from flamestream.core.protocol.chain import Chain, is_older
+from flamestream.core.protocol.chain import Chain, incomplete, is_older
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.failure import said, shortened
@@ -94,6 +94,20 @@ class Reading:
 
 PLAIN: Final = Reading()
 """For an operation whose state was always of one version."""
+
+
+def behind(chain: Chain, stored: Stored | None) -> Chain:
+    """A chain of changes, joined with what is `stored` before them. Raises Corrupt if nothing is."""
+    if stored is None:
+        raise incomplete(chain)
+    (before, older), (mark, newer) = _parts(stored), _parts(chain.states)
+    # a key's first row of a version is full, so both are of one; but newer rows alone may have older shapes
+    return chain._replace(full=True, states=(*(mark or before), *older, *newer))
+
+
+def _parts(stored: Stored) -> tuple[Stored, Stored]:
+    """The mark of an older version, if there is one, and the rows."""
+    return (stored[:3], stored[3:]) if is_older(stored) else ((), stored)
 
 
 def _accumulator(stored: Stored) -> Any:

@@ -190,23 +190,29 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Read `segments`, check them, give the chains of `slots`; and all chains of `held` and of `requests`."""
+    """Read `segments`, check them, give the chains of `slots`; and all chains of `held` and of `requests`.
+    Answer: Loaded or LoadFailed."""
 
     fence: Fence
     segments: Sequence[SegmentRef]
     slots: Sequence[Slot]
     held: Sequence[SegmentRef] = ()
     requests: Sequence[SegmentRef] = ()
+    after: int = -1
+    """The slots' rows count if they are of epochs above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """Have `segments` at hand: they are the committed snapshot, and a `Load` of some of their slots may come.
-    No answer."""
+    """Read `segments`, which are committed, for slots that this worker may get. Answer: Prefetched, which says
+    `number`."""
 
+    number: int
     segments: Sequence[SegmentRef]
-    slots: Sequence[Slot] = ()
-    """The slots that may be asked for; none: any."""
+    slots: Sequence[Slot] | None = None
+    """None: all."""
+    after: int = -1
+    """Only rows of epochs above it."""
 
 
 @dataclass(frozen=True, slots=True)

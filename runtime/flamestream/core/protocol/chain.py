@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The rows of one key that count, joined."""
+    """The rows of one key that count, joined: of a whole snapshot, or of all epochs above some number."""
 
     operation: int
     slot: Slot

@@ -263,6 +263,14 @@ class LoadFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetched:
+    """The chains that a Prefetch asked for; None: they cannot be read now."""
+
+    number: int
+    chains: Sequence[Chain] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """Nothing happened; asked for by the action Wake, or a heartbeat."""
 
@@ -285,4 +293,4 @@ Answer = (
     | RecoveryAnswer
 )
 """Events of one fence, which change nothing under another."""
-Event = FromCoordinator | FromPeer | Woken | Answer
+Event = FromCoordinator | FromPeer | Prefetched | Woken | Answer

@@ -409,10 +409,11 @@ class Committed(_Message, frozen=True):
 
 
 class Warm(_Message, frozen=True):
-    """To a standby: `segments` are the committed snapshot; have them at hand. To a worker that gets some more
-    `slots` soon: of those alone. No segments: forget them."""
+    """To a standby: `index` says where the committed states are; have them at hand. To a worker that gets some
+    more `slots` soon: of those alone. None: forget them. Who has slots in an attempt before `fence` is left out."""
 
-    segments: list[SegmentRef]
+    fence: Fence
+    index: SnapshotIndex | None = None
     slots: list[Slot] = []
 
 

@@ -106,6 +106,11 @@ class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):
     """None: it was written before operations had names, and rows have their places in the graph."""
 
     @property
+    def of_states(self) -> "SnapshotIndex":
+        """The same, with what it says of the states of keys alone."""
+        return msgspec.structs.replace(self, fronts=(), outputs=(), held=(), requests=(), code=())
+
+    @property
     def parts(self) -> tuple[SegmentRef, ...]:
         """All that it needs."""
         return (*self.segments, *self.held, *self.requests)

@@ -131,7 +131,9 @@ def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:
             if mark.problem:
                 raise UserError(f"the state of operation {of.name!r} cannot be read: {mark.problem}")
             shapes = True
-    if not chain.full or (version == of.version and not shapes):
+    if not shapes and (
+        version == of.version or not chain.full
+    ):  # what a change stands behind says its version
         return chain
     return chain._replace(states=older_rows(chain.states, version, shapes=shapes))
 

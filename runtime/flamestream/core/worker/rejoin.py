@@ -31,6 +31,7 @@ Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is seal
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
@@ -41,6 +42,7 @@ from flamestream.core.protocol.messages import Opened, Recover, Sealed, ToCoordi
 from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.worker.prefetch import NOTHING, Prefetch
 from flamestream.core.worker.sealing import Sealing
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
 from flamestream.model.meta import LEAST
@@ -82,6 +84,14 @@ class Rejoin:
         self._held: list[Chain] = []
         self._requests: list[Chain] = []
         self._t_last = bytes(LEAST)
+        self.prefetch: Final = Prefetch(states, numbers, lambda: self.mine)
+        self._at_hand = NOTHING
+        """The newest epoch whose rows were in the state when a recovery began."""
+
+    @property
+    def mine(self) -> set[Slot]:
+        """The slots of this worker."""
+        return self._have | self._loading
 
     @property
     def linked(self) -> bool:
@@ -100,17 +110,18 @@ class Rejoin:
         """A new attempt: link the peers, open every slot of every sink, load what is not at hand."""
         fence, mine = message.assignment.fence, message.assignment.layout.slots_of(self._me)
         self._fence, self._phase, self._t_last = fence, Phase.OPENING, bytes(LEAST)
-        self._roll_back(message.cut, mine)
+        self._keep(set(mine), message)
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
-        actions: list[Action] = [LinkPeers(fence, message.key, others)]
-        # a survivor's slots are at hand
-        # without an index nothing was ever committed: an empty slot is complete
-        self._loading = set(mine) - self._have if message.index is not None else set()
-        self._have |= set(mine) - self._loading
-        actions += self._loads(message, mine)
+        actions: list[Action] = [LinkPeers(fence, message.key, others), *self._loads(message, mine)]
         self._unopened = set(sinks)
         # Those too that this worker had (!): each slot must refuse its older fence, and say what it has got.
         return actions + [OpenSink(fence, sink, mine) for sink in sinks]
+
+    def left_out(self) -> None:
+        """A newer attempt has gone on without this worker, which has no slots now."""
+        self._phase, self._have, self._loading = Phase.IDLE, set(), set()
+        for state in self._states.values():
+            state.keep(())
 
     def _loads(self, message: Recover, mine: Sequence[Slot]) -> list[Action]:
         self._held, self._requests, self._mine, self._waits_for_load = [], [], frozenset(mine), False
@@ -129,26 +140,26 @@ class Rejoin:
         if not (self._loading or held or requests):
             return []
         self._waits_for_load = True
-        segments = [segment for segment in index.segments if self._loading.intersection(segment.slots)]
-        return [Load(message.assignment.fence, segments, sorted(self._loading), held, requests)]
+        segments = self.prefetch.fresh(index.segments, self._loading) if self._loading else []
+        return [
+            Load(message.assignment.fence, segments, sorted(self._loading), held, requests, self._at_hand)
+        ]
 
-    def _roll_back(self, cut: Time, mine: Sequence[Slot]) -> None:
-        # no state above the cut may survive (!)
+    def _keep(self, mine: set[Slot], message: Recover) -> None:
+        """Find out of which slots the state is at hand, and forget all other state."""
         # not at hand: what was trimmed past the cut cannot be made again, so all is loaded
-        self._have = self._have.intersection(mine) if self._holds(cut) else set()
-        for state in self._states.values():
-            state.keep(self._have)
-            state.go_back(cut)
-        # behind `holds`, which asks for what was at hand before
-        self._cuts.reset(cut)
+        have = self._have & mine if self._cuts.holds(message.cut) else set()
+        missing = mine - have
+        self._at_hand = self.prefetch.taken(missing, message.index)
+        self._roll_back(message.cut, have if self._at_hand == NOTHING else mine)
+        # without an index nothing was ever committed: an empty slot is complete
+        self._have, self._loading = (mine, set()) if message.index is None else (have, missing)
 
-    def _holds(self, cut: Time) -> bool:
-        """Whether state at `cut` is at hand."""
-        if self._settings.skips:
-            # (!) Attempts give one time to different records: a cut that this worker has taken, and not seen
-            # committed, may be another attempt's with the same number.
-            return cut == self._cuts.committed
-        return self._cuts.holds(cut)
+    def _roll_back(self, cut: Time, kept: set[Slot]) -> None:
+        for state in self._states.values():
+            state.keep(kept)
+            state.go_back(cut)  # no state above the cut may survive (!)
+        self._cuts.reset(cut)
 
     def opened(self, sink: SinkName, last: Mapping[Slot, LastBundle], newest: bytes) -> None:
         """A sink refuses older fences from now on."""
@@ -160,6 +171,7 @@ class Rejoin:
         self, chains: Sequence[Chain], held: Sequence[Chain] = (), requests: Sequence[Chain] = ()
     ) -> None:
         """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
+        self.prefetch.loaded()  # also if what follows fails (!): newer rows stand behind those at hand but once
         for vertex, its in states_of(chains, self._numbers.known(self._index)).items():
             self._states[vertex].load(its)
         # only now: a recovery that comes before this loads them once more

@@ -26,7 +26,7 @@ from flamestream.core.dataflow.outputs import Outputs
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
-from flamestream.core.protocol.actions import Action, Exit, Prefetch, ToldCoordinator, Wake
+from flamestream.core.protocol.actions import Action, Exit, ToldCoordinator, Wake
 from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import FrontPosition
@@ -111,6 +111,7 @@ class Worker:
             self._try(self._take, event)
         self._try(self._process)
         self._try(self._flush)
+        self._actions += self._rejoin.prefetch.go_on(self.settings.slice_size)
         self._report()
         self._leave_behind_a_fence()
         actions, self._actions = self._actions, []
@@ -129,6 +130,8 @@ class Worker:
             self._frame(event)
         elif isinstance(event, ev.Woken):
             return
+        elif isinstance(event, ev.Prefetched):
+            self._rejoin.prefetch.read(event)
         elif event.fence == self.fence and not self._halted:  # answers to an older attempt change nothing (!)
             self._answer(event)
 
@@ -210,9 +213,19 @@ class Worker:
             if message.assignment.fence > self.fence:
                 self._recover(message)
         elif isinstance(message, msg.Warm):
-            self._actions.append(Prefetch(message.segments, message.slots))
+            if message.fence >= self.fence:
+                self._warm(message)
         elif message.fence == self.fence and not self._halted:
             self._directed(message)
+
+    def _warm(self, message: msg.Warm) -> None:
+        if message.fence > self.fence and not message.slots and self._rejoin.mine:
+            # (!) A newer attempt has gone on without this worker. Where records are skipped, attempts give one time
+            # to different ones: a cut that it has taken may be another's with the same number.
+            self._halted, self._fenced = True, None
+            self._epochs.finish_chores()
+            self._rejoin.left_out()
+        self._actions += self._rejoin.prefetch.want(message)
 
     def _directed(
         self, message: msg.Seal | msg.Replay | msg.Announce | msg.Committed | msg.Abort | msg.Drain
@@ -526,7 +539,7 @@ class Worker:
             idle=self._entrances.idle(self._layout.fronts_of(self.me)),
             in_flight=fronts.in_flight, asked=self._calls.asked, waiting=self._calls.waiting, drained=fronts.drained,
             reached=fronts.reached, skipped=fronts.skipped,
-            errors=self._outputs.counts.get(self.flow.errors, 0),
+            errors=self._outputs.counts.get(self.flow.errors, 0), warm=self._rejoin.prefetch.warm,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))

@@ -1,16 +1,15 @@
-"""The way of segments into the simulated store and out, and what a standby has at hand.
+"""The way of segments into the simulated store and out.
 
-What happens to rows is the product's: the check of a segment's bytes (`store.snapshots`), merging
-(`store.segment`) and the prefetch of a standby (`store.prefetch`). In a part of the runs segments are Parquet
-files, as they really are; in the others rows are packed, which is many times faster. Only the helper threads
-are simulated: what they do takes virtual time.
+What happens to rows is the product's: the check of a segment's bytes (`store.snapshots`) and merging
+(`store.segment`). In a part of the runs segments are Parquet files, as they really are; in the others rows are
+packed, which is many times faster. Only the helper threads are simulated: what they do takes virtual time.
 
 Does not: fail to notice damage; a damaged segment is an error with its name, which the broken variant
 "ignored checksum" shows.
 """
 
 import io
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,13 +18,12 @@ from pyarrow import parquet
 
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Chain, Row, chains_of
-from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Uploaded, UploadFailed
+from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Prefetched, Uploaded, UploadFailed
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.errors import Corrupt, FlameStreamError
 from flamestream.model.ids import Slot
 from flamestream.simulation.outside.stores import Store, StoreError, checksum, fetch_surely, store_surely
 from flamestream.store import segment, snapshots
-from flamestream.store.prefetch import Prefetched
 
 _packed = msgspec.msgpack.Decoder(list[Row])
 PARQUET = b"PAR1"
@@ -64,15 +62,10 @@ class SnapshotPort:
         self._post = post
         self._alive = True
         self._nonce = 0
-        self.prefetched = Prefetched(self, self._read_now)  # type: ignore[arg-type]  # of a reactor it needs `background` alone
 
     def close(self) -> None:
         """The process is gone."""
         self._alive = False
-
-    def background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        """Do what a helper thread does, at one moment of virtual time."""
-        self._world.after(self._store.time(), self._in_background, work, done)
 
     def upload(self, action: Upload) -> None:
         """Upload a segment of the new rows, or of them merged with what they make superfluous."""
@@ -82,37 +75,20 @@ class SnapshotPort:
             self._write(action, list(action.rows), [])
 
     def prefetch(self, action: Prefetch) -> None:
-        """Have these segments at hand."""
-        self.prefetched.want(action.segments, action.slots)
+        """Chains of slots that this worker may get, read ahead."""
+        self._world.after(self._store.time(), self._read_ahead, action)
 
     def load(self, action: Load) -> None:
-        """Chains of the slots asked for, checked: those at hand, or read now."""
-        if self.prefetched.warm:
-            self.background(
-                lambda: self.prefetched.chains(action.segments, action.slots),
-                lambda chains: self._had(action, chains),
-            )
-        else:
-            self._had(action, None)
-
-    def _had(self, action: Load, chains: Sequence[Chain] | Exception | None) -> None:
-        """These chains were at hand (None: nothing was); read what else is asked for."""
-        self.prefetched.want(())  # this worker has slots now
-        if isinstance(chains, FlameStreamError):
-            self._say(LoadFailed(action.fence, chains.category, str(chains)))
-        elif isinstance(chains, Exception):
-            raise chains
-        elif chains is not None:
+        """Chains of the slots asked for, checked."""
+        if action.after >= 0:
             self._world.trace.cover("standby.took over warm")
-            self._read(action.held, lambda held: self._loaded(action, chains, held))
-        else:
-            self._read(action.segments, lambda rows: self._cold(action, rows))
+        self._read(action.segments, lambda rows: self._read_states(action, rows))
 
-    def _cold(self, action: Load, rows: list[Row] | StoreError) -> None:
+    def _read_states(self, action: Load, rows: list[Row] | StoreError) -> None:
         if isinstance(rows, StoreError):
             self._load_failed(action, rows)
             return
-        chains = self._chains(rows, set(action.slots))
+        chains = self._chains(rows, set(action.slots), action.after)
         self._read(action.held, lambda held: self._loaded(action, chains, held))
 
     def _loaded(self, action: Load, chains: Sequence[Chain], held: list[Row] | StoreError) -> None:
@@ -211,10 +187,16 @@ class SnapshotPort:
 
         self._world.after(1, next_one)
 
-    def _read_now(self, refs: Iterable[SegmentRef], after: int) -> list[Chain]:
-        """As a helper thread reads for the prefetch: chains of the rows of epochs above `after`."""
-        rows = [row for ref in refs for row in checked_rows(self._store.get_now(ref.name), ref)]
-        return self._chains(rows, None, after)
+    def _read_ahead(self, action: Prefetch) -> None:
+        """As a helper thread reads, at one moment of virtual time."""
+        try:
+            rows = [
+                row for ref in action.segments for row in checked_rows(self._store.get_now(ref.name), ref)
+            ]
+        except FlameStreamError:
+            self._say(Prefetched(action.number, None))
+        else:
+            self._say(Prefetched(action.number, self._chains(rows, action.slots, action.after)))
 
     def _chains(self, rows: Sequence[Row], slots: Collection[Slot] | None, after: int = -1) -> list[Chain]:
         """The chains of these slots and of epochs above `after`; where there are Parquet files, by the
@@ -222,15 +204,6 @@ class SnapshotPort:
         if self._store.parquet:
             return segment.chains_in([segment.part_of(segment.table_of(rows), slots, after)])
         return chains_of(row for row in rows if (slots is None or row.slot in slots) and row.epoch > after)
-
-    def _in_background(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        if not self._alive:
-            return
-        try:
-            result = work()
-        except FlameStreamError as error:
-            result = error
-        done(result)
 
     def _say(self, event: Event) -> None:
         if self._alive:

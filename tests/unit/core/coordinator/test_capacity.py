@@ -22,7 +22,7 @@ def test_a_standby_is_told_what_is_committed_when_it_is_and_when_the_standby_com
     segment = SegmentRef("s", 1, "c", 1, (Slot(0),))
     bench = running("a", "b")
     bench.connect("c").epoch(10, segments=[segment])
-    assert bench.last(msg.Warm, "c").segments == bench.last(msg.Warm).segments != []
+    assert bench.last(msg.Warm, "c").index.segments == (segment,)
     bench.clear().connect("d")
     assert bench.last(msg.Warm, "d") is not None
     assert bench.last(msg.Warm, "a") is None, "who has slots has their state"

@@ -55,7 +55,7 @@ def test_a_slot_moves_from_the_worker_that_is_too_full_for_long() -> None:
 def test_who_gets_a_slot_reads_its_state_while_the_stream_goes_on() -> None:
     bench = tell(begun(), FULL)
     told = bench.last(msg.Warm, "b")
-    assert (told.segments, told.slots) == ([STATE], [1])
+    assert (told.index.segments, told.slots) == ((STATE,), [1])
     assert bench.last(msg.Warm, "a") is None
     for _ in range(9):
         bench.sleep(SECOND).beat(3)
@@ -64,7 +64,7 @@ def test_who_gets_a_slot_reads_its_state_while_the_stream_goes_on() -> None:
 
 def test_with_each_commit_it_is_told_anew() -> None:
     bench = tell(begun(), FULL).epoch(5, segments=[other := SegmentRef("more", 1, "00", 1, (Slot(1),))])
-    assert bench.last(msg.Warm, "b").segments == [STATE, other]
+    assert bench.last(msg.Warm, "b").index.segments == (STATE, other)
 
 
 def test_it_is_not_waited_for_for_ever() -> None:
@@ -92,7 +92,7 @@ def test_a_recovery_in_between_calls_it_off_and_what_was_read_is_forgotten() -> 
     assert owners(bench) == "aabb"
     bench.progress("a", 3).progress("b", 3, warm=True).sleep(MS)
     assert owners(bench) == "aabb"
-    assert bench.last(msg.Warm, "b") == msg.Warm([])
+    assert bench.last(msg.Warm, "b") == msg.Warm(bench.fence)
 
 
 def test_even_workers_keep_their_slots() -> None:

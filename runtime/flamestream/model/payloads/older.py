@@ -13,7 +13,8 @@ Does not: decide what fits (shapes.py), or find the changes (state.py).
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
+from operator import call, itemgetter
 from typing import Any, Final, TypeVar
 
 from flamestream.model.collections import Map, Set, Vector
@@ -51,7 +52,7 @@ _now: Final[dict[str, "Current"]] = {}
 _converters: Final[dict[int, tuple["Current", Callable[[Sequence[Any]], Any]]]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take thrice as long to make, and a state may have many
 class Older:
     """A value as it was stored, while changes are applied to it."""
 
@@ -181,7 +182,11 @@ def _settled(value: Any) -> Any:
     if kind in SCALARS:
         return value
     if kind is Older:
-        return _converter(value.shape, value.tag)([_settled(member) for member in value.members])
+        members = value.members
+        # most classes are flat: one pass in C, and nothing is left to do
+        if not SCALARS.issuperset(map(type, members)):
+            members = [_settled(member) for member in members]
+        return _converter(value.shape, value.tag)(members)
     if kind is list:  # of several payloads
         return [_settled(each) for each in value]
     if kind is Map:
@@ -257,20 +262,20 @@ def _made(shape: PayloadClass, current: Current) -> Callable[[Sequence[Any]], An
     sources = fit(shape, current.said)
     if isinstance(sources, str):
         raise OlderShape(sources)
-    defaults = current.defaults()
+    defaults, build = current.defaults(), current.build
     fields = list(zip(current.shape.types, sources, strict=True))
+    made = [defaults[field] for field, source in fields if source.place is None]
+    # behind the stored fields stand those that get their defaults
+    further = count(len(shape.fields))
+    places = [next(further) if source.place is None else source.place for _, source in fields]
+    pick = itemgetter(*places) if len(places) > 1 else lambda every: [every[place] for place in places]
+    floats = [(place, field) for (field, source), place in zip(fields, places, strict=True) if source.to_float]
 
     def converted(members: Sequence[Any]) -> Any:
-        return current.build(
-            [
-                defaults[field]()
-                if source.place is None
-                else _floated(members[source.place], shape, field)
-                if source.to_float
-                else members[source.place]
-                for field, source in fields
-            ]
-        )
+        every = [*members, *map(call, made)]
+        for place, field in floats:
+            every[place] = _floated(every[place], shape, field)
+        return build(pick(every))
 
     return converted
 

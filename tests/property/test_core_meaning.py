@@ -18,7 +18,8 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.slot import INT32_MIN
 from flamestream.model.stream import Stream
-from flamestream.simulation import graphs, ready_jobs
+from flamestream.simulation import graphs
+from flamestream.simulation.jobs import ready
 from support.core.core_cluster import DEAD, CoreCluster
 
 SEEDS = st.integers(0, 1 << 32)
@@ -195,7 +196,7 @@ def test_recoveries_change_nothing(seed: int) -> None:
 @examples(max_examples=60)
 def test_ready_made_and_vectorised_functions_give_the_results_of_the_reference(seed: int) -> None:
     for parts in (REFERENCE, FASTEST):
-        job = ready_jobs.ready_job(Random(seed))
+        job = ready.ready_job(Random(seed))
         cluster = _play(job.graph, seed, recoveries=2, dead_letter=DEAD, debug=seed % 4 == 0, parts=parts)
         cluster.check()
         assert cluster.complete

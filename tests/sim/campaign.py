@@ -28,9 +28,9 @@ from typing import Any
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.kernel import kernel
-from flamestream.simulation.call_jobs import asking_job
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.production_jobs import production_job
+from flamestream.simulation.jobs.calls import asking_job
+from flamestream.simulation.jobs.productions import production_job
 from flamestream.simulation.settings import STRONG, promising
 from flamestream.simulation.simulator import Result
 from flamestream.testing import SimulationFailure, simulate

@@ -11,7 +11,8 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.call_jobs import (
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.jobs.calls import (
     again_job,
     again_loop_job,
     call_job,
@@ -19,7 +20,6 @@ from flamestream.simulation.call_jobs import (
     once_job,
     timed_call_job,
 )
-from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks

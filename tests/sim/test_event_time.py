@@ -8,7 +8,7 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
-from flamestream.simulation.event_time_jobs import arrival_job, clock_job, event_time_job
+from flamestream.simulation.jobs.event_time import arrival_job, clock_job, event_time_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks

@@ -9,7 +9,7 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.simulation.graphs import SimJob
-from flamestream.simulation.ready_jobs import ready_job
+from flamestream.simulation.jobs.ready import ready_job
 from flamestream.simulation.settings import GUARANTEES, Adjust, promising
 from flamestream.testing import simulate
 from support.seeds import chunks

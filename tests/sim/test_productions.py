@@ -11,9 +11,9 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.kernel import kernel
-from flamestream.simulation.call_jobs import loop_job
 from flamestream.simulation.faults import FaultPlan
-from flamestream.simulation.production_jobs import production_job
+from flamestream.simulation.jobs.calls import loop_job
+from flamestream.simulation.jobs.productions import production_job
 from flamestream.simulation.settings import Plan, drawn_plan, promising
 from flamestream.testing import simulate
 from support.seeds import chunks

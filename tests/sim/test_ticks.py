@@ -6,9 +6,7 @@ import pytest
 
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.faults import FaultPlan
-from flamestream.simulation.settings import Plan, promising
-from flamestream.simulation.simulator import Result
-from flamestream.simulation.tick_jobs import (
+from flamestream.simulation.jobs.ticks import (
     edited_job,
     failing,
     fatal_job,
@@ -17,6 +15,8 @@ from flamestream.simulation.tick_jobs import (
     mistaken_job,
     ticking,
 )
+from flamestream.simulation.settings import Plan, promising
+from flamestream.simulation.simulator import Result
 from flamestream.testing import simulate
 from support.seeds import chunks
 

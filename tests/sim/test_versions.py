@@ -8,9 +8,9 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.kernel import kernel
+from flamestream.simulation.jobs.ticks import migrated_job, ticking
 from flamestream.simulation.settings import promising
 from flamestream.simulation.simulator import Result
-from flamestream.simulation.tick_jobs import migrated_job, ticking
 from flamestream.testing import simulate
 from support.seeds import chunks
 

@@ -12,7 +12,7 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.model.windows import process
 from flamestream.simulation.graphs import DEAD_LETTERS, SimJob
-from flamestream.simulation.program_jobs import program_job
+from flamestream.simulation.jobs.programs import program_job
 from flamestream.testing import simulate
 from support.seeds import chunks
 

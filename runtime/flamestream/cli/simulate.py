@@ -40,8 +40,8 @@ def command(
     gives the same trace. Exit code 3 if an invariant does not hold; the message has the seed and how to see
     it again.
     """
-    from flamestream.simulation.call_jobs import asking_job
-    from flamestream.simulation.production_jobs import production_job
+    from flamestream.simulation.jobs.calls import asking_job
+    from flamestream.simulation.jobs.productions import production_job
     from flamestream.simulation.settings import GUARANTEES, STRONG, promising
 
     # the simulator is no part of a running job

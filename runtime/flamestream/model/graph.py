@@ -16,7 +16,7 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.calls.loops import check_loops
@@ -28,7 +28,11 @@ from flamestream.model.state_names import Operation, check_names, operations_of
 from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
+if TYPE_CHECKING:
+    from flamestream.model.tables.ledger import Ledger, Table
+
 T = TypeVar("T")
+V = TypeVar("V")
 Clock: TypeAlias = Literal["arrival"]
 """Clocks that event time may be of."""
 MAX_VERTICES = 4096
@@ -62,6 +66,8 @@ class Graph:
         """The stream that marks are made of, and the vertex at which progress enters, by the sources whose
         event time
         they tell (windows/marks.py)."""
+        self.ledger: Ledger | None = None
+        """Its tables, if it has any (tables/ledger.py)."""
 
     @overload
     def source(
@@ -153,6 +159,20 @@ class Graph:
         self._check_new(name)
         ticks = micros(every, f"clock {name!r} in graph {self.name!r}: every", least=1_000)
         return replace(ticking_source(self, name, ticks), items=datetime)
+
+    def table(
+        self, name: str, *, initial: Callable[[], V], check: Callable[[Any, V], bool] | None = None
+    ) -> "Table[Any, V]":
+        """A table, whose rows transactions read and write (`stream.transact`).
+
+        `initial`: gives the value of a row that nobody has written. `check`: `check(key, value)` is true of
+        every row that a transaction may leave; one that leaves another is aborted. Raises GraphError for two of a
+        name.
+        """
+        from flamestream.model.tables.ledger import added_table
+        from flamestream.model.tables.transaction import Rules
+
+        return added_table(self, name, Rules(initial, check))
 
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item may go round

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from flamestream.model.calls.stream import Said
     from flamestream.model.event_time import TimeOf
     from flamestream.model.graph import Graph
+    from flamestream.model.tables.ledger import Table, Transacted
+    from flamestream.model.tables.transaction import State
     from flamestream.model.windows.own import Here
     from flamestream.model.windows.shapes import Shape
     from flamestream.model.windows.stream import Results
@@ -405,6 +407,28 @@ class Stream(Generic[T]):
         from flamestream.model.calls.stream import called_stream
 
         return called_stream(self, function, key, name, said)
+
+    def transact(self, function: "Callable[[State, T], U]") -> "Transacted[T, U]":
+        """Transactions, one an item: `function(state, item)` reads and writes rows of the graph's tables, as in
+        `state[accounts, "alice"] -= item.amount`, and all of them change or none does.
+
+        It is pure. Raised in it, `fs.Abort(reason)` leaves everything as it was; so does a row that its
+        table's `check` does not allow. `.committed` has what it gives, `.aborted` has `fs.Aborted` items. The
+        outcome is that of running all transactions of the graph one after the other, in the order of items.
+        Raises GraphError if the graph has no table.
+        """
+        from flamestream.model.tables.ledger import transacted
+
+        return transacted(self, function)
+
+    def upsert(
+        self, table: "Table[Any, Any]", key: Key[T], value: Key[T] | None = None
+    ) -> "Transacted[T, None]":
+        """Each item is the value of a row of `table` from then on, or `value` of it is: a transaction, which the
+        table's `check` may abort. Raises GraphError."""
+        from flamestream.model.tables.ledger import upserted
+
+        return upserted(self, table, key, value)
 
     def sink(self, name: str, key: Key[T] | None = None) -> None:
         """Deliver the items to the sink `name` of the manifest. Items with equal keys stay in order in one

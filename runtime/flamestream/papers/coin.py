@@ -9,8 +9,8 @@ from random import Random
 
 from flamestream.papers.observed import Seen, coin_job, killed, observed
 from flamestream.papers.report import Table
-from flamestream.simulation.call_jobs import again_job
 from flamestream.simulation.faults import Fault
+from flamestream.simulation.jobs.calls import again_job
 from flamestream.simulation.settings import promising
 from flamestream.simulation.simulator import SimulationFailure, simulate
 

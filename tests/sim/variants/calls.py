@@ -19,11 +19,11 @@ from flamestream.model.calls.call import Answer, Intent, hash_of
 from flamestream.model.calls.loops import Rounds
 from flamestream.model.ids import Fence, Partition, SourceName
 from flamestream.model.time import END, ROOM, START, FrontId, Time, Timestamp
-from flamestream.simulation.call_jobs import again_job, call_job, loop_job, once_job, timed_call_job
 from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.jobs.calls import again_job, call_job, loop_job, once_job, timed_call_job
+from flamestream.simulation.jobs.productions import production_job
 from flamestream.simulation.outside.journals import Journals
 from flamestream.simulation.outside.producers import SourceSite
-from flamestream.simulation.production_jobs import production_job
 from flamestream.simulation.settings import Adjust, Plan
 from sim.variants.variant import BrokenVariant, directed, patch
 

@@ -9,8 +9,8 @@ from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.fronts import Fronts
 from flamestream.model.meta import meta_of, time_of_meta
 from flamestream.model.time import FrontId, Timestamp, time_of, timestamp_of
-from flamestream.simulation.event_time_jobs import arrival_job, event_time_job
 from flamestream.simulation.faults import Fault
+from flamestream.simulation.jobs.event_time import arrival_job, event_time_job
 from sim.variants.variant import BrokenVariant, directed, patch
 
 CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)

@@ -17,7 +17,7 @@ from flamestream.core.worker import worker
 from flamestream.model.time import FrontId, Time
 from flamestream.simulation.changes.restarts import changing_job, restarting
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.tick_jobs import growing, growing_job
+from flamestream.simulation.jobs.ticks import growing, growing_job
 from sim.variants.variant import BrokenVariant, directed, patch
 
 _replay = Recovery.replay

@@ -15,7 +15,7 @@ from flamestream.model.ids import Epoch, WorkerId
 from flamestream.model.time import END, FrontId, Time
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.tick_jobs import edited_job, failing, fatal_job, ticking
+from flamestream.simulation.jobs.ticks import edited_job, failing, fatal_job, ticking
 from sim.variants.variant import BrokenVariant, directed, patch
 
 _spares = Membership.spares

@@ -11,7 +11,7 @@ from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol import inventory
 from flamestream.model.state_names import Operation
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.tick_jobs import migrated_job, ticking
+from flamestream.simulation.jobs.ticks import migrated_job, ticking
 from sim.variants.variant import BrokenVariant, directed, patch
 
 _load, _restore, _migrated = KeyedState.load, Reduce.restore, Reading._migrated

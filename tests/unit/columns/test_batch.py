@@ -9,7 +9,7 @@ import pytest
 from flamestream.columns.batch import Batch
 from flamestream.columns.shape import Shape, array, payloads, shape_of
 from flamestream.model.vertex import Kind
-from flamestream.simulation.chain_jobs import Item, counted, doubled, entered, kept, renamed, sometimes_none
+from flamestream.simulation.jobs.chains import Item, counted, doubled, entered, kept, renamed, sometimes_none
 
 PAIRS = [("a", "2"), ("b", "3"), ("c", "21"), ("d", "40"), ("e", "51"), ("a", "67"), ("b", "70"), ("c", "8")]
 ITEM = shape_of(Item, "Item")

@@ -9,7 +9,7 @@ import pytest
 import flamestream as fs
 from flamestream.model.errors import GraphError, UserError
 from flamestream.model.vertex import Kind, name_of
-from flamestream.simulation.ready_jobs import Measured, measured_together
+from flamestream.simulation.jobs.ready import Measured, measured_together
 
 
 @fs.vectorized(takes=str, makes=str)

@@ -15,7 +15,8 @@ from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.stream import Stream
 from flamestream.model.time import FrontId
-from flamestream.simulation import graphs, ready_jobs
+from flamestream.simulation import graphs
+from flamestream.simulation.jobs import ready
 from flamestream.spark.frames import native
 from flamestream.spark.frames.rows import HALT, SCHEMA
 from flamestream.spark.frames.stages import stages_of
@@ -149,7 +150,7 @@ def test_ready_made_and_vectorised_functions_give_the_rows_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     rng = Random(seed)
-    job = ready_jobs.ready_job(rng)
+    job = ready.ready_job(rng)
     stamps, records = Stamps(FrontId(0), 7), [job.record(rng, number) for number in range(60)]
     runs = [(time, tuple(some)) for time, _, some in stamps.cut(0, records)]
     given: list[tuple[int, Piece]] = [(vertex.id, Given(runs)) for vertex in job.graph.sources[:1]]

@@ -269,7 +269,9 @@ def _made(shape: PayloadClass, current: Current) -> Callable[[Sequence[Any]], An
     further = count(len(shape.fields))
     places = [next(further) if source.place is None else source.place for _, source in fields]
     pick = itemgetter(*places) if len(places) > 1 else lambda every: [every[place] for place in places]
-    floats = [(place, field) for (field, source), place in zip(fields, places, strict=True) if source.to_float]
+    floats = [
+        (place, field) for (field, source), place in zip(fields, places, strict=True) if source.to_float
+    ]
 
     def converted(members: Sequence[Any]) -> Any:
         every = [*members, *map(call, made)]

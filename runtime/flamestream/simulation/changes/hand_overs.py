@@ -3,7 +3,7 @@
 Both share what is outside (sources, sinks, journals, store), and the job record that the first one leaves. What
 the first one has started may live on for a while.
 
-Does not: draw the jobs (tick_jobs.py), or know what must come out (oracle.py).
+Does not: draw the jobs (jobs/ticks.py), or know what must come out (oracle.py).
 """
 
 from dataclasses import replace
@@ -14,8 +14,8 @@ from flamestream.core.protocol.job_record import is_taken_over
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import FaultPlan
+from flamestream.simulation.jobs.ticks import ticking
 from flamestream.simulation.settings import MS, Adjust, Plan, code_of, version_of
-from flamestream.simulation.tick_jobs import ticking
 
 
 def handing_over(direct: Adjust | None = None) -> Adjust:

@@ -4,7 +4,7 @@ some have gone, and some are back.
 All versions do the same with what they read, so one graph with all sources says what must come out. A start that
 is refused, for of a source that goes something is left, is tried again as it was before.
 
-Does not: change code while a job runs (tick_jobs.py), or know what must come out (oracle.py).
+Does not: change code while a job runs (jobs/ticks.py), or know what must come out (oracle.py).
 """
 
 from dataclasses import replace
@@ -21,8 +21,8 @@ from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.coordinator_node import CoordinatorNode
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob, key_of, string_record
+from flamestream.simulation.jobs.ticks import folded
 from flamestream.simulation.settings import MS, Adjust, Plan, drawn_site
-from flamestream.simulation.tick_jobs import folded
 from flamestream.simulation.world import EPOCH_START
 
 SOURCES: Final = 4

@@ -17,7 +17,7 @@ from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.kernel import kernel
 from flamestream.model.stream import Stream
-from flamestream.simulation.chain_jobs import Count
+from flamestream.simulation.jobs.chains import Count
 from support.core.one_worker import OneWorker
 
 pytestmark = pytest.mark.skipif(

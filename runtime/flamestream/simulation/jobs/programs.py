@@ -14,8 +14,8 @@ from flamestream.model.stream import Stream
 from flamestream.model.windows.shapes import session, sliding, tumbling
 from flamestream.model.windows.stream import Results
 from flamestream.model.windows.windows import Windows
-from flamestream.simulation.event_time_jobs import Event, appended, key_of, time_of
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, digest, same, spread
+from flamestream.simulation.jobs.event_time import Event, appended, key_of, time_of
 
 
 def program_job(rng: Random) -> SimJob:

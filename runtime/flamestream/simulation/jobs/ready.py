@@ -18,8 +18,8 @@ from flamestream.model import ready
 from flamestream.model.graph import Graph
 from flamestream.model.payload import payload_type
 from flamestream.model.stream import Stream
-from flamestream.simulation import chain_jobs
 from flamestream.simulation.graphs import DEAD_LETTERS, LETTERS, SimJob, same, scatter, spread
+from flamestream.simulation.jobs import chains
 
 
 @payload_type
@@ -123,7 +123,7 @@ def not_every_fifth(values: Any) -> Any:
 
 def ready_job(rng: Random) -> SimJob:
     """Any of them."""
-    return rng.choice([sums, lists, columns, chain_jobs.chains, chain_jobs.behind_state])(rng)
+    return rng.choice([sums, lists, columns, chains.chains, chains.behind_state])(rng)
 
 
 def sums(rng: Random) -> SimJob:
@@ -139,7 +139,7 @@ def sums(rng: Random) -> SimJob:
     )
     out = scatter(rng, stream.map(reading)).reduce(key=_key(rng), combine=combine, emit=emit)
     out.sink("out", key=None if emit is None else ready.field("key"))
-    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
+    return SimJob(graph, DEAD_LETTERS, chains.record, 1)
 
 
 def lists(rng: Random) -> SimJob:
@@ -154,7 +154,7 @@ def lists(rng: Random) -> SimJob:
     key = ready.field("value") if rng.random() < 0.3 else _by_letter
     other = longer.reduce(key=key, combine=total, emit=ready.record(Sum, "key", amount=ready.state))
     other.sink("out", key=ready.field("key"))
-    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
+    return SimJob(graph, DEAD_LETTERS, chains.record, 1)
 
 
 def columns(rng: Random) -> SimJob:
@@ -179,7 +179,7 @@ def columns(rng: Random) -> SimJob:
     out = made.reduce(key=_key(rng), combine=ready.append(*names), emit=emit)
     by_key: Any = rng.choice([ready.field("key"), lambda result: result.key])
     out.sink("out", key=None if emit is None else by_key)
-    return SimJob(graph, DEAD_LETTERS, chain_jobs.record, 1)
+    return SimJob(graph, DEAD_LETTERS, chains.record, 1)
 
 
 def _source(rng: Random, name: str) -> tuple[Graph, Stream[Any]]:

@@ -1,0 +1,1 @@
+"""Tables and transactions: several keys change as one."""

@@ -1,0 +1,240 @@
+"""Ledger: the tables of a graph, and everything that changes them, as one fold over all transactions.
+
+    transfers -> with its function's number -+
+    orders    -> with its function's number -+-> merge -> fold of one key, all rows -> committed, aborted, changes
+
+So what a transaction sees and leaves is what a serial execution in the order of items gives, in every runner and
+through any crash: a fold's own promise. The price is that one worker decides, whatever their number; rows that are
+worked on where they live are the next step (docs/authors/plan-transactions.md).
+
+Keeps: rows are found by their table's name, so tables may come and go. Does not: run a function (transaction.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from flamestream.model import fields
+from flamestream.model.collections import Map
+from flamestream.model.errors import GraphError
+from flamestream.model.payload import payload_type
+from flamestream.model.stream import Key, Stream
+from flamestream.model.tables.transaction import Aborted, Decision, Rules, State, Write, decide
+from flamestream.model.vertex import Function, Kind, call_site, name_of
+from flamestream.model.windows.process import Side
+
+if TYPE_CHECKING:
+    from flamestream.model.graph import Graph
+
+T = TypeVar("T")
+R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
+NAME = "tables"
+"""The name of the fold's state."""
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All rows, and what the last transaction has done."""
+
+    rows: Map[tuple[str, Any], Any]
+    number: int = -1
+    decision: Decision | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Deciding:
+    """(rows, a transaction with the number of its function) -> the rows behind it."""
+
+    written: str = NAME
+    functions: list[Function] = field(default_factory=list)
+    rules: dict[str, Rules] = field(default_factory=dict)
+    state_name: ClassVar = NAME
+    keeps: ClassVar = "every row that was ever written, for ever"
+    form: ClassVar = "tables"
+
+    def __call__(self, before: Rows, item: Side) -> Rows:
+        decision = decide(self.functions[item.number], item.item, before.rows.get, self.rules)
+        rows = before.rows
+        for write in decision.writes:
+            rows = rows.set((write.table, write.key), write.after)
+        return Rows(rows, item.number, decision)
+
+
+@dataclass(eq=False, slots=True)
+class Ledger:
+    """The ledger of one graph."""
+
+    graph: "Graph"
+    deciding: Deciding = field(default_factory=Deciding)
+    merged: int | None = None
+    """The vertex at which all transactions come together; None: there are none yet."""
+    decisions: Stream[Any] | None = None
+
+    def enter(self, stream: Stream[Any], function: Function) -> int:
+        """Have the items of a stream be transactions. The number of their function."""
+        number = len(self.deciding.functions)
+        self.deciding.functions.append(function)
+        numbered = stream.map(Numbered(number, function))
+        if self.merged is not None:
+            self.graph.connect(numbered.vertex, self.merged)
+            return number
+        merged = numbered._then(Kind.MERGE, "merge")
+        self.merged = merged.vertex
+        self.decisions = merged.reduce(
+            key=_all, initial=_no_rows, combine=self.deciding, emit=_told, name=NAME
+        )
+        return number
+
+    def decided(self, where: str) -> Stream[Any]:
+        """(number of the function, decision) of each transaction. Raises GraphError if there is none."""
+        if self.decisions is None:
+            raise GraphError(f"{where}: no transaction of graph {self.graph.name!r} stands before it")
+        return self.decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[K, V]):
+    """A table of a graph: `state[table, key]` in a transaction's function is one of its rows."""
+
+    ledger: Ledger
+    name: str
+
+    def changes(self) -> Stream[Write[K, V]]:
+        """Each row that a transaction of the graph changes, in their order. Raises GraphError if none stands before
+        it."""
+        decided = self.ledger.decided(call_site())
+        return decided.flat_map(WritesTo(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Transacted(Generic[T, R]):
+    """The outcomes of a stream's transactions: each is either committed or aborted."""
+
+    ledger: Ledger
+    number: int
+    makes: Any
+
+    @property
+    def committed(self) -> Stream[R]:
+        """The values that the function gave, of transactions that have changed what they wrote."""
+        made: Stream[R] = self._of(aborted=False)
+        return made if self.makes is None else Stream(made.graph, made.vertex, items=self.makes)
+
+    @property
+    def aborted(self) -> Stream[Aborted[T]]:
+        """The others, with the reason."""
+        return self._of(aborted=True)
+
+    def _of(self, *, aborted: bool) -> Stream[Any]:
+        function = self.ledger.deciding.functions[self.number]
+        return self.ledger.decided(call_site()).flat_map(DecidedAs(self.number, aborted, function))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An item -> the same as a transaction, with the number of its function."""
+
+    number: int
+    function: Function
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return f"transact {name_of(self.function)}"
+
+    def __call__(self, item: Any) -> Side:
+        return Side(self.number, item)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedAs:
+    """The outcome of a decision, if it is of a function and came out like this."""
+
+    number: int
+    aborted: bool
+    function: Function
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return f"{'aborted' if self.aborted else 'committed'} {name_of(self.function)}"
+
+    def __call__(self, told: tuple[int, Decision]) -> list[Any]:
+        number, decision = told
+        return [decision.result] if number == self.number and decision.aborted == self.aborted else []
+
+
+@dataclass(frozen=True, slots=True)
+class WritesTo:
+    """The writes of a decision to one table."""
+
+    table: str
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return f"changes of {self.table}"
+
+    def __call__(self, told: tuple[int, Decision]) -> list[Write[Any, Any]]:
+        return [write for write in told[1].writes if write.table == self.table]
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """(state, item) -> nothing: the item, or a part of it, is the value of a row."""
+
+    table: Table[Any, Any]
+    key: Function
+    value: Function | None
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return f"upsert({self.table.name})"
+
+    def __call__(self, state: State, item: Any) -> None:
+        state[self.table, self.key(item)] = item if self.value is None else self.value(item)
+
+
+def added_table(graph: "Graph", name: str, rules: Rules) -> Table[Any, Any]:
+    """A table of a graph. Raises GraphError if it has one of that name."""
+    ledger = graph.ledger = graph.ledger or Ledger(graph)
+    if name in ledger.deciding.rules:
+        raise GraphError(
+            f"{call_site()}: graph {graph.name!r} has two tables named {name!r}: use the first one twice"
+        )
+    ledger.deciding.rules[name] = rules
+    return Table(ledger, name)
+
+
+def transacted(stream: Stream[T], function: Callable[[State, T], R]) -> Transacted[T, R]:
+    """The outcomes of `function(state, item)`. Raises GraphError if the graph has no table."""
+    ledger = stream.graph.ledger
+    if ledger is None:
+        raise GraphError(
+            f"{call_site()}: transact in graph {stream.graph.name!r}, which has no graph.table(...)"
+        )
+    return Transacted(ledger, ledger.enter(stream, function), fields.result_of(function))
+
+
+def upserted(
+    stream: Stream[T], table: Table[Any, Any], key: Key[T], value: Key[T] | None
+) -> Transacted[T, None]:
+    """Each item is put into a row of the table."""
+    put = Put(table, stream._key(key), None if value is None else stream._key(value))
+    return transacted(stream, put)
+
+
+def _all(_item: Side) -> None:
+    return None
+
+
+def _no_rows() -> Rows:
+    return Rows(Map())
+
+
+def _told(rows: Rows, _item: Side) -> tuple[int, Decision | None]:
+    return rows.number, rows.decision

@@ -1,0 +1,157 @@
+"""Transaction: a pure function over rows of tables, which all change or none does.
+
+>>> def transfer(rows, amount):
+...     rows["accounts", "alice"] -= amount
+...     rows["accounts", "bob"] += amount
+...     return amount
+>>> limits = {"accounts": Rules(int, lambda key, balance: balance >= 0)}
+>>> decide(transfer, 5, {("accounts", "alice"): 7}.get, limits).writes
+(Write(table='accounts', key='alice', before=7, after=2), Write(table='accounts', key='bob', before=0, after=5))
+>>> decide(transfer, 9, {("accounts", "alice"): 7}.get, limits)
+Decision(result=Aborted(transaction=9, reason='a check', table='accounts', key='alice'), writes=(), aborted=True)
+
+Keeps: the same rows and the same payload give the same decision. Does not: know where rows are (ledger.py), or
+which function is a user's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from flamestream.model.errors import UserError
+from flamestream.model.failure import Raised, called
+from flamestream.model.payload import payload_type
+from flamestream.model.payloads.codec import check, encode
+from flamestream.model.vertex import Function
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+MOST_KEYS: Final = 256
+"""Rows that one transaction may touch."""
+CHECK: Final = "a check"
+"""The reason of a transaction that left a row which its table's `check` does not allow."""
+
+
+class Abort(Exception):
+    """Raised by a transaction's function: it leaves everything as it was. `reason`: a text for whoever reads
+    `aborted`."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Aborted(Generic[T]):
+    """The outcome of a transaction that has changed nothing."""
+
+    transaction: T
+    """The item that it was begun with."""
+    reason: str
+    """The text that its function gave to `fs.Abort`, or "a check"."""
+    table: str = ""
+    """The table whose check it has broken; "": none."""
+    key: Any = None
+    """The key of the row that did."""
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Write(Generic[K, V]):
+    """A row that a transaction has changed."""
+
+    table: str
+    key: K
+    before: V
+    after: V
+
+
+class Rules(NamedTuple):
+    """A table's word on its rows."""
+
+    initial: Function
+    """Gives the value of a row that nobody has written."""
+    check: Function | None = None
+    """(key, value) -> may a transaction leave that? None: anything."""
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of a transaction, and what it has written."""
+
+    result: Any
+    """The value that its function gave, or `Aborted`."""
+    writes: tuple[Write[Any, Any], ...] = ()
+    """Rows whose value is another than before, in the order in which they were first written."""
+    aborted: bool = False
+
+
+Read = Callable[[tuple[str, Any], Any], Any]
+"""((table, key), other) -> the value of a row, or the other if nobody has written it."""
+_UNWRITTEN: Final = object()
+
+
+class State:
+    """The rows of all tables as one transaction sees them: `state[table, key]`, to be read and to be set.
+
+    Rows that nobody has written have what the table's `initial` gives. Raises UserError for more than
+    MOST_KEYS of them, or for a table that is not the graph's.
+    """
+
+    __slots__ = ("_before", "_now", "_read", "_rules", "_written")
+
+    def __init__(self, read: Read, rules: Mapping[str, Rules]) -> None:
+        self._read, self._rules = read, rules
+        self._before: dict[bytes, tuple[str, Any, Any]] = {}
+        self._now: dict[bytes, Any] = {}
+        self._written: dict[bytes, None] = {}
+
+    def __getitem__(self, row: tuple[Any, Any]) -> Any:
+        return self._now[self._place(row)]
+
+    def __setitem__(self, row: tuple[Any, Any], value: Any) -> None:
+        check(value)
+        place = self._place(row)
+        self._now[place] = value
+        self._written[place] = None
+
+    @property
+    def writes(self) -> tuple[Write[Any, Any], ...]:
+        """The rows that are another than before."""
+        found = (Write(*self._before[place], self._now[place]) for place in self._written)
+        return tuple(write for write in found if encode(write.before) != encode(write.after))
+
+    def _place(self, row: tuple[Any, Any]) -> bytes:
+        table, key = getattr(row[0], "name", row[0]), row[1]
+        place: bytes = encode((table, key))  # by bytes: 1 and 1.0 are two keys (!)
+        if place not in self._now:
+            if len(self._now) == MOST_KEYS:
+                raise UserError(f"a transaction touches more than {MOST_KEYS} rows: make several of it")
+            if table not in self._rules:
+                raise UserError(f"the graph has no table {table!r}: it has {', '.join(self._rules)}")
+            value = self._read((table, key), _UNWRITTEN)
+            if value is _UNWRITTEN:
+                value = called(self._rules[table].initial)
+            self._before[place] = table, key, value
+            self._now[place] = value
+        return place
+
+
+def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str, Rules]) -> Decision:
+    """The decision of a transaction: `function(state, transaction)`, or nothing if that raises Abort or leaves what
+    a check does not allow. Raises what the function or a check raises else, blamed on it."""
+    state = State(read, rules)
+    try:
+        result = called(function, state, transaction)
+    except Raised as raised:
+        if isinstance(raised.error, Abort):
+            return Decision(Aborted(transaction, raised.error.reason), aborted=True)
+        raise
+    for write in state.writes:
+        allows = rules[write.table].check
+        if allows is not None and not called(allows, write.key, write.after):
+            return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
+    return Decision(result, state.writes)

@@ -1,0 +1,149 @@
+"""A transaction changes all of its rows or none, and sees what those before it left."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+import flamestream as fs
+from flamestream.model.errors import GraphError, UserError
+from flamestream.model.tables.transaction import MOST_KEYS, Decision, Rules, decide
+from flamestream.testing import check, outputs
+
+Transfer = tuple[str, str, int]
+
+
+def bank(transfer: Callable[..., Any] | None = None, **rules: Any) -> fs.Graph:
+    """Transfers between accounts, none of which may be overdrawn."""
+    graph = fs.Graph("bank")
+    rules = {"check": lambda _, balance: balance >= 0, **rules}
+    accounts = graph.table("accounts", initial=int, **rules)
+
+    def usual(state: Any, item: Transfer) -> tuple[str, int]:
+        source, target, amount = item
+        state[accounts, source] -= amount
+        state[accounts, target] += amount
+        return source, state[accounts, source]
+
+    graph.source("deposits").upsert(accounts, key=lambda d: d[0], value=lambda d: d[1])
+    moved = graph.source("transfers").transact(transfer or usual)
+    moved.committed.sink("moved")
+    moved.aborted.map(lambda a: (a.transaction, a.reason, a.table, a.key)).sink("refused")
+    accounts.changes().map(lambda w: (w.key, w.before, w.after)).sink("balances")
+    return graph
+
+
+def test_rows_change_together_and_a_broken_check_leaves_them() -> None:
+    found = bank().run(deposits=[("a", 5)], transfers=[("a", "b", 3), ("a", "b", 3), ("b", "a", 1)])
+    assert found == {
+        "moved": [("a", 2), ("b", 2)],
+        "refused": [(("a", "b", 3), "a check", "accounts", "a")],
+        "balances": [("a", 0, 5), ("a", 5, 2), ("b", 0, 3), ("b", 3, 2), ("a", 2, 3)],
+    }
+
+
+def test_an_abort_leaves_what_was_written_before_it() -> None:
+    def limited(state: Any, item: Transfer) -> None:
+        state["accounts", item[0]] = 99
+        raise fs.Abort("limit")
+
+    assert outputs(bank(limited), ("transfers", ("a", "b", 1))) == {
+        "refused": [(("a", "b", 1), "limit", "", None)]
+    }
+
+
+def test_a_function_that_raises_is_an_error_item_that_names_it_and_changes_nothing() -> None:
+    def raises(state: Any, item: Transfer) -> int:
+        state["accounts", "a"] += 1
+        return state["accounts", "a"] // item[2]  # type: ignore[no-any-return]
+
+    found = outputs(bank(raises), ("transfers", ("a", "b", 0)), ("transfers", ("a", "b", 1)))
+    assert found["moved"] == [1]
+    (error,) = found["errors"]
+    assert (error.error, "raises" in error.function) == ("ZeroDivisionError", True)
+
+
+def test_a_check_that_raises_is_an_error_item_that_names_it() -> None:
+    def impossible(key: str, balance: int) -> bool:
+        raise LookupError(key)
+
+    (error,) = outputs(bank(check=impossible), ("transfers", ("a", "b", 1)))["errors"]
+    assert (error.error, "impossible" in error.function) == ("LookupError", True)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda state, item: sum(state["accounts", n] for n in range(MOST_KEYS + 1)), "more than 256 rows"),
+        (lambda state, item: state["account", "a"], "no table 'account'"),
+    ],
+)
+def test_what_a_transaction_may_not_do_is_said(mistake: Callable[..., Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        bank(mistake).run(transfers=[("a", "b", 1)])
+
+
+def test_a_value_that_is_no_payload_is_refused_and_changes_nothing() -> None:
+    def listed(state: Any, item: Transfer) -> None:
+        state["accounts", "a"] += 1
+        state["accounts", "b"] = [1]
+
+    found = outputs(bank(listed), ("transfers", ("a", "b", 1)))
+    assert list(found) == ["errors"] and "list" in found["errors"][0].message
+
+
+def test_values_that_are_equal_in_python_alone_are_two_rows_and_a_change() -> None:
+    rules = {"rows": Rules(int)}
+
+    def mixed(state: Any, _: None) -> None:
+        state["rows", 1] = 7
+        state["rows", True] = 7.0
+        state["rows", "same"] = 0
+
+    stored: dict[Any, Any] = {}
+    decision = decide(mixed, None, stored.get, rules)
+    assert [(type(write.key), write.after) for write in decision.writes] == [(int, 7), (bool, 7.0)]
+    assert decide(lambda state, _: None, None, lambda row, other: other, rules) == Decision(None)
+
+
+def test_any_stream_of_transfers_is_what_a_loop_over_a_dict_makes_of_it() -> None:
+    for seed in range(30):
+        rng = Random(seed)
+        deposits = [(rng.choice("abcd"), rng.randrange(9)) for _ in range(4)]
+        transfers = [(rng.choice("abcd"), rng.choice("abcd"), rng.randrange(6)) for _ in range(40)]
+        balances: dict[str, int] = dict(deposits)
+        moved, refused = [], []
+        for source, target, amount in transfers:
+            after = dict(balances)
+            after[source] = after.get(source, 0) - amount
+            after[target] = after.get(target, 0) + amount
+            if after[source] < 0:
+                refused.append((source, target, amount))
+            else:
+                balances = after
+                moved.append((source, after[source]))
+        found = bank().run(deposits=deposits, transfers=transfers)
+        assert (found["moved"], [item for item, *_ in found["refused"]]) == (moved, refused)
+
+
+def test_a_bank_holds_through_drawn_records_and_schedules() -> None:
+    names = st.sampled_from("abc")
+    check(
+        bank(),
+        deposits=st.tuples(names, st.integers(0, 9)),
+        transfers=st.tuples(names, names, st.integers(0, 4)),
+        other_process=False,
+    )
+
+
+def test_tables_are_told_by_name_and_stand_before_what_uses_them() -> None:
+    graph = fs.Graph("bank")
+    with pytest.raises(GraphError, match=r"no graph\.table"):
+        graph.source("transfers").transact(lambda state, item: item)
+    accounts = graph.table("accounts", initial=int)
+    with pytest.raises(GraphError, match="two tables named 'accounts'"):
+        graph.table("accounts", initial=int)
+    with pytest.raises(GraphError, match="no transaction"):
+        accounts.changes()

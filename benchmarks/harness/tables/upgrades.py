@@ -43,18 +43,17 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
 
 
 def flink_upgrades_table(rows: list[Row]) -> str:
-    """Markdown: upgrades of one session, of e2e/test_ten_upgrades.py (those that are not taken back) and of
-    e2e/test_flink_upgrades.py, and how much shorter the gap of the first is."""
+    """Markdown: upgrades of one session of e2e/test_ten_upgrades.py, ours (those that are not taken back) and those of
+    Flink, and how much shorter the gap of the first is."""
     head = [
         "upgrade", "n", "output stood still, ms", "of it, stop with savepoint", "until the pods are gone", "calm",
         "clean", "load", "ours / its",
     ]  # fmt: skip
     kinds: dict[str, list[Row]] = {"FlameStream": []}
     for row in rows:
+        kind = row["what"] if row["what"].startswith("Flink") else "FlameStream"
         if "taken back" not in row["what"]:
-            kinds.setdefault(row["what"] if row["what"].startswith("Flink") else "FlameStream", []).append(
-                row
-            )
+            kinds.setdefault(kind, []).append(row)
     ours = median(row["gap_ms"] for row in kinds["FlameStream"]) if kinds["FlameStream"] else 0.0
     return markdown_table(head, [_of_session(kind, its, ours) for kind, its in kinds.items() if its])
 

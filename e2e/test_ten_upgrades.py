@@ -1,6 +1,7 @@
-"""Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or doubled,
-and how long the output stands still. Some ten minutes; not among those of each push. And beside them, where
-E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of its Kubernetes operator (support/flink.py), in four."""
+"""Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
+doubled, and how long the output stands still. Some ten minutes; not among those of each push. And beside
+them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of its Kubernetes operator
+(support/flink.py), in four."""
 
 import time
 from collections.abc import Callable, Iterator

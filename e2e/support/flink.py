@@ -1,9 +1,9 @@
 """A job of Flink's on the cluster, with the steps that its Kubernetes operator takes for an upgrade.
 
-A cluster is what the operator makes in its standalone mode: a Deployment with the job manager, which runs the one
-job, and a Deployment with a task manager of two slots, so one process less than with two. An upgrade stops the
-job with a savepoint, deletes both and waits until their pods are gone (the operator deletes in the foreground),
-and makes others, which begin from the savepoint.
+A cluster is what the operator makes in its standalone mode: a Deployment with the job manager, which runs
+the one job, and a Deployment with a task manager of two slots, so one process less than with two. An upgrade
+stops the job with a savepoint, deletes both and waits until their pods are gone (the operator deletes in the
+foreground), and makes others, which begin from the savepoint.
 
 Does not: run the operator. Nobody waits for its intervals here, nor for an image.
 """

@@ -1,5 +1,5 @@
-"""The tables of upgrades in the docs, from the lines that upgrades/figure.py (the newest of each figure) and the
-end-to-end tests of upgrades wrote."""
+"""The tables of upgrades in the docs, from the lines that upgrades/figure.py (the newest of each figure) and
+e2e/test_ten_upgrades.py wrote."""
 
 from statistics import median
 from typing import Any, Final
@@ -43,11 +43,11 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
 
 
 def flink_upgrades_table(rows: list[Row]) -> str:
-    """Markdown: upgrades of one session of e2e/test_ten_upgrades.py, ours (those that are not taken back) and those of
-    Flink, and how much shorter the gap of the first is."""
+    """Markdown: upgrades of one session, ours (those that are not taken back) and Flink's, and how much
+    shorter the gap of ours is."""
     head = [
-        "upgrade", "n", "output stood still, ms", "of it, stop with savepoint", "until the pods are gone", "calm",
-        "clean", "load", "ours / its",
+        "upgrade", "n", "output stood still, ms", "of it, stop with savepoint", "until the pods are gone",
+        "calm", "clean", "load", "ours / its",
     ]  # fmt: skip
     kinds: dict[str, list[Row]] = {"FlameStream": []}
     for row in rows:

@@ -139,7 +139,6 @@ class Cluster:
         opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in OPENED]
         pod["spec"]["containers"][0] |= {
             "image": IMAGE,
-            "imagePullPolicy": "Never",
             "command": ["java", f"-Xms{memory}", f"-Xmx{memory}", *opened, "-cp", "/opt/flink/lib/*"],
             "args": list(words),
             "env": [{"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],

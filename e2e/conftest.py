@@ -3,7 +3,6 @@ E2E_REPORT."""
 
 import json
 import os
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.machine import where
 
 from e2e.support.installation import Installation, install
 from e2e.support.kube import Kube
@@ -41,10 +41,10 @@ def kube(namespace: str) -> Kube:
 
 @pytest.fixture(scope="session")
 def report() -> Callable[..., None]:
-    """Adds a row of figures, with the load that they were taken at."""
+    """Adds a row of figures, with the load that they were taken at, as those of benchmarks/results are."""
 
     def add(what: str, **figures: Any) -> None:
-        row = {"what": what, **figures, "load": round(os.getloadavg()[0], 1), "at": time.strftime("%H:%M:%S")}
+        row = {"what": what, **figures, "load": round(os.getloadavg()[0], 1), **where()}
         with REPORT.open("a") as file:
             file.write(json.dumps(row) + "\n")
 

@@ -1,5 +1,7 @@
-"""Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or doubled,
-and how long the output stands still. Some ten minutes; not among those of each push."""
+"""Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
+doubled, and how long the output stands still. Some ten minutes; not among those of each push. And beside
+them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of its Kubernetes operator
+(support/flink.py), in four."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,19 +11,22 @@ import pytest
 
 from e2e.conftest import flowing, fresh
 from e2e.support import faults
+from e2e.support.flink import IMAGE, FlinkStream
 from e2e.support.installation import Installation
 from e2e.support.kube import Kube, condition_of
 from e2e.support.stream import Stream
 
 UPGRADES: Final = 10
+OF_FLINK: Final = 5
 FAILS: Final = (4, 8)
 KILLS: Final = (faults.kill_worker, faults.delete_executor, faults.kill_leader)
 MISTAKE: Final = "\n\ndef Posting(*_):\n    raise ValueError('mistaken')\n"
 SETTLED: Final = 6.0
 Report = Callable[..., None]
+needs_flink = pytest.mark.skipif(not IMAGE, reason="E2E_FLINK_IMAGE names no image of Flink")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
     made = Stream(kube, installation, words=60, name=fresh())
     made.extra["upgrade"] = {"watch": "15s", "canary": 0}  # the mistakes are to be found by the watch
@@ -33,6 +38,7 @@ def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
 def test_ten_upgrades_with_kills_lose_and_double_nothing(stream: Stream, report: Report) -> None:
     for number in range(1, UPGRADES + 1):
         stream.wait_ready(240)
+        stream.kube.wait("FlameStreamJob", stream.name, is_stable, 120)  # other code would need a stop before
         stream.wait_flowing(120)
         fails, kill = number in FAILS, KILLS[number % len(KILLS)]
         calm = gap_behind(stream, stream.state()["now"], 3.0)
@@ -70,6 +76,12 @@ def turned(stream: Stream, before: str) -> None:
     stream.kube.wait("FlameStreamJob", stream.name, is_turned, 240)
 
 
+def is_stable(job: Any) -> bool:
+    """Whether the code that runs is one that an upgrade can go back to."""
+    status = job["status"]
+    return bool((status.get("lastStable") or {}).get("code") == status["run"]["code"])
+
+
 def taken_back(stream: Stream) -> None:
     """Until the code before is in charge again."""
 
@@ -78,3 +90,43 @@ def taken_back(stream: Stream) -> None:
         return degraded.get("reason") == "RolledBack" and "taken back" in degraded.get("message", "")
 
     stream.kube.wait("FlameStreamJob", stream.name, is_back, 300)
+
+
+@pytest.fixture(scope="module")
+def flink(installation: Installation, kube: Kube) -> Iterator[FlinkStream]:
+    made = FlinkStream(kube, installation.node, words=60)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.delete()
+
+
+@needs_flink
+def test_flink_with_savepoint_and_restart(flink: FlinkStream, report: Report) -> None:
+    for _ in range(OF_FLINK):
+        measure(flink, report, "Flink, savepoint and restart", flink.upgrade)
+
+
+@needs_flink
+def test_flink_to_pods_that_are_there(flink: FlinkStream, report: Report) -> None:
+    for _ in range(OF_FLINK):
+        flink.stand_by()
+        measure(flink, report, "Flink, its pods there before", flink.upgrade_to_standby)
+        flink.tidy()
+
+
+def measure(flink: FlinkStream, report: Report, what: str, upgrade: Callable[[], dict[str, float]]) -> None:
+    """One upgrade in a calm stream, with its gap and an audit behind it."""
+    since = flink.ask("/state")["now"]
+    time.sleep(6.0)  # a time in which nothing may happen
+    calm = flink.ask(f"/gap?since={since}")["gap_ms"]
+    since = flink.ask("/state")["now"]
+    steps = upgrade()
+    flink.wait_flowing()
+    time.sleep(3.0)
+    gap = flink.ask(f"/gap?since={since}")["gap_ms"]
+    verdict = flink.ask("/audit")
+    figures = {name: verdict[name] for name in ("clean", "items", "documents")}
+    report(what, gap_ms=gap, calm_ms=calm, **steps, **figures)
+    assert verdict["clean"], verdict

@@ -11,7 +11,6 @@ Keeps: whatever happens, no process outlives its run. Does not: choose what is r
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from systems.base import Cell, Failed, Form, Places, Running, System, start, stop
 
 from harness.job import Outcome, _end, _environment, free_port, measured, noise
+from harness.machine import machine, where
 
 if TYPE_CHECKING:
     from harness.topics import Topics
@@ -71,31 +71,6 @@ def record(system: System, cell: Cell, outcome: Outcome, before: dict[str, Any])
         "noise": before | {"load_after": round(os.getloadavg()[0], 2)},
         **where(),
     }
-
-
-def where() -> dict[str, Any]:
-    """The machine, and the time of now."""
-    return {"machine": machine(), "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-
-
-def machine() -> dict[str, Any]:
-    """This one, as far as figures depend on it."""
-    model = next(
-        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
-        platform.machine(),
-    )
-    total = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
-    return {
-        "processor": model,
-        "cores": os.cpu_count(),
-        "memory_gb": round(total / 1e6, 1),
-        "kernel": platform.release(),
-    }
-
-
-def _lines(file: str) -> list[str]:
-    path = Path(file)
-    return path.read_text().splitlines() if path.exists() else []
 
 
 class _Ends:
@@ -188,4 +163,4 @@ def _ends(form: Form, cell: Cell, folder: Path) -> "Iterator[_Ends | Topics]":
         ends.end()
 
 
-__all__ = ["drive", "machine", "noise", "record"]
+__all__ = ["drive", "machine", "noise", "record", "where"]

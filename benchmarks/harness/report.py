@@ -34,7 +34,7 @@ from harness.tables.histories import histories_table
 from harness.tables.productions import productions_table
 from harness.tables.rtm import rtm_table
 from harness.tables.time import time_table
-from harness.tables.upgrades import cluster_upgrades_table, upgrades_table
+from harness.tables.upgrades import cluster_upgrades_table, flink_upgrades_table, upgrades_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"
@@ -303,7 +303,9 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "first_touch": first_touch_table, "balance": balance_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
-    DOCS / "operations" / "performance.md": {"cluster_upgrades": cluster_upgrades_table},
+    DOCS / "operations" / "performance.md": {
+        "cluster_upgrades": cluster_upgrades_table, "flink_upgrades": flink_upgrades_table,
+    },
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},
     DOCS / "reference" / "manifest.md": {"guarantees": guarantees_table},

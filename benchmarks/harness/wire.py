@@ -49,6 +49,17 @@ class Peer:
         if not size:
             return None
         self._bytes += _CHUNK[:size]
+        return self._taken()
+
+    def send(self, frame: bytes) -> bool:
+        """Whether it could be sent."""
+        try:
+            self.socket.sendall(self._framed(frame))
+        except OSError:
+            return False
+        return True
+
+    def _taken(self) -> list[bytes]:
         frames = []
         while len(self._bytes) >= 4:
             (length,) = struct.unpack_from(">I", self._bytes)
@@ -58,13 +69,22 @@ class Peer:
             del self._bytes[: 4 + length]
         return frames
 
-    def send(self, frame: bytes) -> bool:
-        """Whether it could be sent."""
-        try:
-            self.socket.sendall(struct.pack(">I", len(frame)) + frame)
-        except OSError:
-            return False
-        return True
+    def _framed(self, frame: bytes) -> bytes:
+        return struct.pack(">I", len(frame)) + frame
+
+
+class LinePeer(Peer):
+    """A connection of whole lines, of a system that does not speak our protocol (as in lines.py)."""
+
+    def _taken(self) -> list[bytes]:
+        *lines, self._bytes = self._bytes.split(b"\n")
+        return [bytes(line) for line in lines]
+
+    def _framed(self, frame: bytes) -> bytes:
+        return frame + b"\n"
+
+
+Hears = Callable[[Peer, list[bytes]], None]
 
 
 class Wire:
@@ -74,10 +94,10 @@ class Wire:
     def __init__(self) -> None:
         self._selector = selectors.SelectSelector()
 
-    def listen(self, host: str, port: int, hear: Callable[[Peer, list[bytes]], None]) -> int:
+    def listen(self, host: str, port: int, hear: Hears, kind: type[Peer] = Peer) -> int:
         """Frames of every connection to this port go to `hear`. The port: 0 is any that is free."""
         listener = socket.create_server((host, port), backlog=64)
-        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener, hear))
+        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener, hear, kind))
         return int(listener.getsockname()[1])
 
     def turn(self, seconds: float) -> bool:
@@ -111,11 +131,11 @@ class Wire:
             key.fileobj.close()
         self._selector.close()
 
-    def _accept(self, listener: socket.socket, hear: Callable[[Peer, list[bytes]], None]) -> None:
-        peer = Peer(listener.accept()[0])
+    def _accept(self, listener: socket.socket, hear: Hears, kind: type[Peer]) -> None:
+        peer = kind(listener.accept()[0])
         self._selector.register(peer.socket, selectors.EVENT_READ, lambda: self._hear(peer, hear))
 
-    def _hear(self, peer: Peer, hear: Callable[[Peer, list[bytes]], None]) -> None:
+    def _hear(self, peer: Peer, hear: Hears) -> None:
         if not peer.is_open:  # dropped a moment ago, in this same turn
             return
         if (frames := peer.frames()) is None:
@@ -126,6 +146,8 @@ class Wire:
 
 class Producer:
     """Serves documents, numbered from 0, at the pace that it is given."""
+
+    peers = Peer
 
     def __init__(self, wire: Wire, host: str, port: int, text: Callable[[int], bytes]) -> None:
         self.base = 0
@@ -141,7 +163,7 @@ class Producer:
         self._peer: Peer | None = None
         self._attempt, self._at = -1, 0
         self._told_end = False
-        self.port = wire.listen(host, port, self._hear)
+        self.port = wire.listen(host, port, self._hear, self.peers)
 
     @property
     def is_asked(self) -> bool:
@@ -172,7 +194,7 @@ class Producer:
                 self.sent.append(time.monotonic())
                 self.due.append(self._next if self._rate else self.sent[-1])
                 self._next += 1 / self._rate if self._rate else 0.0
-            if not self._peer.send(struct.pack(">Q", self._at) + self._text(self._at)):
+            if not self._peer.send(self._frame(self._at)):
                 self._wire.drop(self._peer)
                 return
             self._at += 1
@@ -186,21 +208,35 @@ class Producer:
             if said["attempt"] < self._attempt:  # a worker that does not know yet that it was replaced
                 self._wire.drop(peer)
                 return
-            if self._peer is not None and self._peer is not peer:
-                self._wire.drop(self._peer)
-            self._attempt, self._peer, self._at, self._told_end = (
-                said["attempt"],
-                peer,
-                int(said["next"].get("", 0)),
-                False,
+            self._serve(peer, int(said["next"].get("", 0)), said["attempt"])
+
+    def _serve(self, peer: Peer, first: int, attempt: int) -> None:
+        if self._peer is not None and self._peer is not peer:
+            self._wire.drop(self._peer)
+        self._attempt, self._peer, self._at, self._told_end = attempt, peer, first, False
+        if not self.sent and self._at:  # a restored job: what comes before was another outside's
+            self.base, self.sent, self.due, self.wanted = (
+                self._at,
+                [0.0] * self._at,
+                [0.0] * self._at,
+                max(self.wanted, self._at),
             )
-            if not self.sent and self._at:  # a restored job: what comes before was another outside's
-                self.base, self.sent, self.due, self.wanted = (
-                    self._at,
-                    [0.0] * self._at,
-                    [0.0] * self._at,
-                    max(self.wanted, self._at),
-                )
+
+    def _frame(self, number: int) -> bytes:
+        return struct.pack(">Q", number) + self._text(number)
+
+
+class LineProducer(Producer):
+    """The same in lines, to whom says the number of the first document as a line; the newest is served."""
+
+    peers = LinePeer
+
+    def _hear(self, peer: Peer, frames: list[bytes]) -> None:
+        for line in frames:
+            self._serve(peer, int(line), self._attempt + 1)
+
+    def _frame(self, number: int) -> bytes:
+        return self._text(number)
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -287,3 +323,21 @@ class Consumer:
                 self.problem = self.problem or f"slot {slot}: bundle {number} {what}"
         if fresh:
             self.deliveries.append((when, fresh))
+
+
+class LineConsumer:
+    """Takes lines of any number of connections: what came when, as it is. It acknowledges nothing."""
+
+    is_behind = False
+    problem = ""
+
+    def __init__(self, wire: Wire, host: str, port: int) -> None:
+        self.deliveries: list[tuple[float, list[bytes]]] = []
+        self.port = wire.listen(host, port, self._hear, LinePeer)
+
+    def read(self, most: int = sys.maxsize) -> None:
+        """Nothing is to be looked into."""
+
+    def _hear(self, _: Peer, lines: list[bytes]) -> None:
+        if lines:
+            self.deliveries.append((time.monotonic(), lines))

@@ -3,7 +3,8 @@ everything, and an auditor.
 
     python3 outside.py            producer on 7001, consumer on 7002, questions by HTTP on 7003
 
-How both send, take and stamp: benchmarks/harness/wire.py, which lies beside this file in the pod. The audit
+How both send, take and stamp: benchmarks/harness/wire.py, which lies beside this file in the pod. With
+SPEAKS=lines they speak plain lines, for Flink. The audit
 computes what a sequential interpreter makes of the same documents and compares every slot byte by byte; it
 may be asked while the job runs (then a slot may lack what is still under way, but must have a prefix) or when
 everything is through.
@@ -25,6 +26,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from operator import itemgetter
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from harness.wire import Consumer, Producer, Wire
+from harness.wire import Consumer, LineConsumer, LineProducer, Producer, Wire
 
 sys.path.insert(0, "/opt/flamestream/app")
 
@@ -52,12 +54,16 @@ def documents() -> list[str]:
 class Outside:
     """Producer and consumer in one loop, and what is asked about them in another thread."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        producer: type[Producer] = Producer,
+        consumer: type[Consumer] | type[LineConsumer] = Consumer,
+    ) -> None:
         self._pieces = documents()
         self._wire = Wire()
         # the pod's address
-        self.producer = Producer(self._wire, "0.0.0.0", 7001, lambda number: self.text(number).encode())
-        self._consumer = Consumer(self._wire, "0.0.0.0", 7002)
+        self.producer = producer(self._wire, "0.0.0.0", 7001, lambda number: self.text(number).encode())
+        self._consumer = consumer(self._wire, "0.0.0.0", 7002)
 
     def text(self, number: int) -> str:
         """Document `number`."""
@@ -71,7 +77,7 @@ class Outside:
             self.producer.send_due()
 
     @property
-    def deliveries(self) -> list[tuple[float, list[Any]]]:
+    def deliveries(self) -> Sequence[tuple[float, list[Any]]]:
         return self._consumer.deliveries
 
     def state(self) -> dict[str, Any]:
@@ -162,8 +168,40 @@ class Outside:
         )
 
 
+class LineOutside(Outside):
+    """The same for Flink's job of benchmarks/peers, which speaks lines: a change is
+    `word<TAB>document<TAB>documents so far<TAB>positions,with,commas`."""
+
+    def __init__(self) -> None:
+        super().__init__(LineProducer, LineConsumer)
+
+    def audit(self) -> dict[str, Any]:
+        """Every word's lines, in the order delivered, against those that its documents make."""
+        delivered = list(self.deliveries)  # before looking at what was sent: more comes while this runs
+        count = len(self.producer.sent)
+        got: dict[bytes, list[bytes]] = {}
+        for _, lines in delivered:
+            for line in lines:
+                got.setdefault(line.partition(b"\t")[0], []).append(line)
+        return verdict_of(changes_of(map(self.text, range(count))), got, 0, count)
+
+
+def changes_of(texts: Iterable[str]) -> dict[bytes, list[bytes]]:
+    """The lines of each word, in order."""
+    changes: dict[bytes, list[bytes]] = {}
+    for text in texts:
+        number, _, words = text.partition("\t")
+        places: dict[str, list[str]] = {}
+        for place, word in enumerate(words.split(" ")):
+            places.setdefault(word, []).append(str(place))
+        for word, its in places.items():
+            lines = changes.setdefault(word.encode(), [])
+            lines.append(f"{word}\t{number}\t{len(lines) + 1}\t{','.join(its)}".encode())
+    return changes
+
+
 def verdict_of(
-    expected: dict[int, list[bytes]], got: dict[int, list[bytes]], disorder: int, sent: int
+    expected: dict[Any, list[bytes]], got: dict[Any, list[bytes]], disorder: int, sent: int
 ) -> dict[str, Any]:
     """Counts of what is lost, doubled, reordered or of nowhere, the first difference, and whether all of
     `expected` is there."""
@@ -193,7 +231,7 @@ def verdict_of(
     }  # fmt: skip
 
 
-OUTSIDE = Outside()
+OUTSIDE = LineOutside() if os.environ.get("SPEAKS") == "lines" else Outside()
 
 
 class Questions(BaseHTTPRequestHandler):

@@ -8,7 +8,7 @@ from typing import Any
 
 from e2e.support.installation import DISK
 from e2e.support.job import ROOT, Job, config_map, is_running, restricted_pod
-from e2e.support.kube import Object, condition_of, until
+from e2e.support.kube import Kube, Object, condition_of, until
 
 INTERVALS = ("1s", "50ms", "500ms", "10s")
 """Between checkpoints, at which latencies are measured."""
@@ -52,35 +52,9 @@ class Stream(Job):
     def prepare(self) -> None:
         """Everything but the job: the application, the keys, the outside."""
         workload = (ROOT / "benchmarks" / "jobs" / "workload.py").read_text()
-        files = {"outside.py": "e2e/support/outside.py", "harness/wire.py": "benchmarks/harness/wire.py"}
-        code = {Path(place).name: (ROOT / place).read_text() for place in files.values()}
-        laid = [{"key": Path(place).name, "path": path} for path, place in files.items()]
-        mounts = {
-            "code": ({"configMap": {"name": self.outside, "items": laid}}, "/e2e"),
-            "app": ({"configMap": {"name": "application"}}, "/opt/flamestream/app"),
-        }
-        node = {"kubernetes.io/hostname": self.installation.node}
-        labels = {"app": self.outside}
-        pod = restricted_pod(
-            self.outside, "python3", "/e2e/outside.py", labels=labels, mounts=mounts, nodeSelector=node
-        )
-        pod["spec"]["containers"][0] |= {
-            "env": [{"name": "WORDS", "value": str(self.words)}],
-            # without, it gets a processor last, and gaps of its own
-            "resources": {"requests": {"cpu": "200m"}},
-            "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
-        }
-        ports = [{"name": f"p{port}", "port": port} for port in (7001, 7002, 7003)]
-        service = {"selector": {"app": self.outside}, "ports": ports}
-        self.kube.delete("Pod", self.outside, grace=0)  # one that remembers another job
-        self.kube.apply(
-            config_map("application", {"workload.py": workload}),
-            config_map(self.outside, code),
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": self.outside}, "spec": service},
-            self.installation.secret(),
-            pod,
-        )
-        self.kube.wait_condition("Pod", self.outside, "Ready", 60)
+        self.kube.apply(config_map("application", {"workload.py": workload}), self.installation.secret())
+        app = {"app": ({"configMap": {"name": "application"}}, "/opt/flamestream/app")}
+        apply_outside(self.kube, self.outside, self.installation.node, {"WORDS": str(self.words)}, app)
 
     def change_code(self, more: str) -> None:
         """Go on with the same application and `more` lines, from a ConfigMap of its own."""
@@ -159,3 +133,29 @@ class Stream(Job):
         """The job and its outside."""
         super().delete()
         self.kube.delete("Pod", self.outside, grace=0)
+
+
+def apply_outside(kube: Kube, name: str, node: str, variables: dict[str, str], mounts: Object) -> None:
+    """A new pod of outside.py with its Service, until it is ready. `variables`: of its environment."""
+    files = {"outside.py": "e2e/support/outside.py", "harness/wire.py": "benchmarks/harness/wire.py"}
+    code = {Path(place).name: (ROOT / place).read_text() for place in files.values()}
+    laid = [{"key": Path(place).name, "path": path} for path, place in files.items()]
+    mounts = {"code": ({"configMap": {"name": name, "items": laid}}, "/e2e"), **mounts}
+    where = {"kubernetes.io/hostname": node}
+    command = ("python3", "/e2e/outside.py")
+    pod = restricted_pod(name, *command, labels={"app": name}, mounts=mounts, nodeSelector=where)
+    pod["spec"]["containers"][0] |= {
+        "env": [{"name": each, "value": value} for each, value in variables.items()],
+        # without, it gets a processor last, and gaps of its own
+        "resources": {"requests": {"cpu": "200m"}},
+        "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
+    }
+    kube.delete("Pod", name, grace=0)  # one that remembers another job
+    kube.apply(config_map(name, code), service(name, {"app": name}, 7001, 7002, 7003), pod)
+    kube.wait_condition("Pod", name, "Ready", 60)
+
+
+def service(name: str, pods: Object, *ports: int) -> Object:
+    """What leads to these ports of the pods with these labels."""
+    spec = {"selector": pods, "ports": [{"name": f"p{port}", "port": port} for port in ports]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}

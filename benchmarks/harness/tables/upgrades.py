@@ -1,5 +1,7 @@
-"""The table of upgrades in the docs, from the lines that upgrades/figure.py wrote: the newest of each figure."""
+"""The tables of upgrades in the docs, from the lines that upgrades/figure.py (the newest of each figure) and
+e2e/test_ten_upgrades.py wrote."""
 
+from statistics import median
 from typing import Any, Final
 
 from harness.markdown import markdown_table
@@ -38,6 +40,37 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
         for row in rows
     ]
     return markdown_table(head, lines)
+
+
+def flink_upgrades_table(rows: list[Row]) -> str:
+    """Markdown: upgrades of one session, ours (those that are not taken back) and Flink's, and how much
+    shorter the gap of ours is."""
+    head = [
+        "upgrade", "n", "output stood still, ms", "of it, stop with savepoint", "until the pods are gone",
+        "calm", "clean", "load", "ours / its",
+    ]  # fmt: skip
+    kinds: dict[str, list[Row]] = {"FlameStream": []}
+    for row in rows:
+        kind = row["what"] if row["what"].startswith("Flink") else "FlameStream"
+        if "taken back" not in row["what"]:
+            kinds.setdefault(kind, []).append(row)
+    ours = median(row["gap_ms"] for row in kinds["FlameStream"]) if kinds["FlameStream"] else 0.0
+    return markdown_table(head, [_of_session(kind, its, ours) for kind, its in kinds.items() if its])
+
+
+def _of_session(kind: str, rows: list[Row], ours: float) -> list[str]:
+    gap = median(row["gap_ms"] for row in rows)
+    loads = [row["load"] for row in rows]
+    return [
+        kind, str(len(rows)), *(_spread(rows, name) for name in ("gap_ms", "stop_ms", "gone_ms", "calm_ms")),
+        f"{sum(row['clean'] for row in rows)} of {len(rows)}", f"{min(loads):.0f}-{max(loads):.0f}",
+        f"1/{gap / ours:.1f}" if ours and kind != "FlameStream" else "-",
+    ]  # fmt: skip
+
+
+def _spread(rows: list[Row], name: str) -> str:
+    values = [row[name] for row in rows if name in row]
+    return f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})" if values else "-"
 
 
 def _line(name: str, row: Row) -> list[str]:

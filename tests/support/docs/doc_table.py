@@ -90,6 +90,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "connector-promises.md: pytest tests/integration/kafka/test_kafka_source.py tests/in": (LINES, "needs a broker"),
     "kubernetes.md: make image IMAGE=registry.example/flamestream:0.1.0 # docker": (LINES, "needs a registry and a cluster"),
     "end-to-end.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
+    "end-to-end.md: E2E_FLINK_IMAGE=localhost/flink-peer:e2e E2E_REPORT=benchmar": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
     "calls.md: calls: priced: {timeout: 2s, retries: 8, giveUpAfter: 10m, c": (PART, ""),
     "calls.md: guarantee: strong-productions journal: {folder: journal}": (PART, ""),

@@ -9,7 +9,7 @@ from figures.core import Alone
 from first_touch import figure as first_touch
 from harness.tables.balance import balance_table
 from harness.tables.first_touch import first_touch_table
-from harness.tables.upgrades import upgrades_table
+from harness.tables.upgrades import flink_upgrades_table, upgrades_table
 
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.model.payload import encode
@@ -28,6 +28,22 @@ def test_a_result_of_the_wrong_code_is_shown() -> None:
     }
     shown = upgrades_table([row | {"load": 1.0}]).splitlines()[2]
     assert "12,345 results of 13 codes: 2 of the wrong code" in shown and "0, 1" in shown
+
+
+def test_flink_is_compared_with_the_upgrades_that_were_not_taken_back() -> None:
+    row = {"calm_ms": 30.0, "clean": True, "load": 7.0}
+    ours = [
+        row | {"what": "upgrade 1, then kill_worker", "gap_ms": 300.0},
+        row | {"what": "upgrade 2, then kill_leader", "gap_ms": 500.0},
+        row | {"what": "upgrade 3 taken back, then kill_leader", "gap_ms": 5000.0},
+    ]
+    its = [
+        row | {"what": "Flink, savepoint and restart", "gap_ms": gap, "stop_ms": 1.0} for gap in (5e3, 7e3)
+    ]
+    lines = flink_upgrades_table([*ours, *its]).splitlines()
+    assert lines[2].startswith("| FlameStream | 2 | 400 (300 to 500) | - |")
+    assert lines[3].startswith("| Flink, savepoint and restart | 2 | 6,000 (5,000 to 7,000) | 1 (1 to 1) |")
+    assert lines[3].endswith("| 1/15.0 |") and len(lines) == 4
 
 
 def test_slots_that_have_moved_leave_the_fullest_near_the_mean() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from harness.wire import Consumer, Producer, Wire
+from harness.wire import Consumer, LineConsumer, LineProducer, Producer, Wire
 
 FENCE = [2, 0]
 
@@ -215,3 +215,28 @@ def test_a_reader_that_takes_nothing_is_not_waited_for_and_gets_the_rest_later(w
         wire.turn(5)
         producer.send_due()
     source.socket.close()
+
+
+def test_a_system_of_lines_gets_them_from_where_it_asks_and_the_newest_alone(wire: Wire) -> None:
+    producer = LineProducer(wire, "127.0.0.1", 0, lambda number: b"line %d" % number)
+    producer.more(0, 3)
+    first = Worker(wire, producer.port)
+    second = Worker(wire, producer.port)
+    for worker, wanted in ((first, b"0\n"), (second, b"1\n")):
+        worker.socket.sendall(wanted)
+        wire.turn(5)
+        producer.send_due()
+    assert second.socket.recv(1 << 10) == b"line 1\nline 2\n"
+    assert first.socket.recv(1 << 10) == b"line 0\nline 1\nline 2\n" and first.socket.recv(1) == b""
+    first.socket.close()
+    second.socket.close()
+
+
+def test_lines_are_taken_whole(wire: Wire) -> None:
+    consumer = LineConsumer(wire, "127.0.0.1", 0)
+    worker = Worker(wire, consumer.port)
+    for piece in (b"one\ntw", b"o", b"\nthree\n"):
+        worker.socket.sendall(piece)
+        wire.turn(5)
+    assert [lines for _, lines in consumer.deliveries] == [[b"one"], [b"two", b"three"]]
+    worker.socket.close()

@@ -17,6 +17,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.CoreOptions;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
@@ -40,7 +41,9 @@ public final class InvertedIndex {
             int at = args[i].indexOf('=');
             settings.setString(args[i].substring(0, at), args[i].substring(at + 1));
         }
-        StreamExecutionEnvironment job = StreamExecutionEnvironment.createLocalEnvironment(parallelism, settings);
+        settings.set(CoreOptions.DEFAULT_PARALLELISM, parallelism);
+        // The cluster that runs it, or one in this process.
+        StreamExecutionEnvironment job = StreamExecutionEnvironment.getExecutionEnvironment(settings);
         // Tokenizing stays with the source, so that a posting crosses one exchange only; keyed work and delivery are one chain.
         var changes = job.fromSource(new SocketSource(args[0]), WatermarkStrategy.noWatermarks(), "docs", Types.STRING)
                 .setParallelism(1)

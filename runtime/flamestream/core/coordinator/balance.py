@@ -59,15 +59,16 @@ def fullness(owners: Sequence[WorkerId], loads: Loads) -> float:
     return max(of_workers) * len(of_workers) / whole if whole else 1.0
 
 
-def levelled(owners: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
+def levelled(owners: Sequence[WorkerId], loads: Loads, to: Sequence[WorkerId] = ()) -> tuple[WorkerId, ...]:
     """Owners among whom the load is nearly even: slot after slot goes from the fullest to the emptiest
-    worker, of those it has the one that comes nearest to half of what lies between them."""
+    worker, of those it has the one that comes nearest to half of what lies between them. `to`: the only ones
+    that get any, who may have none yet; nobody: all may."""
     found, of_workers = list(owners), loads.of_workers(owners)
     mean = sum(of_workers.values()) / len(of_workers)
     # each move makes two workers more alike; by name where they have as much, so that all find the same
     for _ in range(len(found)):
         full = max(of_workers, key=lambda worker: (of_workers[worker], worker))
-        empty = min(of_workers, key=lambda worker: (of_workers[worker], worker))
+        empty = min(to or of_workers, key=lambda worker: (of_workers[worker], worker))
         between = of_workers[full] - of_workers[empty]
         mine = [slot for slot, owner in enumerate(found) if owner == full]
         slots = [slot for slot in mine if 0 < loads.slots[slot] < between]
@@ -79,6 +80,13 @@ def levelled(owners: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
         of_workers[full] -= loads.slots[slot]
         of_workers[empty] += loads.slots[slot]
     return tuple(found)
+
+
+def beside(owners: Sequence[WorkerId], new: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...] | None:
+    """Owners among whom are all of `new`, who take from the others what makes the load nearly even; None: that
+    leaves one of them without a slot."""
+    found = levelled(owners, Loads(loads.slots, {**loads.own, **dict.fromkeys(new, 0)}), new)
+    return found if set(new) <= set(found) else None
 
 
 def without(owners: Sequence[WorkerId], stay: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:

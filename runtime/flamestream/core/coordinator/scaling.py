@@ -45,7 +45,7 @@ HELD: Final = 0.05
 
 @dataclass(slots=True)
 class _Round:
-    """What all workers have told of the same stretch of time."""
+    """Reports of all workers of the same stretch of time."""
 
     us: int
     work: float

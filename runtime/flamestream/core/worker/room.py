@@ -42,15 +42,15 @@ class Room:
         """Bytes that may still enter in this one."""
         self._entered = 0
         self._bytes = self._us = 0.0
-        """What has entered and how long that took, where each pass counts for half of the one behind it."""
+        """Sums of what has entered and of how long that took; each pass counts for half of the one behind it."""
 
     def enter(self, size: int) -> None:
-        """So much enters in this pass."""
+        """Take so much of the room of this pass."""
         self.left -= size
         self._entered += size
 
     def next_pass(self, us: int | None) -> None:
-        """Another pass begins. The last one took so long, with all that it led to here; None: nobody
+        """Begin another pass. The last one took so long, with all that it led to here; None: nobody
         measures."""
         entered, self._entered = self._entered, 0
         if us is None:

@@ -36,7 +36,7 @@ def next_layout(
 
 
 def relaid(old: Layout, owners: Sequence[WorkerId], fronts: int, away: Collection[FrontId] = ()) -> Layout:
-    """The layout in which the slots are `owners`'; nobody else has a part in it."""
+    """The layout in which the slots are `owners`', all of whom are in `old`; nobody else has a part in it."""
     return _with_fronts(old, owners, sorted(set(owners)), fronts, away)
 
 

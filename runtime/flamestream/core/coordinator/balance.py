@@ -59,16 +59,15 @@ def fullness(owners: Sequence[WorkerId], loads: Loads) -> float:
     return max(of_workers) * len(of_workers) / whole if whole else 1.0
 
 
-def levelled(owners: Sequence[WorkerId], loads: Loads, to: Sequence[WorkerId] = ()) -> tuple[WorkerId, ...]:
+def levelled(owners: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
     """Owners among whom the load is nearly even: slot after slot goes from the fullest to the emptiest
-    worker, of those it has the one that comes nearest to half of what lies between them. `to`: the only ones
-    that get any, who may have none yet; nobody: all may."""
+    worker, of those it has the one that comes nearest to half of what lies between them."""
     found, of_workers = list(owners), loads.of_workers(owners)
     mean = sum(of_workers.values()) / len(of_workers)
     # each move makes two workers more alike; by name where they have as much, so that all find the same
     for _ in range(len(found)):
         full = max(of_workers, key=lambda worker: (of_workers[worker], worker))
-        empty = min(to or of_workers, key=lambda worker: (of_workers[worker], worker))
+        empty = min(of_workers, key=lambda worker: (of_workers[worker], worker))
         between = of_workers[full] - of_workers[empty]
         mine = [slot for slot, owner in enumerate(found) if owner == full]
         slots = [slot for slot in mine if 0 < loads.slots[slot] < between]
@@ -80,13 +79,6 @@ def levelled(owners: Sequence[WorkerId], loads: Loads, to: Sequence[WorkerId] = 
         of_workers[full] -= loads.slots[slot]
         of_workers[empty] += loads.slots[slot]
     return tuple(found)
-
-
-def beside(owners: Sequence[WorkerId], new: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...] | None:
-    """Owners among whom are all of `new`, who take from the others what makes the load nearly even; None: that
-    leaves one of them without a slot."""
-    found = levelled(owners, Loads(loads.slots, {**loads.own, **dict.fromkeys(new, 0)}), new)
-    return found if set(new) <= set(found) else None
 
 
 def without(owners: Sequence[WorkerId], stay: Sequence[WorkerId], loads: Loads) -> tuple[WorkerId, ...]:
@@ -126,6 +118,8 @@ class WorkerLoad:
     def __init__(self) -> None:
         self.us = self.busy_us = self.rest_us = self.held_us = 0
         self.slots = Counter[Slot]()
+        self.named = Counter[Slot]()
+        """The rests of those reports that say what a slot costs: nothing of these is its."""
         self.keys: dict[Slot, str] = {}
 
     def add(self, told: "Busy | WorkerLoad") -> None:
@@ -135,6 +129,8 @@ class WorkerLoad:
         self.rest_us += told.rest_us
         self.held_us += told.held_us
         self.slots.update(dict(told.slots))
+        rests = told.named if isinstance(told, WorkerLoad) else {slot: told.rest_us for slot, _ in told.slots}
+        self.named.update(rests)
         self.keys.update(told.keys)
 
     @property
@@ -150,13 +146,12 @@ def loads_of(told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> Loads:
         if (load := told.get(worker)) is None:
             continue
         mine = layout.slots_of(worker)
-        others = [slot for slot in mine if slot not in load.slots]
+        # (!) report by report: which slots cost most differs from one to the next, and who was named once would
+        # leave all that others cost to those that never were
+        unnamed = {slot: load.rest_us - load.named[slot] for slot in mine}
+        whole = max(1, sum(unnamed.values()))
         for slot in mine:
-            slots[slot] = load.slots[slot]
-        # nobody says which of the others: each as much as the next
-        for place, slot in enumerate(others):
-            each, more = divmod(load.rest_us, len(others))
-            slots[slot] = each + (place < more)
+            slots[slot] = load.slots[slot] + round(load.rest_us * unnamed[slot] / whole)
         own[worker] = max(0, load.busy_us - sum(slots[slot] for slot in mine))
     return Loads(slots, own)
 

@@ -316,7 +316,7 @@ class Coordinator:
             self._upgrade.go_on()
             if not self._upgrade.asked:
                 self._hand_over.go_on()
-                self._healing.rebalance(self._moving.grown)
+                self._healing.rebalance()
                 self._moving.go_on()
         if self._context.running:
             self._epochs.consider(urgent=self._endings.wants_epoch)

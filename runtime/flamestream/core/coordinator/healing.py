@@ -12,7 +12,7 @@ its layout are connected. Does not: know a recovery's steps (recovery.py), or gi
 
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -113,14 +113,12 @@ class Healing:
         spares = context.members.spares(context.workers)
         return successors(len(context.workers), survivors, spares, self._places(), waited=waited)
 
-    def rebalance(self, grown: Callable[[Sequence[WorkerId]], Sequence[WorkerId]]) -> None:
-        """Give slots to a worker that came while too few took part. `grown`: who gets which, if these take
-        part; none: by number."""
+    def rebalance(self) -> None:
+        """Give slots to a worker that came while too few took part."""
         context = self._context
         wanted = context.settings.rebalance and len(context.workers) < self._places()
         if wanted and self._somebody_is_warm() and self.may_move():
-            chosen = self.successors(waited=True)
-            self.recover(chosen, "a worker has joined", context.time.now, JOINED, grown(chosen))
+            self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
 
     def may_move(self) -> bool:
         """Whether a recovery may begin that no failure asks for: not soon behind another one, and in the step of a

@@ -11,7 +11,7 @@ Keeps: the owners that were chosen are those of the next layout, or nothing move
 what it has read in vain. Does not: choose them, or recover (healing.py).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from flamestream.core.coordinator.balance import Balance, HotSlot, fullness
 from flamestream.core.coordinator.context import Context
@@ -56,11 +56,6 @@ class Moving:
     def problems(self) -> list[str]:
         """Troubles that no layout can help."""
         return [_told(hot) for hot in self.balance.hot]
-
-    def grown(self, chosen: Sequence[WorkerId]) -> tuple[WorkerId, ...]:
-        """The owners of slots by what they cost, if `chosen` take part, more than now; none: that is not
-        known."""
-        return self._autoscaler.grown(self._context.record.layout, chosen)
 
     def go_on(self) -> None:
         """Take the next step: the stream runs, with nothing wrong."""

@@ -12,8 +12,8 @@ for 85% of their time; fewer once it has been little enough for half a minute, a
 1
 
 More are waited for like a lost worker's successor: once they are there and warm they are given slots
-(healing.py), by what these cost. Fewer: some hand all their slots over, which moves them (moving.py); they are
-standbys then, and told to stop where nobody else would stop them.
+(healing.py). Fewer: some hand all their slots over, which moves them (moving.py); they are standbys then, and
+told to stop where nobody else would stop them.
 
 Keeps: never fewer than `least` nor more than `most`; between fewer and more the work has grown by an eighth at
 least, so a load that stays the same moves nothing to and fro; who has slots is told to stop by nobody. Does
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from flamestream.core.coordinator.balance import Loads, WorkerLoad, beside, loads_of, without
+from flamestream.core.coordinator.balance import WorkerLoad, loads_of, without
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.coordination import Pace
 from flamestream.core.protocol.messages import Busy, Stop
@@ -161,22 +161,11 @@ class Autoscaler:
         settings, wanted = self._context.settings, self._context.wanted
         if self._scaling is None or settings.standbys is None or len(layout.workers) <= wanted:
             return None
-        loads = self._loads(layout)
+        loads = loads_of({**self._newer, **self._older}, layout)
         of_workers = loads.of_workers(layout.owners)
         # those leave that have least to hand over
         stay = sorted(layout.workers, key=lambda worker: (-of_workers[worker], worker))[:wanted]
         return without(layout.owners, stay, loads)
-
-    def grown(self, layout: Layout, chosen: Sequence[WorkerId]) -> tuple[WorkerId, ...]:
-        """The owners that the slots should get if `chosen` take part, more than now; none: nobody has told what
-        slots cost, or somebody leaves."""
-        new = [worker for worker in chosen if worker not in layout.workers]
-        if not set(layout.workers) <= set(chosen):
-            return ()
-        return beside(layout.owners, new, self._loads(layout)) or ()
-
-    def _loads(self, layout: Layout) -> Loads:
-        return loads_of({**self._newer, **self._older}, layout)
 
     def dismiss(self) -> None:
         """Tell workers to stop that have no slots and will get none."""

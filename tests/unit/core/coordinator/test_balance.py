@@ -6,8 +6,17 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.core.coordinator.assignment import next_layout, relaid, spread
-from flamestream.core.coordinator.balance import ABOVE, GAIN, Balance, Loads, beside, fullness, levelled
+from flamestream.core.coordinator.assignment import next_layout, relaid
+from flamestream.core.coordinator.balance import (
+    ABOVE,
+    GAIN,
+    Balance,
+    Loads,
+    WorkerLoad,
+    fullness,
+    levelled,
+    loads_of,
+)
 from flamestream.core.protocol.messages import MOST_SLOTS, Busy
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Slot, WorkerId
@@ -163,28 +172,13 @@ def test_a_balance_without_patience_moves_nothing() -> None:
     assert hear(Balance(None), layout, [MINUTE // 8] * 4 + [0] * 4, 99).target(layout) is None
 
 
-@given(st.lists(st.integers(0, 10_000), min_size=4, max_size=64), st.integers(1, 3), st.integers(1, 3))
-def test_who_is_new_takes_what_makes_the_load_even_from_all_others(
-    slots: list[int], workers: int, new: int
-) -> None:
-    names = [WorkerId(f"w{number}") for number in range(workers + new)]
-    before = spread((), names[:workers], len(slots))
-    loads = Loads(slots, dict.fromkeys(names, 0))
-    after = beside(before, names[workers:], Loads(slots, dict.fromkeys(names[:workers], 0)))
-    if after is None:
-        return
-    assert set(after) == set(names)
-    assert all(now == then or now in names[workers:] for then, now in zip(before, after, strict=True))
-    assert max(loads.of_workers(after).values()) <= max(loads.of_workers(before).values())
-
-
-def test_a_fifth_worker_leaves_four_that_were_even_even() -> None:
-    slots = zipf(100_000, 1.0, 10_000_000)
-    own = dict.fromkeys(NAMES[:4], 0)
-    before = levelled(spread((), NAMES[:4], len(slots)), Loads(slots, own))
-    after = beside(before, NAMES[4:5], Loads(slots, own))
-    assert after is not None and fullness(after, Loads(slots, dict.fromkeys(NAMES[:5], 0))) <= 1.1
-
-
-def test_where_nobody_knows_what_slots_cost_nobody_is_given_any() -> None:
-    assert beside((NAMES[0],) * 4, NAMES[1:2], Loads((0,) * 4, {NAMES[0]: 0})) is None
+def test_what_a_slot_costs_is_told_by_all_reports_though_each_names_but_a_few() -> None:
+    layout = next_layout(None, NAMES[:1], slots=64, fronts=1)
+    rng, load = Random(1), WorkerLoad()
+    for _ in range(15):
+        costs = sorted(((rng.randint(900, 1_100), slot) for slot in range(64)), reverse=True)
+        top = [(Slot(slot), cost) for cost, slot in costs[:MOST_SLOTS]]
+        rest = sum(cost for cost, _ in costs[MOST_SLOTS:])
+        load.add(Busy(NO_FENCE, MINUTE, 70_000, top, rest, []))
+    found = loads_of({NAMES[0]: load}, layout)
+    assert all(14_000 < cost < 16_000 for cost in found.slots)

@@ -150,22 +150,6 @@ def test_more_workers_are_wanted_and_the_one_that_comes_is_given_slots() -> None
     assert bench.workers == ("a", "b")
 
 
-def test_it_is_given_the_slots_that_make_the_load_even_and_nobody_else_any() -> None:
-    bench = running("a", **ELASTIC)
-    tell(bench, FULL, rounds=1).sleep(MS).connect("b").sleep(MS).progress("a").progress("b").sleep(MS).saved(
-        0
-    )
-    assert owners(bench) == "baaa"
-
-
-def test_where_one_of_the_old_is_lost_it_is_given_slots_by_their_number() -> None:
-    bench = running("a", "b", **ELASTIC, grace_us=1)
-    tell(bench, FULL, rounds=1).sleep(MS).lose("b").sleep(MS).recover()
-    assert owners(bench) == "aaaa"
-    bench.connect("c").sleep(MS).progress("a").progress("c").sleep(MS).saved(0)
-    assert owners(bench) == "aacc"
-
-
 def test_a_worker_that_is_too_many_hands_its_slots_over_and_is_told_to_stop() -> None:
     bench = running("a", "b", **ELASTIC).epoch(3, segments=[STATE]).clear()
     assert busy(bench, 0.1).sleep(MS).status.wanted == 1

@@ -60,6 +60,11 @@ class Room:
             self.size = max(1, min(PASS_BYTES, int(self._bytes * PASS_US / self._us)))
         self.left = self.size
 
+    def second_half(self) -> None:
+        """Begin the second half of a pass: where time is short what was left in the first one is all."""
+        if self.size == PASS_BYTES:
+            self.left = self.size
+
 
 def size_of(run: Iterable[object]) -> int:
     """Its bytes."""

@@ -115,6 +115,8 @@ class Worker:
         if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
             self._room.next_pass(self._took)
             self._took = 0
+        else:
+            self._room.second_half()
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:

@@ -112,11 +112,6 @@ class Worker:
         measures."""
         self._now, self._instant = now, instant
         self._took = None if took is None else took + (self._took or 0)
-        if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
-            self._room.next_pass(self._took)
-            self._took = 0
-        else:
-            self._room.second_half()
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
@@ -147,6 +142,11 @@ class Worker:
 
     def _process(self) -> None:
         self._calls.enter()
+        if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
+            self._room.next_pass(self._took)
+            self._took = 0
+        else:
+            self._room.second_half()
         self._fronts.advance(self._now)
         if self._halted:
             return
@@ -303,7 +303,7 @@ class Worker:
         mine, timings = layout.fronts_of(me), self._entrances.timings
         unsettled = cut if self._graph.calls else START
         self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached, unsettled)
-        self._fronts.room = self._room
+        self._fronts.room, self._room.left = self._room, 0  # of a pass that is over
         askable = {front.front: not front.timed for front in settings.fronts}
         answers = [front.front for front in settings.fronts if front.of_call]
         self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None

@@ -57,7 +57,10 @@ class Room:
             self.size = PASS_BYTES
         elif entered and us > 0:
             self._bytes, self._us = self._bytes / 2 + entered, self._us / 2 + us
-            self.size = max(1, min(PASS_BYTES, int(self._bytes * PASS_US / self._us)))
+            # (!) a full pass that was short shows that more has room, whatever it did beside what entered
+            least = 2 * self.size if self.left <= 0 and us <= PASS_US else 1
+            self.size = max(least, int(self._bytes * PASS_US / self._us))
+            self.size = min(PASS_BYTES, self.size)
         self.left = self.size
 
     def second_half(self) -> None:

@@ -32,9 +32,9 @@ def lived(costs: Iterable[float]) -> list[int]:
 
 
 @given(st.floats(0.1, 5_000))
-def test_a_pass_takes_no_longer_than_it_may_or_than_a_run(cost: float) -> None:
+def test_a_pass_takes_no_longer_than_twice_what_it_may_or_than_a_run(cost: float) -> None:
     took = lived([cost] * 10)
-    assert max(took[1:]) <= PASS_US + RUN * cost
+    assert max(took[1:]) <= 2 * PASS_US + 2 * RUN * cost
 
 
 def test_what_becomes_dear_makes_passes_short_again_and_cheap_long() -> None:

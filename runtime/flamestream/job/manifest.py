@@ -73,8 +73,9 @@ class Workers(_Part, frozen=True):
     min: Annotated[int, Meta(ge=1, le=256)] | None = None
     """With max, instead of replicas: as few take part while there is little to do; they begin with so many."""
     max: Annotated[int, Meta(ge=1, le=256)] | None = None
-    """As many take part at most. They become more when those that there are were busier than 80% for ten
-    seconds, and fewer when through a minute fewer would have been less busy than 68%, and no source waited."""
+    """As many take part at most. They become more when those that there are were busier than 85% through ten
+    seconds, and fewer when through half a minute fewer would have been less busy than 75%, and no source
+    waited."""
     balance_after: Seconds | None = None
     """Slots move from the busiest worker to others when it has been busier than the mean by a quarter for so
     long, and that takes a tenth off it: a recovery without a failure. Left out: 5m."""

@@ -59,7 +59,7 @@ class Stepped(Protocol):
 
     me: WorkerId
 
-    def step(self, now: Timestamp, instant: Instant, events: list[Event], /) -> list[Action]: ...
+    def step(self, now: Timestamp, instant: Instant, events: list[Event], took: int, /) -> list[Action]: ...
 
 
 class Loop(Reactor, Protocol):
@@ -106,6 +106,8 @@ class WorkerHost:
         self._beat = events.Woken()
         """The heartbeat's own event, told from the wake-ups that a worker asks for itself, in the middle of
         its work."""
+        self._took = 0
+        """Microseconds of the last turn's step, and of carrying it out."""
         self.exit: actions.Exit | None = None
         """The reason why the loop has stopped; None while it turns."""
         self._ports: dict[type[Action], Callable[[Any], None]] = {
@@ -142,13 +144,15 @@ class WorkerHost:
         batch = self._inbox.copy()
         self._inbox.clear()  # not a new list: the ports hold this one's `append`
         self._notice(batch)
-        for action in self._worker.step(self._reactor.now(), self._reactor.instant(), batch):
+        began = self._reactor.instant()
+        for action in self._worker.step(self._reactor.now(), began, batch, self._took):
             if type(action) is actions.Exit:
                 self.exit = action
                 self._reactor.stop()
                 return
             self._ports[type(action)](action)
         self._tell_clients(batch)
+        self._took = self._reactor.instant() - began
         self._collector.turn(idle=len(batch) == 1 and batch[0] is self._beat)
 
     def _heartbeat(self) -> None:

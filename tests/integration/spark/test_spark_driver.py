@@ -1,6 +1,7 @@
 """A real Spark as a whole: lost executors, a lost driver, what it is started with, and what it leaves."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,12 @@ def test_a_lost_driver_is_reported_and_leaves_nothing_behind(tmp_path: Path, sta
         "workers and daemon end",
     )
     assert not (tmp_path / "spark").exists()
+
+
+def test_several_that_ask_for_it_at_once_get_the_same_context(tmp_path: Path) -> None:
+    with SparkDriver(settings_in(tmp_path)) as driver, ThreadPoolExecutor(3) as threads:
+        found = list(threads.map(lambda _: driver.context, range(3)))
+        assert found == [driver.context] * 3
 
 
 def test_a_second_session_follows_the_first_in_one_process(tmp_path: Path) -> None:

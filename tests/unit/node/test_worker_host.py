@@ -63,7 +63,7 @@ class Script:
         self.answers = list(answers)
         self.steps: list[list[Event]] = []
 
-    def step(self, now: Timestamp, instant: Instant, batch: list[Event]) -> list[Action]:
+    def step(self, now: Timestamp, instant: Instant, batch: list[Event], took: int) -> list[Action]:
         assert now > 1_600_000_000_000_000, "microseconds since 1970"
         assert instant <= time.monotonic_ns() // 1000, "of the clock that nobody sets"
         self.steps.append(batch)
@@ -191,7 +191,7 @@ def test_heartbeats_come_again_and_again(loop: EpollReactor) -> None:
 def test_an_exception_of_the_worker_ends_the_loop(loop: EpollReactor) -> None:
     hosted = Hosted(loop)
 
-    def failing(now: Timestamp, instant: Instant, batch: Sequence[Event]) -> list[Action]:
+    def failing(now: Timestamp, instant: Instant, batch: Sequence[Event], took: int) -> list[Action]:
         raise ZeroDivisionError
 
     hosted.script.step = failing  # type: ignore[method-assign]

@@ -118,6 +118,8 @@ class WorkerLoad:
     def __init__(self) -> None:
         self.us = self.busy_us = self.rest_us = self.held_us = 0
         self.slots = Counter[Slot]()
+        self.named = Counter[Slot]()
+        """The rests of those reports that say what a slot costs: nothing of these is its."""
         self.keys: dict[Slot, str] = {}
 
     def add(self, told: "Busy | WorkerLoad") -> None:
@@ -127,6 +129,8 @@ class WorkerLoad:
         self.rest_us += told.rest_us
         self.held_us += told.held_us
         self.slots.update(dict(told.slots))
+        rests = told.named if isinstance(told, WorkerLoad) else {slot: told.rest_us for slot, _ in told.slots}
+        self.named.update(rests)
         self.keys.update(told.keys)
 
     @property
@@ -142,13 +146,12 @@ def loads_of(told: Mapping[WorkerId, WorkerLoad], layout: Layout) -> Loads:
         if (load := told.get(worker)) is None:
             continue
         mine = layout.slots_of(worker)
-        others = [slot for slot in mine if slot not in load.slots]
+        # (!) report by report: which slots cost most differs from one to the next, and who was named once would
+        # leave all that others cost to those that never were
+        unnamed = {slot: load.rest_us - load.named[slot] for slot in mine}
+        whole = max(1, sum(unnamed.values()))
         for slot in mine:
-            slots[slot] = load.slots[slot]
-        # nobody says which of the others: each as much as the next
-        for place, slot in enumerate(others):
-            each, more = divmod(load.rest_us, len(others))
-            slots[slot] = each + (place < more)
+            slots[slot] = load.slots[slot] + round(load.rest_us * unnamed[slot] / whole)
         own[worker] = max(0, load.busy_us - sum(slots[slot] for slot in mine))
     return Loads(slots, own)
 

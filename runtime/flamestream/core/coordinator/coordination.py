@@ -32,10 +32,11 @@ BALANCE_US: Final = 300_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Microseconds for which there must be too much to do, and too little."""
+    """Microseconds whose mean must be too much to do, and for which it must be too little: a change costs some
+    tenths of a second, so a needless worker need not stay for long."""
 
     up_us: int = 10_000_000
-    down_us: int = 60_000_000
+    down_us: int = 30_000_000
 
 
 USUAL: Final = Pace()

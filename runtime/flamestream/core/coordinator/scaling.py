@@ -1,7 +1,8 @@
 """Scaling: how many workers a job wants, by how busy those are that it has.
 
-Between 60 and 80 percent of their time workers should be busy: below, some are for nothing; above, a burst
-has to wait. More are wanted soon, fewer only after a while of little to do, and never while a source waits.
+As many as would be busy for three quarters of their time: with fewer a burst has to wait, and more are for
+nothing. What there is to do is the mean of ten seconds. More are wanted when it is above what keeps them busy
+for 85% of their time; fewer once it has been little enough for half a minute, and never while a source waits.
 
 >>> scaling = Scaling(least=1, most=8, wanted=1, pace=Pace(up_us=10, down_us=60))
 >>> scaling.take(us=10, busy=[0.95], held=0.0); scaling.wanted
@@ -14,13 +15,15 @@ More are waited for like a lost worker's successor: once they are there and warm
 (healing.py). Fewer: some hand all their slots over, which moves them (moving.py); they are standbys then, and
 told to stop where nobody else would stop them.
 
-Keeps: never fewer than `least` nor more than `most`; between more and fewer the work has changed by a tenth at
+Keeps: never fewer than `least` nor more than `most`; between fewer and more the work has grown by an eighth at
 least, so a load that stays the same moves nothing to and fro; who has slots is told to stop by nobody. Does
-not: start anybody (the launcher and the operator do), or read a clock: time is what the reports cover.
+not: start anybody (the launcher and the operator do), or read a clock: time is what the reports cover. Source:
+the form is that of Kubernetes' HorizontalPodAutoscaler: a target, a tolerance, and a window for fewer.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
@@ -31,15 +34,26 @@ from flamestream.core.protocol.messages import Busy, Stop
 from flamestream.model.ids import WorkerId
 from flamestream.model.layout import Layout
 
-HIGH: Final = 0.8
-"""Busier than this in the mean, and more workers are wanted."""
-AIM: Final = 0.75
-"""As busy as this they should be then."""
-LOW: Final = 0.68
-"""Fewer are wanted if they would not be busier than this. So much below AIM that the work has to change
-between one change and the opposite one."""
+TARGET: Final = 0.75
+"""Not more workers are wanted than are busy for this share of their time, nor as few as are busy for more."""
+HIGH: Final = 0.85
+"""But those that there are may be so busy: so far above the target that what has gone is missed only when there
+is more to do than before."""
 HELD: Final = 0.05
 """The share of time in which a source may wait for credit, and fewer workers are still enough."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """Reports of all workers of the same stretch of time."""
+
+    us: int
+    work: float
+    """In workers' full time."""
+    held: float
+    """The share of it in which a source waited."""
+    mean: float = 0.0
+    """The mean work of the rounds up to this one, as far back as is looked for more."""
 
 
 class Scaling:
@@ -48,9 +62,8 @@ class Scaling:
     def __init__(self, least: int, most: int, wanted: int, pace: Pace) -> None:
         self.least, self.most, self._pace = least, most, pace
         self.wanted = min(max(wanted, least), most)
-        self._rounds: deque[tuple[int, float, float]] = deque()
-        """(microseconds, workers' worth of work, share of time in which a source waited) of each round in
-        which as many workers as now took part, the oldest first."""
+        self._rounds: deque[_Round] = deque()
+        """Those in which as many workers as now took part, the oldest first."""
 
     def restart(self) -> None:
         """Others take part, or the same ones begin anew: what was measured says nothing of now."""
@@ -61,50 +74,46 @@ class Scaling:
         Nothing is decided while fewer take part than are wanted, or more."""
         if us <= 0 or len(busy) != self.wanted:
             return
-        self._rounds.append((us, sum(busy), held))
-        while self._covered(list(self._rounds)[1:]) >= max(self._pace.up_us, self._pace.down_us):
-            self._rounds.popleft()
-        if not self._more(len(busy)):
+        now = _Round(us, sum(busy), held)
+        self._rounds.append(now)
+        recent, whole = self._last(self._pace.up_us)
+        # (!) the mean: single rounds differ by more than lies between fewer and more
+        now.mean = sum(each.us * each.work for each in recent) / _covered(recent)
+        if whole and now.mean > HIGH * len(busy):
+            # those that can do no more want some more each time: what waits outside is not seen
+            self._want(max(len(busy) + 1, ceil(now.mean / TARGET)))
+        else:
             self._fewer(len(busy))
 
-    def _more(self, workers: int) -> bool:
-        recent = self._last(self._pace.up_us)
-        # (!) the least of them: a burst, or a recovery that catches up, is over soon
-        if not recent or min(work for _, work, _ in recent) <= HIGH * workers:
-            return False
-        work = max(work for _, work, _ in recent)
-        # those that can do no more want some more each time: what waits outside is not seen
-        return self._want(max(workers + 1, ceil(work / AIM)))
+    def _fewer(self, workers: int) -> None:
+        rounds, whole = self._last(max(self._pace.up_us, self._pace.down_us))
+        if not whole:
+            return
+        if max(each.held for each in rounds) <= HELD:
+            # (!) the most of them, and of what comes now: who goes in a trough is missed behind it
+            work = max(rounds[0].work, *(each.mean for each in rounds))
+            self._want(min(workers, max(1, ceil(work / TARGET))))
+        while len(self._rounds) > len(rounds):
+            self._rounds.popleft()
 
-    def _fewer(self, workers: int) -> bool:
-        recent = self._last(self._pace.down_us)
-        if not recent or max(held for _, _, held in recent) > HELD:
-            return False
-        # (!) the most of them: who goes in a trough is missed behind it
-        work = max(work for _, work, _ in recent)
-        return self._want(min(workers, max(1, ceil(work / LOW))))
-
-    def _want(self, workers: int) -> bool:
-        """Whether that is another number than now."""
+    def _want(self, workers: int) -> None:
         wanted = min(max(workers, self.least), self.most)
-        if wanted == self.wanted:
-            return False
-        self.wanted = wanted
-        self.restart()
-        return True
+        if wanted != self.wanted:
+            self.wanted = wanted
+            self.restart()
 
-    def _last(self, us: int) -> list[tuple[int, float, float]]:
-        """The newest rounds that cover `us`; none: not so much is covered yet."""
-        found: list[tuple[int, float, float]] = []
+    def _last(self, us: int) -> tuple[list[_Round], bool]:
+        """The newest rounds, no more than cover `us`, and whether they do."""
+        found: list[_Round] = []
         for each in reversed(self._rounds):
             found.append(each)
-            if self._covered(found) >= us:
-                return found
-        return []
+            if _covered(found) >= us:
+                return found, True
+        return found, False
 
-    @staticmethod
-    def _covered(rounds: Iterable[tuple[int, float, float]]) -> int:
-        return sum(us for us, _, _ in rounds)
+
+def _covered(rounds: Sequence[_Round]) -> int:
+    return sum(each.us for each in rounds)
 
 
 class Autoscaler:

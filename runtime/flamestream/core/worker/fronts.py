@@ -35,7 +35,7 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.beginning import NOWHERE, fronts_at, pledging_of, saved_at
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
-from flamestream.core.worker.room import MARK_BYTES, PASS_BYTES, READ_AHEAD, RECORDS_A_RUN, runs_of, size_of
+from flamestream.core.worker.room import MARK_BYTES, READ_AHEAD, RECORDS_A_RUN, Room, runs_of, size_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers
 from flamestream.core.worker.skipping import delivered_above
@@ -87,8 +87,8 @@ class Fronts:
         self._to_read: dict[FrontId, list[Entry]] = {}
         self._held: dict[FrontId, deque[RecordsArrived]] = {front: deque() for front in self._fronts}
         self._waiting_bytes = dict.fromkeys(self._fronts, 0)
-        self._room = 0
-        """Bytes that may still enter in this pass."""
+        self.room = Room()
+        """The room of this worker's passes, which outlives the attempt."""
         self._ending: set[FrontId] = set()
         self._telling: set[FrontId] = set()
         """Fronts of calls that are to tell the end of their event time."""
@@ -223,12 +223,11 @@ class Fronts:
         if (markers := self._markers.get(front.id)) is not None:
             markers.entered(entry.time)
         marks = self._enter(self._settings[front.id].source, entry, payloads)
-        self._room -= size + marks * MARK_BYTES
+        self.room.enter(size + marks * MARK_BYTES)
 
     def advance(self, now: Timestamp) -> None:
-        """Let enter what credit allows: journalled runs first, then new records. Comes before the pass
-        processes, for runs enter here."""
-        self._room = PASS_BYTES
+        """Let enter what credit and the room of this pass allow: journalled runs first, then new records. Comes
+        before the pass processes, for runs enter here."""
         for number, front in self._fronts.items():
             if self._to_read.get(number):
                 self._read_on(number)
@@ -279,7 +278,7 @@ class Fronts:
             self._entered(front, entry, payloads, size)
 
     def _may_enter(self, number: FrontId) -> bool:
-        return self._room > 0 and self._credit[number].left[0] > 0
+        return self.room.left > 0 and self._credit[number].left[0] > 0
 
     def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
         held, markers = self._held[front.id], self._markers.get(front.id)
@@ -337,7 +336,7 @@ class Fronts:
         while (
             left
             and left[-1].time <= self._until
-            and self._room > 0
+            and self.room.left > 0
             and len(front.replay) - len(left) < min(READ_AHEAD, self._credit[front.id].left[0])
         ):
             entry = left.pop()
@@ -409,7 +408,9 @@ class Fronts:
             )
             # what is here enters first
             full = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
-            grant = (0, 0) if full or not runs or not self._takes(front) else (records, min(size, PASS_BYTES))
+            grant = (
+                (0, 0) if full or not runs or not self._takes(front) else (records, min(size, self.room.size))
+            )
             if self._pulled.get(number) != grant:
                 self._pulled[number] = grant
                 self.actions.append(Pull(self._fence, number, *grant))

@@ -1,7 +1,16 @@
 """The room of a pass: how much may enter in one, and answers of calls cut to it.
 
-Keeps: of whatever comes at once, no run but that of a single payload is more than a pass has room for. Does
-not: count what has entered (fronts.py), or what is under way (credit.py).
+Whoever is in a pass hears nobody: a recovery waits for the longest of its workers' passes, and a worker whose
+pass takes seconds seems lost. So as much enters as is done in `PASS_US`, by what the last passes took.
+
+>>> room = Room()
+>>> room.enter(100); room.next_pass(10_000)         # a tenth of a millisecond for each byte
+>>> room.left
+500
+
+Keeps: of whatever comes at once, no run but that of a single payload is more than a pass has room for; one run
+enters in each pass, whatever it takes. Does not: read a clock (worker_host.py), or count what is under way
+(credit.py).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,12 +21,52 @@ from flamestream.model import payload as codec
 READ_AHEAD: Final = 4
 """Journalled runs that are asked for at once."""
 PASS_BYTES: Final = 32_768
-"""Bytes of input that may enter in one pass (more only if a single run is bigger): passes stay short,
-whatever backlog there is."""
+"""Bytes of input that may enter in one pass (more only if a single run is bigger), however fast it is."""
+FIRST_BYTES: Final = 512
+"""Bytes that may enter in the first pass, of which nobody knows yet how long it takes."""
+PASS_US: Final = 50_000
+"""Microseconds that a pass should take at most: others wait no longer for who is in one."""
 MARK_BYTES: Final = 2_048
 """Bytes of input that a mark counts for: it goes to every shard of keys, and may close a window of each."""
 RECORDS_A_RUN: Final = 4096
 """The most records of one journalled run."""
+
+
+class Room:
+    """The room of each pass of one worker, in all its attempts."""
+
+    def __init__(self) -> None:
+        self.size = FIRST_BYTES
+        """Bytes of a whole pass."""
+        self.left = self.size
+        """Bytes that may still enter in this one."""
+        self._entered = 0
+        self._bytes = self._us = 0.0
+        """Sums of what has entered and of how long that took; each pass counts for half of the one behind it."""
+
+    def enter(self, size: int) -> None:
+        """Take so much of the room of this pass."""
+        self.left -= size
+        self._entered += size
+
+    def next_pass(self, us: int | None) -> None:
+        """Begin another pass. The last one took so long, with all that it led to here; None: nobody
+        measures."""
+        entered, self._entered = self._entered, 0
+        if us is None:
+            self.size = PASS_BYTES
+        elif entered and us > 0:
+            self._bytes, self._us = self._bytes / 2 + entered, self._us / 2 + us
+            # (!) a full pass that was short shows that more has room, whatever it did beside what entered
+            least = 2 * self.size if self.left <= 0 and us <= PASS_US else 1
+            self.size = max(least, int(self._bytes * PASS_US / self._us))
+            self.size = min(PASS_BYTES, self.size)
+        self.left = self.size
+
+    def second_half(self) -> None:
+        """Begin the second half of a pass: where time is short what was left in the first one is all."""
+        if self.size == PASS_BYTES:
+            self.left = self.size
 
 
 def size_of(run: Iterable[object]) -> int:

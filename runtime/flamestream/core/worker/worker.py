@@ -38,6 +38,7 @@ from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
 from flamestream.core.worker.rejoin import Rejoin
+from flamestream.core.worker.room import Room
 from flamestream.model.entrances import Entrances
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.event_time import Stamped
@@ -76,6 +77,9 @@ class Worker:
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states, self._numbers)
         self._actions: list[Action] = []
         self._reported = self._probed = self._instant = Instant(0)
+        self._room = Room()
+        self._took: int | None = 0
+        """Microseconds of the passes since one was measured."""
         self._counters = Counters(settings.clocked)
         self._now = Timestamp(0)
         self._runs: list[Work] = []
@@ -100,10 +104,14 @@ class Worker:
 
     # --- one pass -------------------------------------------------------------------------------------------
 
-    def step(self, now: Timestamp, instant: Instant, events: Sequence[ev.Event]) -> list[Action]:
+    def step(
+        self, now: Timestamp, instant: Instant, events: Sequence[ev.Event], took: int | None = None
+    ) -> list[Action]:
         """Take a pass of events; what must be done, in order. `now` stamps runs, and may jump; `instant` says
-        what is due."""
+        what is due; `took`: microseconds of the last pass, with all that it asked for; None: nobody
+        measures."""
         self._now, self._instant = now, instant
+        self._took = None if took is None else took + (self._took or 0)
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
@@ -137,6 +145,11 @@ class Worker:
 
     def _process(self) -> None:
         self._calls.enter()
+        if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
+            self._room.next_pass(self._took)
+            self._took = 0
+        else:
+            self._room.second_half()
         self._fronts.advance(self._now)
         if self._halted:
             return
@@ -303,6 +316,7 @@ class Worker:
         mine, timings = layout.fronts_of(me), self._entrances.timings
         unsettled = cut if self._graph.calls else START
         self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached, unsettled)
+        self._fronts.room, self._room.left = self._room, 0  # of a pass that is over
         askable = {front.front: not front.timed for front in settings.fronts}
         answers = [front.front for front in settings.fronts if front.of_call]
         self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None

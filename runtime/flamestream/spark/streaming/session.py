@@ -18,6 +18,7 @@ import re
 import secrets
 import shutil
 import sys
+import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -150,6 +151,7 @@ class SparkDriver:
         if self._conf["spark.master"].startswith("local-cluster"):
             self._conf["spark.authenticate.secret"] = secrets.token_hex(32)
         self._context: SparkContext | None = None
+        self._making = threading.Lock()
         java = java or find_java()
         home = _spark_home(settings.scratch)
         self._variables = {
@@ -172,9 +174,11 @@ class SparkDriver:
     def context(self) -> "SparkContext":
         """The session's SparkContext. Raises UserError if Spark does not take its configuration, Retryable if
         its JVM is lost."""
-        if self._context is None:
-            self._context = self._made_context(self.jvm.connect())
-        return self._context
+        # (!) Several that start workers may ask at once: a second one would take the connection of the first.
+        with self._making:
+            if self._context is None:
+                self._context = self._made_context(self.jvm.connect())
+            return self._context
 
     def _made_context(self, gateway: Any) -> "SparkContext":
         from py4j.protocol import Py4JError, Py4JJavaError

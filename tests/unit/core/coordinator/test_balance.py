@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flamestream.core.coordinator.assignment import next_layout, relaid
-from flamestream.core.coordinator.balance import ABOVE, GAIN, Balance, Loads, fullness, levelled
+from flamestream.core.coordinator.balance import (
+    ABOVE,
+    GAIN,
+    Balance,
+    Loads,
+    WorkerLoad,
+    fullness,
+    levelled,
+    loads_of,
+)
 from flamestream.core.protocol.messages import MOST_SLOTS, Busy
 from flamestream.model import payload as codec
 from flamestream.model.ids import NO_FENCE, Slot, WorkerId
@@ -161,3 +170,15 @@ def test_a_load_that_stays_the_same_moves_slots_once_at_most(
 def test_a_balance_without_patience_moves_nothing() -> None:
     layout = next_layout(None, NAMES[:2], 8, 0)
     assert hear(Balance(None), layout, [MINUTE // 8] * 4 + [0] * 4, 99).target(layout) is None
+
+
+def test_what_a_slot_costs_is_told_by_all_reports_though_each_names_but_a_few() -> None:
+    layout = next_layout(None, NAMES[:1], slots=64, fronts=1)
+    rng, load = Random(1), WorkerLoad()
+    for _ in range(15):
+        costs = sorted(((rng.randint(900, 1_100), slot) for slot in range(64)), reverse=True)
+        top = [(Slot(slot), cost) for cost, slot in costs[:MOST_SLOTS]]
+        rest = sum(cost for cost, _ in costs[MOST_SLOTS:])
+        load.add(Busy(NO_FENCE, MINUTE, 70_000, top, rest, []))
+    found = loads_of({NAMES[0]: load}, layout)
+    assert all(14_000 < cost < 16_000 for cost in found.slots)

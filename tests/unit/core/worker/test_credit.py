@@ -125,6 +125,7 @@ def test_what_enters_in_one_pass_is_bounded_in_bytes(timed: bool) -> None:
         fronts.records(ev.RecordsArrived(FENCE, F, P, Offset(number), ["a"], PASS_BYTES))
     counts = []
     for now in (5, 6, 7):
+        fronts.room.next_pass(None)
         fronts.advance(Timestamp(now))
         counts.append(len(entered))
     assert counts == [1, 2, 3] and not fronts.waits_for_a_pass
@@ -140,6 +141,7 @@ def test_what_enters_in_one_pass_is_bounded_in_marks(timed: bool) -> None:
         fronts.records(ev.RecordsArrived(FENCE, F, P, Offset(number), ["mark"], 0))
     counts = []
     for now in (5, 6, 7):
+        fronts.room.next_pass(None)
         fronts.advance(Timestamp(now))
         counts.append(len(entered))
     assert counts == [most, 2 * most, 2 * most + 1]
@@ -172,6 +174,7 @@ def test_but_no_entry_of_a_journal_holds_more_than_enters_in_a_pass_unless_it_is
     fronts, entered = _of_a_call()
     fronts.answered(F, ["x" * (PASS_BYTES // 2 - 100)] * 3 + ["y" * 2 * PASS_BYTES, "z"])
     for now in range(5, 10):
+        fronts.room.next_pass(None)
         fronts.advance(Timestamp(now))
     assert entered == [(0, 2), (2, 1), (3, 1), (4, 1)]
     assert not fronts.waits_for_a_pass

@@ -34,6 +34,7 @@ from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
+from flamestream.model.tables.ledger import folded
 from flamestream.model.time import START, FrontId, Time
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
@@ -65,13 +66,14 @@ class Savepoint:
         """The state of each key at the cut, for the reference interpreter."""
         objects = store_from(self.store)
         chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
-        return {
+        state = {
             (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
                 graph.vertices[vertex].kind, chain.states
             )
             for vertex, its in states_of(chains, Numbers(graph).known(self.index)).items()
             for chain in its
         }
+        return folded(graph, state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,12 @@ def checked_job(job: Job) -> CheckedJob:
     _call_settings_hold(job, graph)
     change_calls(graph, changes_of_calls(job.spec))
     _calls_hold(job, graph)
+    if graph.ledger is not None and job.spec.batches:
+        raise job.error(
+            ("spec", "guarantee"),
+            "a micro-batch job has no tables yet, and its graph has: choose another guarantee; "
+            "`flamestream run --runner batch` takes tables",
+        )
     take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
     _arrivals_are_journalled(job, graph, of_sources)

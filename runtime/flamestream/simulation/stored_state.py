@@ -4,6 +4,7 @@ The rows are read without the engine, so that a fault which it makes and undoes 
 at positions, or at what consumers have (invariants.py).
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flamestream.core.protocol.chain import Row
@@ -11,6 +12,7 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.payloads import state as states
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.vertex import Kind
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.snapshots import decode_rows
@@ -41,7 +43,7 @@ class StoredState:
                 return
             for row in self.rows(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
-        for bucket, value in self._oracle.state_at(index.cut).items():
+        for bucket, value in _unfolded(self._oracle, self._oracle.state_at(index.cut)):
             wanted = _wanted(self._oracle, bucket[0], value)
             if wanted is not None:
                 stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index)
@@ -76,6 +78,17 @@ class StoredState:
         if name not in self._known:
             self._known[name] = decode_rows(data)
         return self._known[name]
+
+
+def _unfolded(
+    oracle: Oracle, state: Mapping[tuple[int, bytes], Any]
+) -> Iterator[tuple[tuple[int, bytes], Any]]:
+    """The state of each bucket; of a ledger, which the reference has as one, each row's."""
+    for (operation, key), value in state.items():
+        if isinstance(oracle.graph.vertices[operation].combine, Deciding):
+            yield from (((operation, codec.encode(row)), each) for row, each in value.rows.items())
+        else:
+            yield (operation, key), value
 
 
 def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:

@@ -10,6 +10,7 @@ from sim.variants import (
     loads,
     skips,
     states,
+    tables,
     ticks,
     times,
     versions,
@@ -27,4 +28,5 @@ VARIANTS = [
     *fronts.VARIANTS,
     *versions.VARIANTS,
     *loads.VARIANTS,
+    *tables.VARIANTS,
 ]

@@ -92,6 +92,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "end-to-end.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
     "end-to-end.md: E2E_FLINK_IMAGE=localhost/flink-peer:e2e E2E_REPORT=benchmar": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
+    "transactions.md: flamestream query job.yaml \"accounts['ann']\" \"accounts['bob'": (LINES, "tests/integration/runs/tables/test_bank_run.py"),
     "calls.md: calls: priced: {timeout: 2s, retries: 8, giveUpAfter: 10m, c": (PART, ""),
     "calls.md: guarantee: strong-productions journal: {folder: journal}": (PART, ""),
     'calls.md: egress: [api.example.com:443, "*.internal.example.com", 10.0': (PART, ""),

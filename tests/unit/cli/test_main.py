@@ -26,6 +26,7 @@ COMMANDS = [
     "plan",
     "upgrade",
     "status",
+    "query",
     "cat",
     "audit",
     "history",

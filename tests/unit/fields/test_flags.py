@@ -28,7 +28,9 @@ APPLICATION = """\
 import flamestream as fs
 
 graph = fs.Graph("upper")
-graph.source("lines").map(str.upper).sink("shouts")
+graph.source("lines").map(str.upper).reduce(
+    name="last", key=str, initial=str, combine=lambda before, line: line
+).sink("shouts")
 """
 SPEC = """\
   sources: {lines: {files: {path: lines.txt, records: lines}}}
@@ -111,6 +113,10 @@ LINES = [
         refused="is a run folder already",
     ),
     Line("doctor FOLDER", "doctor", "doctor nowhere", "code"),
+    Line("query JOB", "query job.yaml last['A']", "query other.yaml last['A']"),
+    Line("query ROWS", "query job.yaml last['A']", "query job.yaml last['B']"),
+    Line("query ROWS", "", "query job.yaml first['A']", refused="keeps nothing named 'first'"),
+    Line("query --run-folder", "query job.yaml last['A']", "query job.yaml last['A'] --run-folder elsewhere"),
     Line("cat SINK", "cat shouts job.yaml", "cat nothing job.yaml", "code"),
     Line("cat JOB", "cat shouts job.yaml", "cat shouts other.yaml"),
     Line("cat --limit", "cat shouts job.yaml", "cat shouts job.yaml --limit 1"),
@@ -193,6 +199,7 @@ JSON = {
     "upgrade": "upgrade job.yaml",
     "ticks": "ticks job.yaml",
     "status": "status job.yaml",
+    "query": "query job.yaml last['A']",
     "cat": "cat shouts job.yaml --limit 1",
     "audit": "audit job.yaml",
     "history": "history job.yaml seen.jsonl",
@@ -339,6 +346,7 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
         "cat": ["shouts", "absent.yaml"],
         "bootstrap": ["absent.yaml", "lines=in"],
         "history": ["absent.yaml", "seen.jsonl"],
+        "query": ["absent.yaml", "last['A']"],
         "reset": ["absent.yaml", "--yes"],
     }.get(command, ["absent.yaml"])
     absent = terminal.run(*command.split(), *arguments, "--json")

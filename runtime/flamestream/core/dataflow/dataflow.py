@@ -27,6 +27,7 @@ from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.placing import Place
 from flamestream.core.dataflow.reduce import Reduce
 from flamestream.core.dataflow.stored import Reading
+from flamestream.core.dataflow.transactions import Transactions
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
@@ -34,6 +35,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.time import Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.process import Steps, late_among
@@ -244,6 +246,10 @@ class Dataflow(Operations):
     def _state(self, vertex: Vertex) -> Grouping | Reduce:
         if vertex.kind is Kind.GROUPING:
             return Grouping(vertex.id, self._cuts, vertex.window, Reading.of(vertex))
+        if isinstance(vertex.combine, Deciding):
+            return Transactions(
+                vertex.id, self._cuts, user_code.decided(vertex, self._debug), Reading.of(vertex)
+            )
         return Reduce(vertex.id, self._cuts, user_code.folded(vertex, self._debug), Reading.of(vertex))
 
     def _sink(self, sink: int) -> Handle:

@@ -10,14 +10,14 @@ from itertools import chain, repeat
 from types import ModuleType
 from typing import Any
 
-from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
+from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.meter import Clock, Cost
 from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
-from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
@@ -261,8 +261,14 @@ class NativeDelivery:
 
 def native(kernel: ModuleType) -> Parts:
     """The parts of the kernel."""
+
+    def flow(graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> Flow:
+        if graph.ledger is not None:  # the kernel knows no transactions
+            return Dataflow(graph, settings, me, cuts, output)
+        return NativeFlow(kernel, graph, settings, me, cuts, output)
+
     return Parts(
-        lambda graph, settings, me, cuts, output: NativeFlow(kernel, graph, settings, me, cuts, output),
+        flow,
         kernel.Barrier,
         lambda sink, cut, most_items: NativeDelivery(kernel, sink, cut, most_items),
     )

@@ -40,7 +40,7 @@ TRIM_ABOVE = 32
 Entry = tuple[Meta, Any, Any, Any]
 """(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
 _META = itemgetter(0)
-_RESTORED = floor(Time(0))
+RESTORED = floor(Time(0))
 _ACCUMULATOR = 2
 
 
@@ -162,7 +162,7 @@ class Reduce(KeyedState[Accumulation]):
         older, full = (self._accumulator(bucket, before), bucket.full) if before >= 0 else (None, 0)
         # A key's first row of a version is full (!): an epoch with one may have been aborted, so the last row
         # that was made says nothing.
-        if bucket.older and bucket.entries[before][0] == _RESTORED:
+        if bucket.older and bucket.entries[before][0] == RESTORED:
             full = 0
         whole, state = to_store(older, accumulator, full, bucket.chain)
         # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
@@ -172,7 +172,7 @@ class Reduce(KeyedState[Accumulation]):
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         # Below every item; behind which one it stood is not stored, and nobody asks.
-        bucket.entries.append((_RESTORED, None, _Stored(states), None))
+        bucket.entries.append((RESTORED, None, _Stored(states), None))
 
     def stored(self, bucket: Accumulation) -> Stored | None:
         accumulator = bucket.entries[0][_ACCUMULATOR] if len(bucket.entries) == 1 else None

@@ -10,7 +10,7 @@ In debug mode every function runs twice: both results must be equal, and its inp
 Keeps: whatever is sent locally equals decode(encode(it)), because `payload.check` refuses everything else.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,15 @@ from flamestream.model.failure import FATAL, failure, noted
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
+from flamestream.model.tables.ledger import Deciding
+from flamestream.model.tables.transaction import Read, Write
 from flamestream.model.vertex import Function, Vertex, name_of
 
 check, checked_size = codec.check, codec.checked_size
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 """(accumulator before, payload, is it the first) -> (accumulator after, result)."""
+Decide = Callable[[Read, Any], tuple[Any, Sequence[Write[Any, Any]]]]
+"""(the rows below, a transaction) -> its result, and what it has written."""
 SELF_CHECKED = (Vector, Map, Set)
 """Collections check what is put into them."""
 
@@ -147,6 +151,31 @@ def folded(vertex: Vertex, debug: bool) -> Fold:
         return after, result
 
     return call
+
+
+def decided(vertex: Vertex, debug: bool) -> Decide:
+    """The step of the REDUCE that decides transactions (model/tables/ledger.py), without its fold: the same result."""
+    deciding = vertex.combine
+    assert isinstance(deciding, Deciding)
+    decide = observed(deciding.decide, debug)
+
+    def call(read: Read, item: Any) -> tuple[Any, Sequence[Write[Any, Any]]]:
+        try:
+            decision = decide(read, item)
+            check(told := (item.number, decision))
+        except FATAL as error:
+            noted(error, deciding, item)
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+            return failure(deciding, error, item), ()
+        return told, decision.writes
+
+    return call
+
+
+def no_fold(before: Any, payload: Any, first: bool) -> tuple[Any, Any]:
+    """The step of a state that folds nothing."""
+    raise AssertionError("its items are no fold's")
 
 
 def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:

@@ -10,16 +10,17 @@ worked on where they live are the next step (docs/authors/plan-transactions.md).
 Keeps: rows are found by their table's name, so tables may come and go. Does not: run a function (transaction.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from flamestream.model import fields
 from flamestream.model.collections import Map
 from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.stream import Key, Stream
-from flamestream.model.tables.transaction import Aborted, Decision, Rules, State, Write, decide
+from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 from flamestream.model.windows.process import Side
 
@@ -30,8 +31,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 K = TypeVar("K")
 V = TypeVar("V")
-NAME = "tables"
+NAME: Final = "tables"
 """The name of the fold's state."""
+ALL: Final = encode(None)
+"""The one key of the fold."""
 
 
 @payload_type
@@ -55,9 +58,12 @@ class Deciding:
     keeps: ClassVar = "every row that was ever written, for ever"
     form: ClassVar = "tables"
 
+    def decide(self, read: Read, item: Side) -> Decision:
+        """The decision of a transaction."""
+        return decide(self.functions[item.number], item.item, read, self.rules)
+
     def __call__(self, before: Rows, item: Side) -> Rows:
-        decision = decide(self.functions[item.number], item.item, before.rows.get, self.rules)
-        rows = before.rows
+        decision, rows = self.decide(before.rows.get, item), before.rows
         for write in decision.writes:
             rows = rows.set((write.table, write.key), write.after)
         return Rows(rows, item.number, decision)
@@ -238,3 +244,19 @@ def _no_rows() -> Rows:
 
 def _told(rows: Rows, _item: Side) -> tuple[int, Decision | None]:
     return rows.number, rows.decision
+
+
+def folded(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple[int, bytes], Any]:
+    """The state of each vertex and key where a snapshot has each row by itself: as the fold has them."""
+    found, rows = dict[tuple[int, bytes], Any](), dict[int, list[tuple[bytes, Any]]]()
+    for (vertex, key), value in state.items():
+        if key != ALL and isinstance(graph.vertices[vertex].combine, Deciding):
+            rows.setdefault(vertex, []).append((key, value))
+        else:
+            found[vertex, key] = value
+    for vertex, its in rows.items():
+        before = found.get((vertex, ALL), Rows(Map())).rows
+        for key, value in its:
+            before = before.set(decode(key), value)
+        found[vertex, ALL] = Rows(before)
+    return found

@@ -1,0 +1,51 @@
+"""Broken variants of transactions: what repairs those that were decided in another order, and what a recovery has to
+forget."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from flamestream.core.dataflow.reduce import Reduce
+from flamestream.core.dataflow.transactions import Transaction, Transactions
+from flamestream.simulation.jobs.bank import bank_job
+from sim.variants.states import LOST_WORKERS
+from sim.variants.variant import BrokenVariant, patch
+
+
+def _nobody(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
+    return ()
+
+
+def _up_to_any(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
+    """Up to and including the next that has touched the row, be it to read."""
+    return list(_above(self, key, one))[:1]
+
+
+def _up_to_writers(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
+    """Not the next writer itself, which has read what it wrote upon."""
+    return [other for other in _above(self, key, one) if key not in other.wrote]
+
+
+def _with_an_abort_forgotten(self: Transactions, one: Transaction, now: Any, slot: Any) -> Any:
+    """Who was aborted is not looked at again."""
+    dirty = _written(self, one, now, slot)
+    return [other for other in dirty if other.wrote]
+
+
+_above, _written = Transactions._above, Transactions._written
+
+VARIANTS = [
+    BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
+    BrokenVariant("repair that ends at a reader", patch(Transactions, _above=_up_to_any), job=bank_job),
+    BrokenVariant("repair before the next writer", patch(Transactions, _above=_up_to_writers), job=bank_job),
+    BrokenVariant(
+        "repair that leaves aborts alone",
+        patch(Transactions, _written=_with_an_abort_forgotten),
+        job=bank_job,
+    ),
+    BrokenVariant(
+        "transactions that survive a recovery",
+        patch(Transactions, go_back=Reduce.go_back),
+        LOST_WORKERS,
+        bank_job,
+    ),
+]

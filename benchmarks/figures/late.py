@@ -104,9 +104,11 @@ def watched(seen: Seen) -> type[Worker]:
     """Workers whose passes are timed, and whose items are counted outside of that."""
 
     class Watched(Worker):
-        def step(self, now: Timestamp, instant: Instant, events: Sequence[e.Event]) -> list[a.Action]:
+        def step(
+            self, now: Timestamp, instant: Instant, events: Sequence[e.Event], took: int | None = None
+        ) -> list[a.Action]:
             start = time.thread_time_ns()
-            actions = super().step(now, instant, events)
+            actions = super().step(now, instant, events, took)
             seen.cpu += (time.thread_time_ns() - start) / 1e9
             came = [
                 message

@@ -19,7 +19,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 
-from harness.report import (
+from harness.results import (
     BESIDE,
     FIGURES,
     PAPER_INTERVALS,

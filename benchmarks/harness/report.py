@@ -11,19 +11,25 @@ environment of its own (requirements/bench/report.in).
 """
 
 import argparse
-import json
 import os
-import statistics
 import subprocess
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nexmark.table import nexmark_table
 
 from harness import BENCHMARKS
 from harness.markdown import markdown_table
+from harness.results import (
+    FIGURES,
+    PERCENTILES,
+    Row,
+    by_workers,
+    cases,
+    load,
+    over_rounds,
+    quantile,
+)
 from harness.tables.attacks import attacks_table
 from harness.tables.autoscaling import autoscaling_table
 from harness.tables.balance import balance_table
@@ -40,64 +46,6 @@ CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"
 """Results that stand in the repository, and in the docs."""
 DOCS = BENCHMARKS.parent / "docs"
-PERCENTILES = (50, 75, 95, 99)
-FIGURES = ("fig9", "fig10", "fig11", "fig12", "fig13", "throughput", "workers")
-PAPER_INTERVALS = {"fig10": 50, "fig11": 500, "fig12": 1000}
-"""Milliseconds between checkpoints, a figure each."""
-BESIDE = ("flamestream", "flink", "flink 1 ms")
-"""The systems of those figures."""
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Case:
-    """What was measured, without the round."""
-
-    system: str
-    guarantee: str
-    interval_ms: int | None
-    """None without checkpoints."""
-
-    def __str__(self) -> str:
-        every = "" if self.interval_ms is None else f", every {self.interval_ms} ms"
-        return f"{self.system}, {self.guarantee}{every}"
-
-
-def load(file: Path) -> list[Row]:
-    """All lines."""
-    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
-
-
-def percentile(values: Iterable[float], q: float) -> float:
-    """The smallest value that at least `q` hundredths of all do not exceed.
-
-    >>> percentile([4, 1, 3, 2], 50), percentile([4, 1, 3, 2], 99)
-    (2, 4)
-    """
-    ordered = sorted(values)
-    return ordered[max(0, -int(-q * len(ordered) // 100) - 1)]
-
-
-def cases(rows: Iterable[Row], kind: str) -> dict[Case, list[Row]]:
-    """The rounds of each case, in the order in which the first came."""
-    found: dict[Case, list[Row]] = {}
-    for row in rows:
-        if row["kind"] == kind:
-            cell = row["cell"]
-            interval = None if cell["guarantee"] == "none" else int(cell["interval_ms"])
-            found.setdefault(Case(row["system"], cell["guarantee"], interval), []).append(row)
-    return found
-
-
-def over_rounds(rounds: list[Row], figure: Callable[[Row], float]) -> tuple[float, float, float]:
-    """Median, least, most."""
-    values = [figure(row) for row in rounds]
-    return statistics.median(values), min(values), max(values)
-
-
-def quantile(q: float) -> Callable[[Row], float]:
-    """Of a run's latencies, ms."""
-    return lambda row: percentile(row["latencies_ms"], q)
 
 
 def _steady_rate(row: Row) -> float:
@@ -106,11 +54,6 @@ def _steady_rate(row: Row) -> float:
 
 def _whole_rate(row: Row) -> float:
     return float(row["result"]["records_per_s"])
-
-
-def pace(row: Row) -> float:
-    """Change records a second behind the warm-up; of the whole run, where all came in one piece."""
-    return float(row["result"]["steady_per_s"] or row["result"]["records_per_s"])
 
 
 def latency_table(rows: list[Row]) -> str:
@@ -205,15 +148,6 @@ def workers_table(rows: list[Row]) -> str:
         f"{table}\n\nModel: {model} (us; `benchmarks/figures/scaling.py` says of what). One worker is "
         "fitted, two are its test.\n"
     )
-
-
-def by_workers(rows: Iterable[Row]) -> dict[tuple[int, bool], list[Row]]:
-    """By number of workers, and whether they are modelled: those that came to their end."""
-    found: dict[tuple[int, bool], list[Row]] = {}
-    for row in rows:
-        if row["kind"] == "workers" and row["latencies_ms"]:
-            found.setdefault((row["cell"]["workers"], row["modelled"]), []).append(row)
-    return found
 
 
 def settings_list(rows: list[Row]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.report import Row, load
+from harness.results import Row, load
 
 
 def parser_of(about: str | None, out: Path) -> argparse.ArgumentParser:

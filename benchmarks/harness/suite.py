@@ -28,7 +28,7 @@ from systems.base import NONE, Cell, Failed, NotHere, System
 from harness import BENCHMARKS
 from harness.drive import drive, noise, record
 from harness.job import Outcome
-from harness.report import BESIDE, FIGURES, PAPER_INTERVALS
+from harness.results import BESIDE, FIGURES, PAPER_INTERVALS
 from harness.rows import keep, set_aside
 
 OUT = BENCHMARKS.parent / ".cache" / "bench" / "results.jsonl"

@@ -33,7 +33,8 @@ from typing import Any, Final
 
 import msgspec
 from harness.drive import machine, noise
-from harness.report import CACHE, load
+from harness.report import CACHE
+from harness.results import load
 from harness.rows import keep, set_aside
 from systems.base import Command, Failed, NotHere
 from systems.flink_sql import FlinkSql

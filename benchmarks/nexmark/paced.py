@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 from harness.drive import hang_up
 from harness.job import _environment, free_port
-from harness.report import percentile
+from harness.results import percentile
 from systems.base import Failed, Running, start, stop
 
 from nexmark.causes import Cause, cause_of

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from harness.report import percentile
+from harness.results import percentile
 
 from rtm.records import Group, Job, Schedule
 

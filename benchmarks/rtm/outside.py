@@ -18,7 +18,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from harness.kafka_outside import COMMON
-from harness.report import percentile
+from harness.results import percentile
 
 from rtm.records import PILOT, Schedule, pilot
 

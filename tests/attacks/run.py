@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.drive import machine
-from harness.report import percentile
+from harness.results import percentile
 
 from attacks.attack import Attack
 from attacks.catalogue import ATTACKS

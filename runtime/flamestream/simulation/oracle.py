@@ -120,7 +120,7 @@ class Oracle:
             "12 ticks",
             f"other code goes on from {time}, and the code before has given results of {newest}",
         )
-        self._line.ticks.append((time, graph))
+        self._line.tick(time, graph)
         if self._error_run is not None:  # what the code before has failed at is the new one's
             heappush(self._waiting, self._error_run)
             self.error_at = self._error_run = None

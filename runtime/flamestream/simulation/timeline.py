@@ -14,12 +14,22 @@ from flamestream.model.vertex import Kind, Vertex
 from flamestream.reference import State, Walk
 
 
+Tick = tuple[Time, Graph]
+
+
 class Timeline:
-    """The graphs of a run. `ticks` grows while it goes on."""
+    """The graphs of a run, which `tick` adds to while it goes on."""
 
     def __init__(self, first: Graph, fronts: Mapping[FrontId, str]) -> None:
         self.first, self.fronts = first, fronts
-        self.ticks: list[tuple[Time, Graph]] = []
+        self.ticks: list[Tick] = []
+
+    def tick(self, time: Time, graph: Graph) -> None:
+        """Runs at or above `time` are of this graph. One that was to be theirs has never run (oracle.py), and has
+        made nothing of any state."""
+        if self.ticks and self.ticks[-1][0] == time:
+            self.ticks.pop()
+        self.ticks.append((time, graph))
 
     @property
     def graph(self) -> Graph:
@@ -33,6 +43,9 @@ class Walked:
     def __init__(self, line: Timeline) -> None:
         self.graph = line.first
         self._line, self._walk, self._made = line, Walk(line.first, fronts=line.fronts), 0
+        self._before: tuple[Graph, State] = line.first, {}
+        """The graph and the state before the newest tick that was made."""
+        self._newest: Tick | None = None
 
     @property
     def errors(self) -> str:
@@ -64,8 +77,12 @@ class Walked:
         return self._walk.state
 
     def _go_to(self, time: Time) -> None:
+        if self._made and self._line.ticks[self._made - 1] is not self._newest:  # another took its place
+            self.graph, state = self._before
+            self._walk, self._made = Walk(self.graph, state, fronts=self._line.fronts), self._made - 1
         while self._made < len(self._line.ticks) and self._line.ticks[self._made][0] <= time:
-            before, self.graph = self.graph, self._line.ticks[self._made][1]
+            self._newest, self._before = self._line.ticks[self._made], (self.graph, self._walk.state)
+            before, self.graph = self.graph, self._newest[1]
             places = {each.number: each.place for each in self.graph.operations}
             moved = {each.place: places.get(each.number) for each in before.operations}
             state = {

@@ -20,6 +20,8 @@ from flamestream.model.meta import Meta, child, components, first_component, met
 from flamestream.model.payload import ErrorValue, decode_items, encode_items, payload_type
 from flamestream.model.payloads.exact import exact
 from flamestream.model.records import Document, KafkaRecord
+from flamestream.model.tables.ledger import Rows as Ledger
+from flamestream.model.tables.transaction import Aborted, Decision, Write
 from flamestream.model.time import Time
 from flamestream.model.windows.expiry import Kept
 from flamestream.model.windows.join import Waiting
@@ -87,7 +89,7 @@ KINDS: Final[tuple[Any, ...]] = (
 )  # fmt: skip
 _VALUE, _MAP = ("any", 1), fs.Map({"k": (1, None)})
 _PROGRESS: Final = Progress(source="docs", front=1, partition="p/1", fronts=2, times=(5, 6), idle=True)
-OWN: Final[tuple[Any, ...]] = (
+_BEFORE_TABLES: Final[tuple[Any, ...]] = (
     ErrorValue(
         function="shop.price",
         error="ValueError",
@@ -137,6 +139,14 @@ OWN: Final[tuple[Any, ...]] = (
     Accumulated(key="k", accumulator=_VALUE),
     Step(key="k", accumulator=1, payload=_VALUE, failed=True),
 )
+_WRITE = Write(table="t", key="k", before=0, after=_VALUE)
+OWN: Final[tuple[Any, ...]] = (
+    *_BEFORE_TABLES,
+    Aborted(transaction=_VALUE, reason="a check", table="t", key="k"),
+    _WRITE,
+    Decision(result=_VALUE, writes=(_WRITE,)),
+    Ledger(rows=fs.Map({("t", "k"): _VALUE}), number=1, decision=Decision(result=None, aborted=True)),
+)
 """One of each class of FlameStream's own: snapshots, journals and sinks have them by module and name."""
 TRACES: Final = [
     (5, (0,)), (5, (0, 0)), (5, (0, 127)), (5, (0, 128)), (5, (0, 1 << 14)), (5, (0, 1 << 21)), (5, (0, 1 << 28)),
@@ -179,6 +189,6 @@ def _exact(items: Items) -> list[tuple[bytes, object]]:
 
 PAYLOADS: Final = (
     Format("payloads", _write, _read, (_items(KINDS), _items(KINDS)), _exact),
-    Format("own-classes", _write, _read, (_items((ERROR,)), _items(OWN)), _exact),
+    Format("own-classes", _write, _read, (_items((ERROR,)), _items(_BEFORE_TABLES), _items(OWN)), _exact),
     Format("metas", _write_metas, _read_metas, (TRACES,)),
 )

@@ -4,7 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from figures.call_kills import SERVICE, plan_of, sentence
-from harness.report import DOCS, KEPT, load
+from harness.report import DOCS, KEPT
+from harness.results import load
 
 from support.runs.kills import Role
 

@@ -1,6 +1,8 @@
 """The report's arithmetic."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,19 +10,14 @@ from typing import Any
 import pytest
 from harness.report import (
     TABLES,
-    Case,
-    Row,
-    cases,
     failures_table,
     latency_table,
     markdown,
-    over_rounds,
-    percentile,
-    quantile,
     settings_list,
     throughput_table,
     with_tables,
 )
+from harness.results import Case, Row, cases, over_rounds, percentile, quantile
 from harness.tables.attacks import attacks_table
 
 
@@ -188,3 +185,15 @@ def test_a_table_without_results_is_empty(monkeypatch: pytest.MonkeyPatch, tmp_p
     page = with_tables(marks, tables)
     assert "old" not in page and page.count("Not measured yet.") == len(tables)
     assert sum(line.startswith("| ") for line in page.splitlines()) == 2 * len(tables), "heads alone"
+
+
+def test_whoever_draws_needs_nothing_but_the_benchmarks() -> None:
+    """Figures are drawn in an environment of their own."""
+    code = "import sys; import harness.results; assert not [n for n in sys.modules if n.startswith('flamestream')]"
+    subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[3] / "benchmarks")},
+    )
+    drawing = (Path(__file__).parents[3] / "benchmarks" / "harness" / "drawing.py").read_text()
+    assert set(re.findall(r"^from (harness[.\w]*)", drawing, re.MULTILINE)) == {"harness.results"}

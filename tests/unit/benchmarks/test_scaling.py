@@ -2,7 +2,8 @@
 
 from figures.scaling import Costs, modelled, slope, with_shell
 from harness.corpus import documents
-from harness.report import Row, by_workers, workers_table
+from harness.report import workers_table
+from harness.results import Row, by_workers
 
 LINES = list(documents(12))
 COSTS = Costs(a_pass=50, a_chore=0, enter=1, reduce=1, hop=0.5, deliver=1, delay=20)

@@ -13,7 +13,6 @@ from flamestream.model.time import FrontId, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.reference import State, Walk
 
-
 Tick = tuple[Time, Graph]
 
 

@@ -115,6 +115,9 @@ def test_code_that_raises_much_later_is_taken_back_and_may_not_come_again(job: J
     job.scratch.goes_on()
     code, said = job.upgraded(failing, untried)
     assert code == ExitCode.JOB_FAILED and "taken back" in said
+    # The canary compares with the code that runs, not with what was taken back.
+    code, said = job.upgraded(Job.code(rate=3, line="raise ValueError('always')"))
+    assert code == ExitCode.JOB_FAILED and "new errors" in said
 
 
 def test_of_two_edits_in_a_second_the_last_one_counts(job: Job) -> None:

@@ -216,6 +216,24 @@ def loses_all(bench: Bench, times: int, begin: int) -> Bench:
     return bench
 
 
+def test_who_has_lost_a_worker_is_watched_for_as_long_again() -> None:
+    """The third may be lost when the time since the tick is over, and the code before must still be there."""
+    bench = turned(watch_us=3 * SECOND, keep_us=3 * SECOND)
+    for life in range(2):
+        loses_all(bench, 1, life).recover().run_for(SECOND, 40)
+    loses_all(bench, 1, 2)
+    assert "workers of the new code were lost 3 times" in bench.status.refusal
+
+
+def test_a_silent_worker_does_not_wait_for_the_end_of_its_watch() -> None:
+    bench = turned(watch_us=SECOND, keep_us=SECOND, heartbeat_us=4 * SECOND)
+    for _ in range(30):
+        bench.progress("a", warm=True).sleep(100 * MS)
+    assert bench.last(msg.Stop, "a") is None, "z has not been heard of for three seconds"
+    bench.progress("a", warm=True).run_for(SECOND, 50)
+    assert bench.last(msg.Stop, "a").reason == TURNED
+
+
 def test_new_code_that_kills_its_workers_gives_again_what_has_left_and_goes_back_from_there() -> None:
     """What kills it is above: an attempt that read on would die of it before the tick."""
     bench = turned()

@@ -113,7 +113,8 @@ class Upgrade:
         elif self._watch is not None and self._watch.over:
             self._watch = None
         kept = max(settings.keep_us, settings.watch_us)
-        if self._before is not None and self._wanted is None and time.due_in(self._since, kept):
+        idle = self._watch is None and self._wanted is None
+        if self._before is not None and idle and time.due_in(self._since, kept):
             self._before = None
             self._dismiss(TURNED)
 

@@ -2,7 +2,8 @@
 
     a worker says that the job cannot go on, and it is the user's code     at once (upgrade.py is told)
     workers die, or cannot come to run                                     the third time
-    the stream has not run since                                           at the end
+    the stream has not run since, or does not run                          at the end; it is watched for longer
+                                                                           where workers were lost
     error items are delivered as dead letters                              the first, if the code before had
                                                                            none; else ten, at twice its rate
 
@@ -12,6 +13,7 @@ Does not: see results that are wrong (that is for a canary), or act (upgrade.py)
 from typing import Final
 
 from flamestream.core.coordinator.context import Context
+from flamestream.core.coordinator.membership import RECENT_US
 from flamestream.model.time import Instant
 
 MOST_DEATHS: Final = 3
@@ -26,17 +28,30 @@ class Watch:
         """`ran_for_us`: how long the newest attempt of the code before has run."""
         self._context, self._since = context, context.time.now
         self._deaths, self._errors = context.deaths, context.errors
+        self._died, self._newest = context.deaths, self._since
+        """The deaths that were seen so far, and when the newest was, or the tick."""
         self._ran_for = max(ran_for_us, 1)
 
     @property
     def over(self) -> bool:
-        """Whether it has been watched for long enough."""
-        return self._context.time.due_in(self._since, self._context.settings.watch_us)
+        """Whether it has been watched for long enough since the tick, and since it has last lost a worker; not while
+        a worker is silent, for that may be the next."""
+        context, now = self._context, self._context.time.now
+        if context.deaths != self._died:
+            self._died, self._newest = context.deaths, now
+        return (
+            context.time.due_in(self._newest, context.settings.watch_us)
+            and context.running
+            and all(
+                each in context.members and now - context.members[each].heard <= RECENT_US
+                for each in context.workers
+            )
+        )
 
     def failed(self, *, ran: bool) -> str:
         """The reason why the new code is no good; "" as long as nothing is known. `ran`: whether it has come to
         that."""
-        if not ran and self.over:
+        if not ran and self._context.time.due_in(self._since, self._context.settings.watch_us):
             return f"the new code has not come to run within {self._context.settings.watch_us / 1e6:g} s"
         if (deaths := self._context.deaths - self._deaths) >= MOST_DEATHS:
             return f"workers of the new code were lost {deaths} times"

@@ -36,6 +36,7 @@ WAY_OUT: Final = (
 )
 
 
+_NOTHING: Final = object()
 FATAL: Final = (MemoryError, RecursionError)
 """Exceptions of a user's function that say nothing about the record: failures of the machine."""
 
@@ -51,6 +52,8 @@ class Raised(Exception):
     def __init__(self, function: Function, error: Exception) -> None:
         super().__init__(f"{name_of(function)} raised {error}")
         self.function, self.error = function, error
+        self.given: Any = _NOTHING
+        """The payload that the user's function was given, where ours was given another."""
 
 
 def called(function: Function, *arguments: Any) -> Any:
@@ -96,6 +99,7 @@ def failure(function: Function, error: BaseException, payload: Any) -> ErrorValu
     if type(error) is Failed:
         return error.error
     if type(error) is Raised:
+        payload = payload if error.given is _NOTHING else error.given
         function, error = error.function, error.error
     return ErrorValue(
         name_of(function),

@@ -32,7 +32,7 @@ VERSIONED: Final = frozenset({"group", "reduce", "process"})
 """Operations whose state is what the user's functions make it."""
 MARKS: Final = "marks"
 """Form of what follows from sources alone: it goes with the last operation that it is kept for."""
-_NAME: Final = re.compile(r"[\w.-]{1,63}")
+NAME: Final = re.compile(r"[\w.-]{1,63}")
 _SEVERAL: Final = re.compile(r" #\d+ of \d+$")
 """How a name ends that several operations have."""
 _FIELD: Final = re.compile(r'fs\.field\("([^"]*)"\)')
@@ -58,6 +58,8 @@ class Versioned(Named, total=False):
 
 
 NAMELESS: Final[Named] = {}
+TABLES: Final = "tables"
+"""The name of the state that a graph's tables have, and how its form begins."""
 MOST_VERSIONS: Final = 1 << 16
 
 
@@ -113,7 +115,7 @@ def said(named: Mapping[str, Any], of: str) -> dict[str, Any]:
     if unknown := sorted(named.keys() - known.__annotations__.keys()):
         raise GraphError(f"{call_site()}: stream.{of} has no {unknown[0]}=")
     name, was = named.get("name"), named.get("was")
-    if name is not None and not (isinstance(name, str) and _NAME.fullmatch(name)):
+    if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
         raise GraphError(
             f"{call_site()}: the name of an operation has letters, digits, . _ and -: {name!r} has not"
         )
@@ -238,6 +240,17 @@ def _derived(vertex: Vertex) -> str:
     assert vertex.key is not None, "the graph's builder gives every keyed vertex its key"
     fold = "group" if vertex.combine is None else short(vertex.combine)
     return f"{fold} by {short(vertex.key)}"
+
+
+def form_of_tables(names: Iterable[str]) -> str:
+    """The form of the state of a graph's tables, which says whose rows it has."""
+    return f"{TABLES} {', '.join(sorted(names))}"
+
+
+def tables_in(form: str) -> frozenset[str]:
+    """The tables whose rows a state of this form has; none if it is of no tables."""
+    kind, _, names = form.partition(" ")
+    return frozenset(names.split(", ")) if kind == TABLES and names else frozenset()
 
 
 def _form(vertex: Vertex) -> str:

@@ -20,7 +20,8 @@ from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.codec import encode
-from flamestream.model.tables.ledger import ALL, NAME
+from flamestream.model.state_names import TABLES
+from flamestream.model.tables.ledger import ALL
 from flamestream.ports import ObjectStore
 from flamestream.store.segment import chains_in, part_of
 from flamestream.store.snapshots import segment_table
@@ -50,10 +51,10 @@ def row_of(graph: Graph, written: str) -> Row:
     vertices = {each.name: each.place for each in graph.operations if each.place is not None}
     rules = {} if graph.ledger is None else graph.ledger.deciding.rules
     if name in rules:
-        return Row(written, vertices[NAME], encode((name, key)), (name, key))
-    if name in vertices and name != NAME:
+        return Row(written, vertices[TABLES], encode((name, key)), (name, key))
+    if name in vertices and name != TABLES:
         return Row(written, vertices[name], encode(key))
-    known = ", ".join(map(repr, [*rules, *(each for each in vertices if each != NAME)]))
+    known = ", ".join(map(repr, [*rules, *(each for each in vertices if each != TABLES)]))
     raise ManifestError(
         f"graph {graph.name!r} keeps nothing named {name!r}: it has {known or 'no state at all'}"
     )

@@ -25,7 +25,7 @@ from flamestream.core.protocol.versions import all_classes, other_version, versi
 from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
-from flamestream.model.state_names import BRACKETS, MARKS, Operation, numbered_call
+from flamestream.model.state_names import BRACKETS, MARKS, Operation, numbered_call, tables_in
 from flamestream.model.time import END, START, FrontId
 
 
@@ -89,6 +89,7 @@ def next_inventory(
             else replace(
                 old,
                 name=each.name,
+                form=each.form,
                 was=each.was,
                 like=each.like,
                 version=each.version,
@@ -108,8 +109,14 @@ def only_in(one: Inventory | None, other: Inventory | None) -> list[str]:
     """Names of operations whose state `one` has and `other` has not."""
     if one is None or other is None:
         return []
-    known = {each.number for each in other.operations}
-    return [each.name for each in one.operations if each.number not in known and each.form != MARKS]
+    known = {each.number: each for each in other.operations}
+    gone = [each.name for each in one.operations if each.number not in known and each.form != MARKS]
+    return gone + [
+        table
+        for each in one.operations
+        if each.number in known
+        for table in sorted(tables_in(each.form) - tables_in(known[each.number].form))
+    ]
 
 
 def without(index: SnapshotIndex, names: Collection[str]) -> SnapshotIndex:
@@ -219,6 +226,8 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
         if (new := now.get(number)) is None:
             if old.form != MARKS and not {old.name, old.was}.intersection(drop):
                 yield _removed(old, fresh)
+        elif tables := tables_in(old.form):
+            yield from map(_removed_table, sorted(tables - tables_in(new.form) - {*drop}))
         elif new.form != old.form:
             yield (
                 f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give "
@@ -247,6 +256,13 @@ def _removed(old: Operation, fresh: Sequence[str]) -> str:
         f"it has state of operation {old.name!r}{before}, and this graph has no such operation: if it is "
         f"called otherwise now{renamed}, say was={known!r} there; if it is to be forgotten, say "
         f"upgrade: {{drop: [{_quoted(known)}]}} in the spec"
+    )
+
+
+def _removed_table(name: str) -> str:
+    return (
+        f"it has rows of table {name!r}, and this graph has no such table: a table keeps its name; if its rows are to "
+        f"be forgotten, say upgrade: {{drop: [{_quoted(name)}]}} in the spec"
     )
 
 

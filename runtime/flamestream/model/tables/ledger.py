@@ -19,9 +19,11 @@ from flamestream.model.collections import Map
 from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
+from flamestream.model.state_names import NAME, TABLES, form_of_tables
 from flamestream.model.stream import Key, Stream
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
+from flamestream.model.windows.marks import unlimited
 from flamestream.model.windows.process import Side
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 K = TypeVar("K")
 V = TypeVar("V")
-NAME: Final = "tables"
-"""The name of the fold's state."""
 ALL: Final = encode(None)
 """The one key of the fold."""
 
@@ -51,12 +51,19 @@ class Rows:
 class Deciding:
     """(rows, a transaction with the number of its function) -> the rows behind it."""
 
-    written: str = NAME
     functions: list[Function] = field(default_factory=list)
     rules: dict[str, Rules] = field(default_factory=dict)
-    state_name: ClassVar = NAME
     keeps: ClassVar = "every row that was ever written, for ever"
-    form: ClassVar = "tables"
+
+    @property
+    def form(self) -> str:
+        """The form of its state (state_names.py)."""
+        return form_of_tables(self.rules)
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return f"transact({', '.join(map(name_of, self.functions))})"
 
     def decide(self, read: Read, item: Side) -> Decision:
         """The decision of a transaction."""
@@ -90,7 +97,7 @@ class Ledger:
         merged = numbered._then(Kind.MERGE, "merge")
         self.merged = merged.vertex
         self.decisions = merged.reduce(
-            key=_all, initial=_no_rows, combine=self.deciding, emit=_told, name=NAME
+            key=_all, initial=_no_rows, combine=self.deciding, emit=_told, name=TABLES
         )
         return number
 
@@ -111,8 +118,8 @@ class Table(Generic[K, V]):
     def changes(self) -> Stream[Write[K, V]]:
         """Each row that a transaction of the graph changes, in their order. Raises GraphError if none stands before
         it."""
-        decided = self.ledger.decided(call_site())
-        return decided.flat_map(WritesTo(self.name))
+        # as long as it is (!): a row that has changed is never missing
+        return unlimited(self.ledger.decided(call_site()).flat_map(WritesTo(self.name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ class Transacted(Generic[T, R]):
 
     def _of(self, *, aborted: bool) -> Stream[Any]:
         function = self.ledger.deciding.functions[self.number]
-        return self.ledger.decided(call_site()).flat_map(DecidedAs(self.number, aborted, function))
+        return unlimited(self.ledger.decided(call_site()).flat_map(DecidedAs(self.number, aborted, function)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +214,10 @@ class Put:
 
 def added_table(graph: "Graph", name: str, rules: Rules) -> Table[Any, Any]:
     """A table of a graph. Raises GraphError if it has one of that name."""
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
+        raise GraphError(
+            f"{call_site()}: the name of a table has letters, digits, . _ and -: {name!r} has not"
+        )
     ledger = graph.ledger = graph.ledger or Ledger(graph)
     if name in ledger.deciding.rules:
         raise GraphError(

@@ -14,14 +14,15 @@ Keeps: the same rows and the same payload give the same decision. Does not: know
 which function is a user's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from flamestream.model.errors import UserError
-from flamestream.model.failure import Raised, called
+from flamestream.model.errors import PayloadError, UserError
+from flamestream.model.failure import Raised, called, shortened
 from flamestream.model.payload import payload_type
-from flamestream.model.payloads.codec import check, encode
+from flamestream.model.payloads.codec import check, checked_size, encode
+from flamestream.model.quoted import quoted
 from flamestream.model.vertex import Function
 
 K = TypeVar("K")
@@ -29,6 +30,8 @@ V = TypeVar("V")
 T = TypeVar("T")
 MOST_KEYS: Final = 256
 """Rows that one transaction may touch."""
+MOST_BYTES: Final = 8 << 20
+"""Bytes of the values that one transaction may set."""
 CHECK: Final = "a check"
 """The reason of a transaction that left a row which its table's `check` does not allow."""
 
@@ -97,14 +100,15 @@ _UNWRITTEN: Final = object()
 class State:
     """The rows of all tables as one transaction sees them: `state[table, key]`, to be read and to be set.
 
-    Rows that nobody has written have what the table's `initial` gives. Raises UserError for more than
-    MOST_KEYS of them, or for a table that is not the graph's.
+    `state[table, a, b]` is the row with the key `(a, b)`. Rows that nobody has written have what the table's
+    `initial` gives. Raises UserError for more than MOST_KEYS of them, for a table that is not the graph's, and for
+    more than MOST_BYTES that are written.
     """
 
-    __slots__ = ("_before", "_now", "_read", "_rules", "_written")
+    __slots__ = ("_before", "_bytes", "_now", "_read", "_rules", "_written")
 
     def __init__(self, read: Read, rules: Mapping[str, Rules]) -> None:
-        self._read, self._rules = read, rules
+        self._read, self._rules, self._bytes = read, rules, 0
         self._before: dict[bytes, tuple[str, Any, Any]] = {}
         self._now: dict[bytes, Any] = {}
         self._written: dict[bytes, None] = {}
@@ -113,10 +117,23 @@ class State:
         return self._now[self._place(row)]
 
     def __setitem__(self, row: tuple[Any, Any], value: Any) -> None:
-        check(value)
+        self._bytes += checked_size(value)
+        if self._bytes > MOST_BYTES:
+            raise UserError(f"a transaction writes more than {MOST_BYTES >> 20} MiB: make several of it")
         place = self._place(row)
         self._now[place] = value
         self._written[place] = None
+
+    def __delitem__(self, row: tuple[Any, Any]) -> None:
+        raise UserError("rows are not deleted: set one to what the table's `initial` gives")
+
+    def __contains__(self, row: object) -> bool:
+        raise UserError("every row is there, with what the table's `initial` gives if nobody has written it")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise UserError(
+            "a transaction reads rows by their keys, as in state[table, key], and cannot go through all"
+        )
 
     @property
     def writes(self) -> tuple[Write[Any, Any], ...]:
@@ -124,12 +141,17 @@ class State:
         found = (Write(*self._before[place], self._now[place]) for place in self._written)
         return tuple(write for write in found if encode(write.before) != encode(write.after))
 
-    def _place(self, row: tuple[Any, Any]) -> bytes:
-        table, key = getattr(row[0], "name", row[0]), row[1]
+    def _place(self, row: tuple[Any, ...]) -> bytes:
+        if type(row) is not tuple or len(row) < 2:
+            raise UserError(f"state[{quoted(shortened(row))}] is no row: write state[table, key]")
+        table, key = getattr(row[0], "name", row[0]), row[1] if len(row) == 2 else row[1:]
         place: bytes = encode((table, key))  # by bytes: 1 and 1.0 are two keys (!)
         if place not in self._now:
             if len(self._now) == MOST_KEYS:
-                raise UserError(f"a transaction touches more than {MOST_KEYS} rows: make several of it")
+                found = quoted(shortened((table, key)))
+                raise UserError(
+                    f"a transaction touches more than {MOST_KEYS} rows, now {found}: make several of it"
+                )
             if table not in self._rules:
                 raise UserError(f"the graph has no table {table!r}: it has {', '.join(self._rules)}")
             value = self._read((table, key), _UNWRITTEN)
@@ -146,12 +168,22 @@ def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str,
     state = State(read, rules)
     try:
         result = called(function, state, transaction)
+        blamed(function, check, result)
+        for write in state.writes:
+            allows = rules[write.table].check
+            if allows is not None and not called(allows, write.key, write.after):
+                return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
     except Raised as raised:
         if isinstance(raised.error, Abort):
             return Decision(Aborted(transaction, raised.error.reason), aborted=True)
+        raised.given = transaction
         raise
-    for write in state.writes:
-        allows = rules[write.table].check
-        if allows is not None and not called(allows, write.key, write.after):
-            return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
     return Decision(result, state.writes)
+
+
+def blamed(function: Function, check: Function, value: Any) -> None:
+    """Check what a user's function gave. Raises Raised, blamed on it."""
+    try:
+        check(value)
+    except PayloadError as error:
+        raise Raised(function, error) from error

@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 import flamestream as fs
 from flamestream.core.protocol.chain import Chain, is_older
-from flamestream.core.protocol.inventory import inventory_of, leaving, misfit, next_inventory, source_keys
+from flamestream.core.protocol.inventory import (
+    inventory_of,
+    leaving,
+    misfit,
+    next_inventory,
+    only_in,
+    source_keys,
+)
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.core.protocol.stored_rows import TOGETHER, Numbers, states_of
@@ -412,3 +419,26 @@ def test_a_graph_may_get_productions_and_lose_them() -> None:
     lines.reduce(name="sizes", key=word, initial=int, combine=sized).sink("sizes")
     lines.map(word).sink("out")
     assert reason(snapshot(plain), strong("sizes")) == reason(snapshot(strong("sizes")), plain) == ""
+
+
+def bank(*tables: str) -> Graph:
+    """A graph whose transactions have these tables."""
+    made = Graph("bank")
+    ours = [made.table(name, initial=int) for name in tables]
+    made.source("s").upsert(ours[0], key=str).committed.sink("out")
+    return made
+
+
+def test_tables_may_come_and_go_only_if_that_is_said() -> None:
+    before = snapshot(bank("accounts", "limits"))
+    assert reason(before, bank("accounts", "limits", "owners")) == ""
+    said = reason(before, bank("accounts", "limit"))
+    assert "it has rows of table 'limits', and this graph has no such table" in said
+    assert reason(before, bank("accounts", "limit"), "limits") == ""
+
+
+def test_a_snapshot_says_the_tables_of_the_code_that_made_it() -> None:
+    before, more = snapshot(bank("accounts")), inventory_of(bank("accounts", "owners"))
+    after = next_inventory(before, more)
+    assert after is not None and only_in(after, before.inventory) == ["owners"]
+    assert only_in(before.inventory, after) == []

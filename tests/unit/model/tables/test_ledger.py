@@ -19,7 +19,7 @@ def bank(transfer: Callable[..., Any] | None = None, **rules: Any) -> fs.Graph:
     """Transfers between accounts, none of which may be overdrawn."""
     graph = fs.Graph("bank")
     rules = {"check": lambda _, balance: balance >= 0, **rules}
-    accounts = graph.table("accounts", initial=int, **rules)
+    accounts = graph.table("accounts", **{"initial": int, **rules})
 
     def usual(state: Any, item: Transfer) -> tuple[str, int]:
         source, target, amount = item
@@ -78,6 +78,11 @@ def test_a_check_that_raises_is_an_error_item_that_names_it() -> None:
     [
         (lambda state, item: sum(state["accounts", n] for n in range(MOST_KEYS + 1)), "more than 256 rows"),
         (lambda state, item: state["account", "a"], "no table 'account'"),
+        (lambda state, item: state["accounts"], r"write state\[table, key\]"),
+        (lambda state, item: ("accounts", "a") in state, "every row is there"),
+        (lambda state, item: list(state), "cannot go through all"),
+        (lambda state, item: state.__delitem__(("accounts", "a")), "rows are not deleted"),
+        (lambda state, item: state.__setitem__(("accounts", "a"), "x" * (9 << 20)), "writes more than 8 MiB"),
     ],
 )
 def test_what_a_transaction_may_not_do_is_said(mistake: Callable[..., Any], message: str) -> None:
@@ -106,6 +111,36 @@ def test_values_that_are_equal_in_python_alone_are_two_rows_and_a_change() -> No
     decision = decide(mixed, None, stored.get, rules)
     assert [(type(write.key), write.after) for write in decision.writes] == [(int, 7), (bool, 7.0)]
     assert decide(lambda state, _: None, None, lambda row, other: other, rules) == Decision(None)
+
+
+def test_what_a_function_gives_that_is_no_payload_is_blamed_on_it() -> None:
+    (error,) = outputs(bank(_listed), ("transfers", ("a", "b", 1)))["errors"]
+    assert ("_listed" in error.function, error.payload) == (True, "('a', 'b', 1)"), (
+        "and what it was given is shown"
+    )
+
+
+def _listed(state: Any, item: Transfer) -> list[int]:
+    return [state["accounts", "a"]]
+
+
+def test_several_parts_behind_the_table_are_one_key() -> None:
+    def counted(state: Any, item: Transfer) -> Any:
+        state["accounts", item[0], item[1]] += 1
+        return state["accounts", (item[0], item[1])]
+
+    found = outputs(bank(counted), *(("transfers", ("a", other, 1)) for other in "xyx"))
+    assert found["moved"] == [1, 1, 2]
+
+
+def test_a_great_row_is_never_missing_among_the_changes() -> None:
+    def great(state: Any, item: Transfer) -> None:
+        state["accounts", "a"] = "x" * (7 << 20)
+
+    found = outputs(
+        bank(great, check=None, initial=str), ("transfers", ("a", "b", 1)), ("transfers", ("a", "b", 1))
+    )
+    assert (len(found["moved"]), [len(after) for _, _, after in found["balances"]]) == (2, [7 << 20])
 
 
 def test_any_stream_of_transfers_is_what_a_loop_over_a_dict_makes_of_it() -> None:

@@ -25,6 +25,7 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
 from flamestream.core.protocol.inventory import leaving, misfit
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.settings import dropped, inventory, local_coordinator
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob, checked
@@ -106,6 +107,7 @@ def _upgrade(job: CheckedJob, folder: RunFolder, timeout: float, json: bool) -> 
         )
     recovery = made.last_recovery
     gap = recovery.duration_ms if recovery is not None and recovery.kind == "tick" else None
+    watch = (job.job.spec.upgrade or Upgrade()).watch
     value = {
         "job": job.job.name,
         "code": job.code,
@@ -113,10 +115,14 @@ def _upgrade(job: CheckedJob, folder: RunFolder, timeout: float, json: bool) -> 
         "cut": made.cut,
         "epoch": made.epoch,
         "gap_ms": gap,
+        "watch_s": watch,
         "canary": canary.document(found),
     }
     took = f", {gap:.0f} ms after it had stopped releasing results" if gap else ""
-    told = f"job {job.job.name!r} runs code {job.code[:12]} from epoch {made.epoch} on{took}"
+    watched = (
+        f"; it is watched for {watch:g} s, and taken back if it fails (`flamestream status`)" if watch else ""
+    )
+    told = f"job {job.job.name!r} runs code {job.code[:12]} from epoch {made.epoch} on{took}{watched}"
     answer(value, told, json)
 
 

@@ -139,7 +139,7 @@ def main() -> None:
     parser = parser_of(__doc__, OUT)
     parser.add_argument("--seconds", type=float, default=600.0, help="of the day")
     options = parser.parse_args()
-    tell(options, (measure(each) for each in [options.seconds]), autoscaling_table)
+    tell(options, map(measure, [options.seconds]), autoscaling_table)
 
 
 if __name__ == "__main__":

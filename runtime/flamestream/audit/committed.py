@@ -26,16 +26,15 @@ from typing import Any, Final
 import msgspec
 
 from flamestream.core.dataflow.held_outputs import bundle_in
-from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
-from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
 from flamestream.model.tables.ledger import folded
 from flamestream.model.time import START, FrontId, Time
+from flamestream.node.committed_rows import states_in
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from
@@ -64,16 +63,7 @@ class Savepoint:
 
     def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
         """The state of each key at the cut, for the reference interpreter."""
-        objects = store_from(self.store)
-        chains = chains_in([part_of(segment_table(objects, ref)) for ref in self.index.segments])
-        state = {
-            (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
-                graph.vertices[vertex].kind, chain.states
-            )
-            for vertex, its in states_of(chains, Numbers(graph).known(self.index)).items()
-            for chain in its
-        }
-        return folded(graph, state)
+        return folded(graph, states_in(graph, self.index, store_from(self.store)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ VERSIONED: Final = frozenset({"group", "reduce", "process"})
 """Operations whose state is what the user's functions make it."""
 MARKS: Final = "marks"
 """Form of what follows from sources alone: it goes with the last operation that it is kept for."""
-NAME: Final = re.compile(r"[\w.-]{1,63}")
+_NAME: Final = re.compile(r"[\w.-]{1,63}")
 _SEVERAL: Final = re.compile(r" #\d+ of \d+$")
 """How a name ends that several operations have."""
 _FIELD: Final = re.compile(r'fs\.field\("([^"]*)"\)')
@@ -115,10 +115,8 @@ def said(named: Mapping[str, Any], of: str) -> dict[str, Any]:
     if unknown := sorted(named.keys() - known.__annotations__.keys()):
         raise GraphError(f"{call_site()}: stream.{of} has no {unknown[0]}=")
     name, was = named.get("name"), named.get("was")
-    if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
-        raise GraphError(
-            f"{call_site()}: the name of an operation has letters, digits, . _ and -: {name!r} has not"
-        )
+    if name is not None:
+        check_name(name, "an operation")
     if was is not None and not (isinstance(was, str) and was):
         raise GraphError(f"{call_site()}: was={was!r}: it is the name that the operation had")
     return {"given": name or "", "was": was or "", **_said_version(named)}
@@ -157,6 +155,12 @@ def part_of(named: Named, part: str) -> Named:
 def short(function: Function) -> str:
     """A function as names have it."""
     return plain(name_of(function))
+
+
+def check_name(name: Any, of: str) -> None:
+    """Raises GraphError if state cannot have this name, which is `of` something."""
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise GraphError(f"{call_site()}: the name of {of} has letters, digits, . _ and -: {name!r} has not")
 
 
 def plain(written: str) -> str:

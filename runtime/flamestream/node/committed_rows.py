@@ -9,21 +9,21 @@ while the job is down, and is as old as the last epoch.
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.protocol.chain import Chain, incomplete
+from flamestream.core.protocol.chain import incomplete
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.codec import encode
 from flamestream.model.state_names import TABLES
-from flamestream.model.tables.ledger import ALL
+from flamestream.model.tables.ledger import ALL, folded
 from flamestream.ports import ObjectStore
-from flamestream.store.segment import chains_in, part_of
+from flamestream.store.segment import chains_in, of_keys, part_of
 from flamestream.store.snapshots import segment_table
 
 _ROW: Final = re.compile(r"(.+?)\[(.+)\]")
@@ -63,34 +63,32 @@ def row_of(graph: Graph, written: str) -> Row:
 def states_at(graph: Graph, index: SnapshotIndex, objects: ObjectStore, rows: Sequence[Row]) -> list[Any]:
     """The state of each row; NOTHING where there is none. Raises Corrupt, and UserError for a state that this code
     cannot read."""
-    wanted = {row.key for row in rows} | {ALL}
-    parts = [part_of(_with_keys(segment_table(objects, ref), wanted)) for ref in index.segments]
-    states = states_of(chains_in(parts), Numbers(graph).known(index))
-    chains = {(vertex, chain.key): chain for vertex, its in states.items() for chain in its}
-    return [_state(graph, row, chains) for row in rows]
+    # a batch has all rows of tables as one (model/tables/ledger.py)
+    states = folded(graph, states_in(graph, index, objects, {row.key for row in rows} | {ALL}))
+    return [_state(row, states) for row in rows]
 
 
-def _state(graph: Graph, row: Row, chains: dict[tuple[int, bytes], Chain]) -> Any:
-    vertex = graph.vertices[row.vertex]
-    reading = Reading.of(vertex)
-    if (chain := chains.get((row.vertex, row.key))) is not None:
-        if not chain.full:
-            raise incomplete(chain)
-        return reading.value(vertex.kind, chain.states)
+def states_in(
+    graph: Graph, index: SnapshotIndex, objects: ObjectStore, keys: Collection[bytes] | None = None
+) -> dict[tuple[int, bytes], Any]:
+    """The states of `keys`, of all if left out, by vertex and key, as a snapshot has them. Raises as `states_at`."""
+    tables = (segment_table(objects, ref) for ref in index.segments)
+    parts = [part_of(table if keys is None else of_keys(table, keys)) for table in tables]
+    found = {}
+    for vertex, chains in states_of(chains_in(parts), Numbers(graph).known(index)).items():
+        reading, kind = Reading.of(graph.vertices[vertex]), graph.vertices[vertex].kind
+        for chain in chains:
+            if not chain.full:
+                raise incomplete(chain)
+            found[vertex, chain.key] = reading.value(kind, chain.states)
+    return found
+
+
+def _state(row: Row, states: Mapping[tuple[int, bytes], Any]) -> Any:
     if row.table is None:
-        return NOTHING
-    # a batch has all rows as one (model/tables/ledger.py)
-    every = chains.get((row.vertex, ALL))
-    return NOTHING if every is None else reading.accumulator(every.states).rows.get(row.table, NOTHING)
-
-
-def _with_keys(table: Any, keys: set[bytes]) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return table.filter(
-        pc.is_in(table["key"], value_set=pa.array(sorted(keys), table.schema.field("key").type))
-    )
+        return states.get((row.vertex, row.key), NOTHING)
+    every = states.get((row.vertex, ALL))
+    return NOTHING if every is None else every.rows.get(row.table, NOTHING)
 
 
 def _literal(text: str, written: str) -> Any:

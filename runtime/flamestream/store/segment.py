@@ -184,6 +184,13 @@ def of_operations(table: "Table", kept: Collection[int] | None) -> "Table":
     return _filtered(compute, table, compute.or_(named, places))
 
 
+def of_keys(table: "Table", keys: Collection[bytes]) -> "Table":
+    """The rows of these keys, whatever their operations."""
+    compute = _compute()
+    wanted = _column(sorted(keys), table.schema.field("key").type)
+    return _filtered(compute, table, compute.is_in(table["key"], value_set=wanted))
+
+
 def merged(tables: Sequence["Table"]) -> "Table":
     """A table with the rows of all, without those that a newer full row of the same key supersedes. States
     are not looked at, and those that go are never copied."""

@@ -4,7 +4,7 @@ forget."""
 from collections.abc import Iterable
 from typing import Any
 
-from flamestream.core.dataflow.reduce import Reduce
+from flamestream.core.dataflow.accumulators import Accumulators
 from flamestream.core.dataflow.transactions import Transaction, Transactions
 from flamestream.simulation.jobs.bank import bank_job
 from sim.variants.states import LOST_WORKERS
@@ -44,7 +44,7 @@ VARIANTS = [
     ),
     BrokenVariant(
         "transactions that survive a recovery",
-        patch(Transactions, go_back=Reduce.go_back),
+        patch(Transactions, go_back=Accumulators.go_back),
         LOST_WORKERS,
         bank_job,
     ),

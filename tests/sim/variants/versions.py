@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.keyed_state import KeyedState
-from flamestream.core.dataflow.reduce import Accumulation, Reduce
 from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol import inventory
 from flamestream.model.state_names import Operation
@@ -14,7 +14,7 @@ from flamestream.simulation.faults import Fault
 from flamestream.simulation.jobs.ticks import migrated_job, ticking
 from sim.variants.variant import BrokenVariant, directed, patch
 
-_load, _restore, _migrated = KeyedState.load, Reduce.restore, Reading._migrated
+_load, _restore, _migrated = KeyedState.load, Accumulators.restore, Reading._migrated
 UPGRADES = ticking()
 ABORTED_EPOCHS = ticking(
     directed(Fault.STORE_FULL, Fault.STORE_ERROR_AFTER_SUCCESS, rate=0.5, times=8, spacing=1_000)
@@ -29,7 +29,7 @@ def _stored_as_it_is(self: Any, chains: Any) -> None:
         bucket.full, bucket.older = bucket.full or 1000, False
 
 
-def _by_the_last_row(self: Reduce, bucket: Accumulation, states: Sequence[bytes]) -> None:
+def _by_the_last_row(self: Accumulators, bucket: Accumulation, states: Sequence[bytes]) -> None:
     """A full row of the new version counts as soon as it is made."""
     _restore(self, bucket, states)
     bucket.older = False
@@ -56,7 +56,7 @@ VARIANTS = [
         migrated_job,
     ),
     BrokenVariant(
-        "a key whose first row of a version counts before its commit", patch(Reduce, restore=_by_the_last_row),
+        "a key whose first row of a version counts before its commit", patch(Accumulators, restore=_by_the_last_row),
         ABORTED_EPOCHS, migrated_job, seeds=400,
     ),
     BrokenVariant(

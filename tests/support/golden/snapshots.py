@@ -7,8 +7,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 import flamestream as fs
+from flamestream.core.dataflow.accumulators import to_store
 from flamestream.core.dataflow.held_outputs import _row, bundle_in
-from flamestream.core.dataflow.reduce import to_store
 from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row

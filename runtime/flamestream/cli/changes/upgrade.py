@@ -173,9 +173,12 @@ def told_to_workers(folder: RunFolder, info: RunInfo) -> WorkerProcessConfig:
     """The configuration of the workers that run, or ran last."""
     status = folder.status()
     # (!) The newest that was written is that of the newest upgrade, which may have been refused or taken back.
-    files = [folder.path / info.config, *sorted(folder.path.glob("worker*.json"))]
-    configs = [read_config(WorkerProcessConfig, str(file)) for file in files]
-    return next((each for each in configs if status and each.code == status.code), configs[0])
+    asked = read_config(WorkerProcessConfig, str(folder.path / info.config))
+    if status is None or asked.code == status.code:
+        return asked
+    files = sorted(folder.path.glob("worker*.json"))
+    others = (read_config(WorkerProcessConfig, str(file)) for file in files)
+    return next((each for each in others if each.code == status.code), asked)
 
 
 def _running(folder: RunFolder, job: str) -> RunInfo:

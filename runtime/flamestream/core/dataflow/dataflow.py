@@ -80,7 +80,7 @@ class Dataflow(Operations):
         self, graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output
     ) -> None:
         super().__init__(graph, settings.slots, settings.debug, output.located)
-        self.states: dict[int, Grouping | Reduce] = {}
+        self.states: dict[int, Grouping | Reduce | Transactions] = {}
         self.cause = Time(0)
         self.owners: Sequence[WorkerId] = [me] * settings.slots
         self._doors = NO_DOORS
@@ -243,7 +243,7 @@ class Dataflow(Operations):
 
         return self._metered(handle, votes=True)
 
-    def _state(self, vertex: Vertex) -> Grouping | Reduce:
+    def _state(self, vertex: Vertex) -> Grouping | Reduce | Transactions:
         if vertex.kind is Kind.GROUPING:
             return Grouping(vertex.id, self._cuts, vertex.window, Reading.of(vertex))
         if isinstance(vertex.combine, Deciding):

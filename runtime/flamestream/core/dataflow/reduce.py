@@ -9,68 +9,31 @@ one goes out before the new one.
     items  x1      x3              accumulators  a1      a3
     x2 ->  x1  x2  x3                            a1  a2  a3'     tombstone r3, then r2, r3'
 
-Below minimal time the order is certain, so only the accumulators at live cuts stay. A restored accumulator
-stays encoded until its key is touched, so a worker that takes over replays at once, whatever the size of its
-state.
-
-Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2); one accumulator a
-live cut (invariant 8). Does not: send anything; it returns what must go out. Errors of user functions come
-back as results (user_code.py). Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
+Keeps: results equal to those of the unfused form and of the sequential fold (invariant 2). Does not: send anything;
+it returns what must go out; know what of it is stored (accumulators.py). Errors of user functions come back as
+results (user_code.py). Source: EDBT 2018, section 3.2 and Fig. 5; the fusion is ours.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any
 
+from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, Accumulation, Accumulators, Entry
 from flamestream.core.dataflow.grouping import Change
-from flamestream.core.dataflow.keyed_state import Bucket, KeyedState
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.stored import PLAIN, Reading, Stored
+from flamestream.core.dataflow.stored import PLAIN, Reading
 from flamestream.core.dataflow.user_code import Fold
-from flamestream.core.protocol.chain import Row
 from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
-from flamestream.model.ids import Epoch, Slot
-from flamestream.model.meta import Meta, floor
-from flamestream.model.payloads import state as states
-from flamestream.model.time import Time
-
-TRIM_ABOVE = 32
-Entry = tuple[Meta, Any, Any, Any]
-"""(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
-_META = itemgetter(0)
-RESTORED = floor(Time(0))
-_ACCUMULATOR = 2
+from flamestream.model.ids import Slot
+from flamestream.model.meta import Meta
 
 
-# A class of its own: a plain tuple of bytes may be a user's accumulator.
-class _Stored(tuple[bytes, ...]):
-    """An accumulator as it was stored: a full state and the changes behind it."""
-
-    __slots__ = ()
-
-
-class Accumulation(Bucket):
-    """The items of a key with the accumulator and the result after each, ascending. One list, because each
-    object is a cache miss."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, key: bytes, slot: Slot) -> None:
-        super().__init__(key, slot)
-        self.entries: list[Entry] = []
-
-
-class Reduce(KeyedState[Accumulation]):
+class Reduce(Accumulators):
     """The buckets of one reduce on one worker."""
 
     def __init__(self, operation: int, cuts: LiveCuts, fold: Fold, reading: Reading = PLAIN) -> None:
-        super().__init__(operation, cuts)
-        self._fold, self._reading = fold, reading
-
-    def make(self, key: bytes, slot: Slot) -> Accumulation:
-        return Accumulation(key, slot)
+        super().__init__(operation, cuts, reading)
+        self._fold = fold
 
     def insert(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
         """An item: the results to invalidate and the results that hold now."""
@@ -82,7 +45,7 @@ class Reduce(KeyedState[Accumulation]):
         if not entries:
             accumulator, result = self._fold(None, payload, True)
         elif meta < entries[-1][0]:
-            place = bisect_right(entries, meta, key=_META)
+            place = bisect_right(entries, meta, key=META)
             entries.insert(place, (meta, payload, None, None))
             return self._again(bucket, place, new=1)
         else:
@@ -120,87 +83,9 @@ class Reduce(KeyedState[Accumulation]):
             changes.append((meta, result, False))
         return tombstones + changes
 
-    def _accumulator(self, bucket: Accumulation, place: int) -> Any:
-        meta, payload, accumulator, result = bucket.entries[place]
-        if type(accumulator) is _Stored:
-            accumulator = self._reading.accumulator(accumulator)
-            bucket.entries[place] = (meta, payload, accumulator, result)
-        return accumulator
-
-    def trim(self, bucket: Accumulation, cuts: list[Meta]) -> None:
-        entries = bucket.entries
-        kept: list[int] = []
-        for cut in cuts:
-            newest = bisect_left(entries, cut, key=_META) - 1
-            if newest >= 0 and (not kept or kept[-1] != newest):
-                kept.append(newest)
-        first_live = bisect_left(entries, cuts[-1], key=_META)
-        # the newest may still have its payload and result, which below minimal time nobody needs
-        if len(kept) < first_live or (kept and entries[kept[-1]][1] is not None):
-            entries[:first_live] = [(entries[i][0], None, entries[i][_ACCUMULATOR], None) for i in kept]
-
-    def roll_back(self, bucket: Accumulation, cut: Meta) -> bool:
-        place = bisect_left(bucket.entries, cut, key=_META)
-        del bucket.entries[place:]
-        return place > 0
-
-    def reaches(self, bucket: Accumulation, cut: Meta) -> bool:
-        return bool(bucket.entries) and bucket.entries[-1][0] >= cut
-
-    def is_empty(self, bucket: Accumulation) -> bool:
-        return not bucket.entries
-
-    def row(self, bucket: Accumulation, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        before, newest = (
-            bisect_left(bucket.entries, committed, key=_META) - 1,
-            bisect_left(bucket.entries, cut, key=_META) - 1,
-        )
-        if newest == before:
-            return None
-        accumulator = self._accumulator(bucket, newest)
-        # Where nothing of it is committed `full` may be of an aborted epoch, whose row does not count.
-        older, full = (self._accumulator(bucket, before), bucket.full) if before >= 0 else (None, 0)
-        # A key's first row of a version is full (!): an epoch with one may have been aborted, so the last row
-        # that was made says nothing.
-        if bucket.older and bucket.entries[before][0] == RESTORED:
-            full = 0
-        whole, state = to_store(older, accumulator, full, bucket.chain)
-        # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
-        # chain.
-        bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
-        return Row(self.operation, bucket.slot, bucket.key, epoch, whole, state)
-
-    def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
-        # Below every item; behind which one it stood is not stored, and nobody asks.
-        bucket.entries.append((RESTORED, None, _Stored(states), None))
-
-    def stored(self, bucket: Accumulation) -> Stored | None:
-        accumulator = bucket.entries[0][_ACCUMULATOR] if len(bucket.entries) == 1 else None
-        return accumulator if type(accumulator) is _Stored else None
-
-    def state_at(self, key: bytes, cut: Time) -> Any:
-        """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""
-        bucket = self.buckets[key]
-        newest = bisect_left(bucket.entries, floor(cut), key=_META) - 1
-        if newest < 0:
-            raise KeyError(key)
-        return self._accumulator(bucket, newest)
-
-
-def to_store(before: Any, accumulator: Any, full: int, changes: int) -> tuple[bool, bytes]:
-    """A snapshot's row of an accumulator: (is it the whole state, the state or what changed since `before`).
-
-    `full` and `changes` are the sizes of what is stored of the key: 0 if nothing is. A chain of changes never
-    outgrows its full state.
-    """
-    change = states.delta_state(before, accumulator) if full else None
-    if change is not None and changes + len(change) <= full + states.FULL_ABOVE:
-        return False, change
-    return True, states.encode_state(accumulator)
-
 
 def _find(entries: list[Entry], meta: Meta, payload: Any) -> int | None:
     """The place of an item by meta *and* payload; None if it is not there."""
     encoded = codec.encode(payload)  # versions of one item share a meta for a while (!)
-    start, end = bisect_left(entries, meta, key=_META), bisect_right(entries, meta, key=_META)
+    start, end = bisect_left(entries, meta, key=META), bisect_right(entries, meta, key=META)
     return next((place for place in range(start, end) if codec.encode(entries[place][1]) == encoded), None)

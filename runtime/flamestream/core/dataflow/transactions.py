@@ -23,9 +23,9 @@ from operator import attrgetter
 from typing import Any, Final
 
 from flamestream.core.dataflow import user_code
+from flamestream.core.dataflow.accumulators import META, RESTORED, TRIM_ABOVE, Accumulators
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.reduce import RESTORED, TRIM_ABOVE, Reduce
 from flamestream.core.dataflow.stored import PLAIN, Reading
 from flamestream.core.protocol.chain import Chain, incomplete
 from flamestream.model import payload as codec
@@ -35,8 +35,7 @@ from flamestream.model.meta import Meta
 from flamestream.model.tables.ledger import ALL
 from flamestream.model.time import Time
 
-_PLACE = attrgetter("place")
-_META: Final = 0
+_PLACE, _ORDER = attrgetter("place"), attrgetter("meta")
 _NONE: Final = object()
 """Stands for the value of a row that nobody below has written."""
 
@@ -56,13 +55,13 @@ class Transaction:
         self.result: Any = None
 
 
-class Transactions(Reduce):
+class Transactions(Accumulators):
     """The rows of all tables on one worker, which decides all transactions. `decide`: user_code.decided."""
 
     def __init__(
         self, operation: int, cuts: LiveCuts, decide: user_code.Decide, reading: Reading = PLAIN
     ) -> None:
-        super().__init__(operation, cuts, user_code.no_fold, reading)
+        super().__init__(operation, cuts, reading)
         self._decide = decide
         self._all: list[Transaction] = []
         self._touching: dict[bytes, list[Transaction]] = {}
@@ -109,7 +108,7 @@ class Transactions(Reduce):
 
     def _below(self, key: bytes, meta: Meta) -> Any:
         bucket = self.buckets.get(key)
-        place = 0 if bucket is None else bisect_left(bucket.entries, meta, key=_meta_of)
+        place = 0 if bucket is None else bisect_left(bucket.entries, meta, key=META)
         return self._accumulator(bucket, place - 1) if bucket is not None and place else _NONE
 
     def _touch(self, one: Transaction, before: Iterable[bytes], now: Iterable[bytes]) -> None:
@@ -137,7 +136,7 @@ class Transactions(Reduce):
             if key in now:
                 if len(entries) > TRIM_ABOVE:
                     self.trim(bucket, self._cuts.all)
-                insort(entries, (one.meta, one, now[key], None), key=_meta_of)
+                insort(entries, (one.meta, one, now[key], None), key=META)
             dirty += self._above(key, one)
         return dirty
 
@@ -177,7 +176,7 @@ class Transactions(Reduce):
 
     def _forget_final(self) -> None:
         """Nothing comes any more below minimal time, so nothing there is looked at again."""
-        final = bisect_left(self._all, self._cuts.newest, key=attrgetter("meta"))
+        final = bisect_left(self._all, self._cuts.newest, key=_ORDER)
         if final < TRIM_ABOVE:
             return
         for one in self._all[:final]:
@@ -207,10 +206,6 @@ class Transactions(Reduce):
             key = codec.encode(row)
             bucket = self.buckets[key] = self.make(key, chain.slot)
             bucket.entries.append((RESTORED, None, value, None))
-
-
-def _meta_of(entry: Any) -> Meta:
-    return entry[_META]  # type: ignore[no-any-return]
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -173,11 +173,6 @@ def decided(vertex: Vertex, debug: bool) -> Decide:
     return call
 
 
-def no_fold(before: Any, payload: Any, first: bool) -> tuple[Any, Any]:
-    """The step of a state that folds nothing."""
-    raise AssertionError("its items are no fold's")
-
-
 def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
     """key -> int32. Raises UserError if it is none, and whatever the user's function raises."""
     call = observed(balance, debug)

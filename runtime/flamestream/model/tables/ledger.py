@@ -11,7 +11,7 @@ Keeps: rows are found by their table's name, so tables may come and go. Does not
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from flamestream.model import fields
@@ -19,7 +19,7 @@ from flamestream.model.collections import Map
 from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.state_names import NAME, TABLES, form_of_tables
+from flamestream.model.state_names import TABLES, check_name, form_of_tables
 from flamestream.model.stream import Key, Stream
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -133,8 +133,7 @@ class Transacted(Generic[T, R]):
     @property
     def committed(self) -> Stream[R]:
         """The values that the function gave, of transactions that have changed what they wrote."""
-        made: Stream[R] = self._of(aborted=False)
-        return made if self.makes is None else Stream(made.graph, made.vertex, items=self.makes)
+        return replace(self._of(aborted=False), items=self.makes)
 
     @property
     def aborted(self) -> Stream[Aborted[T]]:
@@ -214,10 +213,7 @@ class Put:
 
 def added_table(graph: "Graph", name: str, rules: Rules) -> Table[Any, Any]:
     """A table of a graph. Raises GraphError if it has one of that name."""
-    if not (isinstance(name, str) and NAME.fullmatch(name)):
-        raise GraphError(
-            f"{call_site()}: the name of a table has letters, digits, . _ and -: {name!r} has not"
-        )
+    check_name(name, "a table")
     ledger = graph.ledger = graph.ledger or Ledger(graph)
     if name in ledger.deciding.rules:
         raise GraphError(

@@ -168,8 +168,9 @@ def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str,
     state = State(read, rules)
     try:
         result = called(function, state, transaction)
-        blamed(function, check, result)
-        for write in state.writes:
+        _check_result(function, result)
+        writes = state.writes
+        for write in writes:
             allows = rules[write.table].check
             if allows is not None and not called(allows, write.key, write.after):
                 return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
@@ -178,12 +179,12 @@ def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str,
             return Decision(Aborted(transaction, raised.error.reason), aborted=True)
         raised.given = transaction
         raise
-    return Decision(result, state.writes)
+    return Decision(result, writes)
 
 
-def blamed(function: Function, check: Function, value: Any) -> None:
-    """Check what a user's function gave. Raises Raised, blamed on it."""
+def _check_result(function: Function, result: Any) -> None:
+    """Raises Raised, which blames the function, if it is no payload."""
     try:
-        check(value)
+        check(result)
     except PayloadError as error:
         raise Raised(function, error) from error

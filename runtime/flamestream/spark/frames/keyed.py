@@ -5,7 +5,7 @@ rows, and the least meta is next: that is the total order, because what comes ba
 something before it. If it comes back with another key, the graph cannot run this way and is refused with the
 item (stages.py says why).
 
-Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/reduce.py,
+Keeps: state in, state out are those of a snapshot, byte for byte (core/dataflow/accumulators.py,
 core/dataflow/grouping.py). Rows of later levels pass through. Does not: sort. Memory is one key's state, plus
 what goes round in it.
 """
@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from flamestream.core.dataflow import user_code
-from flamestream.core.dataflow.reduce import to_store
+from flamestream.core.dataflow.accumulators import to_store
 from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.chain import Chain
 from flamestream.model import payload as codec

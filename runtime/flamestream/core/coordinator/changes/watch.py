@@ -2,10 +2,11 @@
 
     a worker says that the job cannot go on, and it is the user's code     at once (upgrade.py is told)
     workers die, or cannot come to run                                     the third time
-    the stream has not run since, or does not run                          at the end; it is watched for longer
-                                                                           where workers were lost
+    the stream has not run since                                           at the end
     error items are delivered as dead letters                              the first, if the code before had
                                                                            none; else ten, at twice its rate
+
+It goes on for as long again where a worker was lost, and until none is silent.
 
 Does not: see results that are wrong (that is for a canary), or act (upgrade.py).
 """

@@ -9,22 +9,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness.flink_parts import OPENED
+
 from systems.base import AT_LEAST_ONCE, EXACTLY_ONCE, NONE, Cell, Command, NotHere, Places, Setting, System
 from systems.environments import CACHE
 
 SOURCE = Path(__file__).resolve().parent.parent / "peers" / "flink"
 BUILT = CACHE / "flink"
-# As in Flink's own configuration for Java 17.
-OPENED = (
-    "java.lang",
-    "java.lang.invoke",
-    "java.net",
-    "java.nio",
-    "java.text",
-    "java.time",
-    "java.util",
-    "java.util.concurrent",
-)
 
 
 class Flink(System):
@@ -130,9 +121,8 @@ def in_java(job: str, *arguments: str, memory: str = "4g") -> list[str]:
 
 def java(name: str, *arguments: str, least: str, most: str) -> list[str]:
     """What runs a class of Flink's or of peers/flink, with the memory of its JVM."""
-    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"  # a line a checkpoint would be measured, too
-    return ["java", f"-Xms{least}", f"-Xmx{most}", quiet, *opened, "-cp", f"{BUILT}/*", name, *arguments]
+    return ["java", f"-Xms{least}", f"-Xmx{most}", quiet, *OPENED, "-cp", f"{BUILT}/*", name, *arguments]
 
 
 def build(source: Path, built: Path) -> None:

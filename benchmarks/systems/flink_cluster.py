@@ -8,29 +8,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from harness.flink_parts import JOB_MANAGER, PARTS, TASK_MANAGER
+
 from support.ports import free_port
 from systems.flink import java
 
-JOB_MANAGER: Final = "org.apache.flink.container.entrypoint.StandaloneApplicationClusterEntryPoint"
-TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-SLOTS: Final = 2
 HERE: Final = "127.0.0.1"
 SETTINGS: Final = {
+    **PARTS,
     "jobmanager.rpc.address": HERE, "jobmanager.bind-host": HERE, "rest.bind-address": HERE,
     "taskmanager.host": HERE, "taskmanager.bind-host": HERE,
-    "taskmanager.numberOfTaskSlots": SLOTS, "parallelism.default": SLOTS,
-    # Without Flink's own start scripts each part has to be said.
-    "taskmanager.cpu.cores": SLOTS, "taskmanager.memory.task.heap.size": "256m",
-    "taskmanager.memory.task.off-heap.size": "0", "taskmanager.memory.managed.size": "0",
-    "taskmanager.memory.framework.heap.size": "128m", "taskmanager.memory.framework.off-heap.size": "128m",
-    "taskmanager.memory.network.min": "64m", "taskmanager.memory.network.max": "64m",
-    "taskmanager.memory.jvm-metaspace.size": "256m",
-    "taskmanager.memory.jvm-overhead.min": "192m", "taskmanager.memory.jvm-overhead.max": "192m",
-    "state.backend.type": "hashmap", "execution.checkpointing.storage": "filesystem",
-    "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 1000,
-    "restart-strategy.fixed-delay.delay": "1 s",
-    # On a busy machine a start takes longer than Flink waits.
-    "pekko.ask.timeout": "120 s", "pekko.startup-timeout": "120 s",
+    "taskmanager.memory.task.heap.size": "256m", "restart-strategy.fixed-delay.delay": "1 s",
     "heartbeat.interval": "1 s", "heartbeat.timeout": "30 s",  # a killed one is noticed by its connections
 }  # fmt: skip
 

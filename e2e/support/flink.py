@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Final
 
+from harness.flink_parts import JOB_MANAGER, OPENED, PARTS, SLOTS, TASK_MANAGER
+
 from e2e.support.installation import DISK
 from e2e.support.job import config_map, restricted_pod
 from e2e.support.kube import ApiException, Kube, Object, until
@@ -21,38 +23,23 @@ from e2e.support.stream import apply_outside, service
 
 IMAGE: Final = os.environ.get("E2E_FLINK_IMAGE", "")
 OUTSIDE: Final = "flink-outside"
-ENTRYPOINT: Final = "org.apache.flink.container.entrypoint.StandaloneApplicationClusterEntryPoint"
-TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-OPENED: Final = ("lang", "lang.invoke", "net", "nio", "text", "time", "util", "util.concurrent")
 REQUESTS: Final = {"cpu": "300m", "memory": "512Mi"}
-SLOTS: Final = 2
 SOON: Final = 0.02
 """Seconds between two questions for a savepoint: an operator asks less often."""
 TOLD: Final = "/tmp/told"
 """The file of FromTold.java."""
 SETTINGS: Final = {
+    **PARTS,
     "jobmanager.rpc.port": 6123, "blob.server.port": 6124, "rest.port": 8081,
     "jobmanager.bind-host": "0.0.0.0", "rest.bind-address": "0.0.0.0", "taskmanager.bind-host": "0.0.0.0",
-    "taskmanager.numberOfTaskSlots": SLOTS, "parallelism.default": SLOTS,
-    # Without Flink's own start scripts each part has to be said.
-    "taskmanager.cpu.cores": SLOTS, "taskmanager.memory.task.heap.size": "768m",
-    "taskmanager.memory.task.off-heap.size": "0", "taskmanager.memory.managed.size": "0",
-    "taskmanager.memory.framework.heap.size": "128m", "taskmanager.memory.framework.off-heap.size": "128m",
-    "taskmanager.memory.network.min": "64m", "taskmanager.memory.network.max": "64m",
-    "taskmanager.memory.jvm-metaspace.size": "256m",
-    "taskmanager.memory.jvm-overhead.min": "192m", "taskmanager.memory.jvm-overhead.max": "192m",
-    "state.backend.type": "hashmap", "execution.checkpointing.storage": "filesystem",
+    "taskmanager.memory.task.heap.size": "768m", "restart-strategy.fixed-delay.delay": "0 s",
     "execution.checkpointing.interval": "1 s", "execution.checkpointing.mode": "EXACTLY_ONCE",
     "execution.checkpointing.min-pause": "0 ms", "execution.buffer-timeout.interval": "0 ms",
     "pipeline.object-reuse": "true",
-    "restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": 1000,
-    "restart-strategy.fixed-delay.delay": "0 s",
     # As the operator has it: the job manager of a job that was stopped answers until it is deleted.
     "execution.shutdown-on-application-finish": "false",
     # A task manager that is there before its job manager would wait for 10 s.
     "cluster.registration.error-delay": "100 ms", "cluster.registration.refused-registration-delay": "100 ms",
-    # On a busy machine a start takes longer than Flink waits.
-    "pekko.ask.timeout": "120 s", "pekko.startup-timeout": "120 s",
 }  # fmt: skip
 
 
@@ -83,7 +70,7 @@ class Cluster:
         """Its pods, with a job of that class and what that is given first; they come on their own."""
         begun = ("--fromSavepoint", savepoint) if savepoint else ()
         more = (f"{outside}:7001", f"{outside}:7002", "at-least-once", str(SLOTS), "0", "/tmp")
-        jobs = (ENTRYPOINT, "--configDir", "/conf", "--job-classname", job[0], *begun, *job[1:], *more)
+        jobs = (JOB_MANAGER, "--configDir", "/conf", "--job-classname", job[0], *begun, *job[1:], *more)
         tasks = (TASK_MANAGER, "--configDir", "/conf", "-D", "taskmanager.host=$(ADDRESS)")
         self.kube.apply(self._deployment("jobs", "512m", *jobs), self._deployment("tasks", "1g", *tasks))
 
@@ -136,10 +123,9 @@ class Cluster:
         }
         # the grace is Kubernetes' default
         pod = restricted_pod(part, labels=self._labels(part), mounts=mounts, terminationGracePeriodSeconds=30)
-        opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in OPENED]
         pod["spec"]["containers"][0] |= {
             "image": IMAGE,
-            "command": ["java", f"-Xms{memory}", f"-Xmx{memory}", *opened, "-cp", "/opt/flink/lib/*"],
+            "command": ["java", f"-Xms{memory}", f"-Xmx{memory}", *OPENED, "-cp", "/opt/flink/lib/*"],
             "args": list(words),
             "env": [{"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
             "resources": {"requests": REQUESTS},

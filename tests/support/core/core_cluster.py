@@ -222,6 +222,13 @@ class CoreCluster(Outside):
             self.say(msg.Committed(self.fence, self.epoch, self.index.cut))
         return True
 
+    def save(self) -> None:
+        """An epoch, from its announcement to all that follows from its commit."""
+        self.announce()
+        self.run()
+        assert self.commit()
+        self.run()
+
     def abort(self) -> None:
         self.say(msg.Abort(self.fence, self.epoch))
 

@@ -133,10 +133,7 @@ def walked(walk: Walk, graph: Graph, cluster: CoreCluster, start: Time, end: Tim
 
 def committed(cluster: CoreCluster) -> None:
     cluster.run()
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
 
 
 def lived(cluster: CoreCluster, rng: Random) -> None:

@@ -86,10 +86,7 @@ def begun(graph: Graph, seed: int = 1, parts: Parts = REFERENCE, **changes: Any)
 
 
 def committed(cluster: CoreCluster) -> None:
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
 
 
 def of_reference(cluster: CoreCluster, before: Graph, same: Mapping[str, str]) -> dict[str, list[Item]]:

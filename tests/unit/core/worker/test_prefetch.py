@@ -46,10 +46,7 @@ def _grown(cluster: CoreCluster) -> CoreCluster:
     """An epoch more is committed."""
     cluster.feed(0, *WORDS)
     cluster.run()
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
     return cluster
 
 
@@ -60,11 +57,16 @@ def _warmed(cluster: CoreCluster, name: WorkerId, slots: Sequence[Slot] = ()) ->
     cluster.run()
 
 
-def _given(cluster: CoreCluster, owner: WorkerId) -> None:
-    """All slots are given to one worker."""
+def _laid_out(cluster: CoreCluster, owner: WorkerId) -> None:
+    """Recoveries give everything to one worker."""
     layout, fronts = cluster.layout, tuple(owner for _ in cluster.layout.fronts)
     given = Layout(layout.version, (owner,) * len(layout.owners), fronts, owner)
     cluster.lay_out = lambda: given  # type: ignore[method-assign]
+
+
+def _given(cluster: CoreCluster, owner: WorkerId) -> None:
+    """All slots are given to one worker."""
+    _laid_out(cluster, owner)
     for other in set(cluster.workers) - {owner}:
         cluster.crash(other)
     cluster.recover()
@@ -149,16 +151,21 @@ def test_all_is_loaded_where_not_all_is_at_hand(what: Callable[[CoreCluster], No
     _finish(cluster)
 
 
-def test_a_second_recovery_before_the_first_has_loaded_finds_the_same_at_hand() -> None:
+def _taking_over() -> CoreCluster:
+    """A standby that is warm takes over, and its load is not answered yet."""
     cluster = _cluster()
     cluster.add()
     _warmed(cluster, B)
     _grown(cluster)
     cluster.held.add(act.Load)
-    layout = Layout(cluster.layout.version, (B,) * 16, (B,), B)
-    cluster.lay_out = lambda: layout  # type: ignore[method-assign]
+    _laid_out(cluster, B)
     cluster.crash(A)
     cluster.begin()
+    return cluster
+
+
+def test_a_second_recovery_before_the_first_has_loaded_finds_the_same_at_hand() -> None:
+    cluster = _taking_over()
     cluster.held.clear()
     cluster._waiting.clear()
     cluster.recover()
@@ -168,15 +175,7 @@ def test_a_second_recovery_before_the_first_has_loaded_finds_the_same_at_hand() 
 
 def test_behind_a_load_that_failed_all_is_loaded_anew() -> None:
     """Some of the changes stand behind what was at hand already."""
-    cluster = _cluster()
-    cluster.add()
-    _warmed(cluster, B)
-    _grown(cluster)
-    cluster.held.add(act.Load)
-    layout = Layout(cluster.layout.version, (B,) * 16, (B,), B)
-    cluster.lay_out = lambda: layout  # type: ignore[method-assign]
-    cluster.crash(A)
-    cluster.begin()
+    cluster = _taking_over()
     (load,) = _loads(cluster, B)
     rows = cluster._rows(load.segments, load.slots, load.after)
     lone = rows[-1]._replace(key=b"nobody", full=False)
@@ -201,8 +200,8 @@ def test_what_is_committed_of_a_slot_never_takes_the_place_of_its_state() -> Non
 
 def test_who_is_left_out_of_an_attempt_is_a_standby_like_any_other() -> None:
     cluster = _cluster(workers=2)
-    layout = Layout(cluster.layout.version, (A,) * 16, (A,), A)
-    cluster.lay_out, cluster.silent = lambda: layout, {B}  # type: ignore[method-assign]
+    _laid_out(cluster, A)
+    cluster.silent = {B}
     cluster.recover()
     _grown(cluster)
     cluster.silent.clear()

@@ -37,10 +37,7 @@ def _cluster(workers: int = 2, seed: int = 1, **changes: Any) -> CoreCluster:
     cluster = CoreCluster(_graph(), workers, seed, **changes).recover()
     cluster.feed(0, *RECORDS)
     cluster.run()
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
     cluster.feed(0, *RECORDS)
     cluster.run()
     return cluster
@@ -185,10 +182,7 @@ def test_a_survivor_loads_a_slot_that_comes_back_to_it() -> None:
         cluster.recover()
         cluster.feed(0, *RECORDS)
         cluster.run()
-        cluster.announce()
-        cluster.run()
-        assert cluster.commit()
-        cluster.run()
+        cluster.save()
     assert [tuple(load.slots) for load in _loads(cluster, b)] == [first.slots_of(b)]
     _finish(cluster)
 
@@ -242,10 +236,7 @@ def test_a_survivor_that_missed_a_whole_epoch_loads_everything() -> None:
     cluster.recover()
     cluster.feed(0, *RECORDS)
     cluster.run()
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
     cluster.workers[zombie], cluster._answers[zombie], cluster._words[zombie] = kept
     before = len(cluster.done)
     cluster.recover()

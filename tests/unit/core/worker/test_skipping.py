@@ -34,10 +34,7 @@ def enter(cluster: CoreCluster, records: str) -> None:
 
 def committed(cluster: CoreCluster) -> FrontPosition:
     """Of the front, in the snapshot of one more epoch."""
-    cluster.announce()
-    cluster.run()
-    assert cluster.commit()
-    cluster.run()
+    cluster.save()
     assert cluster.index is not None
     return cluster.index.fronts[0]
 

@@ -125,6 +125,9 @@ impl Flow {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let content = &state.table.at(at).content;
                 let end = content.below(cut);
+                if end == 0 {
+                    return Ok(None);
+                }
                 let last: Vec<_> = content.items[(end + 1).saturating_sub(window)..end]
                     .iter()
                     .map(|(_, payload)| payload.bind(py))

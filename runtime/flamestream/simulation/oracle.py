@@ -10,7 +10,7 @@ as reference.py.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -26,6 +26,7 @@ from flamestream.model.ids import Offset, Partition, SinkName, Slot
 from flamestream.model.meta import Meta, first_component, floor, time_of_meta
 from flamestream.model.slot import slot_of
 from flamestream.model.time import END, START, FrontId, Time, Timestamp, step_after
+from flamestream.reference import State
 from flamestream.simulation.outside.producers import SimRecord, SourceSite
 from flamestream.simulation.timeline import Timeline, Walked
 from flamestream.simulation.world import World
@@ -86,9 +87,7 @@ class Oracle:
         """Answers that an answer of a call in a loop has behind it, with itself: by the time of its run and its
         place there."""
         self._walk = Walked(self._line)
-        # A second one for the state at cuts: the first is ahead of them, and a walk does not go back.
-        self._behind = Walked(self._line)
-        self._behind_runs = 0
+        self._at_commits = Follower(self)
         self._waiting: list[tuple[Time, FrontId, Partition, Offset, int]] = []
         self._offsets: dict[tuple[FrontId, Partition], int] = {}
         self._last: dict[FrontId, Time] = {}
@@ -352,13 +351,23 @@ class Oracle:
         for (sink, slot), expected in sorted(self.slots.items()):
             yield sink, slot, bisect_left(expected.metas, limit)
 
-    def state_at(self, cut: Time) -> Mapping[tuple[int, bytes], Any]:
+    @property
+    def state(self) -> State:
+        """The state of every grouping and reduce behind all that was interpreted."""
+        return self._walk.state
+
+    def state_at(self, cut: Time) -> State:
         """The state of every grouping and reduce below `cut`; cuts must not go back."""
-        while self._behind_runs < len(self.runs) and self.runs[self._behind_runs][0] < cut:
-            time, front, partition, first, count = self.runs[self._behind_runs]
-            self._behind.run(front, time, self._records(time, front, partition, first, count))
-            self._behind_runs += 1
-        return self._behind.state_at(cut)
+        return self._at_commits.state_at(cut)
+
+    def walked(self) -> Walked:
+        """The reference interpreter, at the beginning of this run."""
+        return Walked(self._line)
+
+    def walk(self, walked: Walked, run: tuple[Time, FrontId, Partition, Offset, int]) -> None:
+        """Have it interpret the next of `runs`."""
+        time, front, partition, first, count = run
+        walked.run(front, time, self._records(time, front, partition, first, count))
 
     def position_at(self, front: FrontId, cut: Time) -> tuple[Time, dict[Partition, Offset]]:
         """The last stamp of `front` below `cut`, and where its partitions stand."""
@@ -412,6 +421,21 @@ class Oracle:
         # With their places, which error items name.
         records = self._sites[front].partitions[partition][first : first + count]
         return RunRecords((record.payload for record in records), Entry(START, partition, first, count))
+
+
+class Follower:
+    """The state at one cut after the other: a walk does not go back, and the oracle's own is ahead of them."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle, self._walked, self._runs = oracle, oracle.walked(), 0
+
+    def state_at(self, cut: Time) -> State:
+        """The state of every grouping and reduce below `cut`; cuts must not go back."""
+        runs = self._oracle.runs
+        while self._runs < len(runs) and runs[self._runs][0] < cut:
+            self._oracle.walk(self._walked, runs[self._runs])
+            self._runs += 1
+        return self._walked.state_at(cut)
 
 
 def timed_runs(

@@ -52,6 +52,8 @@ class Plan:
     """When it is stopped, to be started again with its next version."""
     hands_over: bool = False
     """Its code is changed by handing it over to another job."""
+    asks_every: int = 0
+    """About so often a client asks for states, in microseconds; 0: nobody does."""
     began_with: int = 0
     """The number of fronts that the first graph has."""
 

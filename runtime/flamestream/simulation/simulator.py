@@ -23,10 +23,12 @@ from flamestream.core.worker.front import JournalledFront
 from flamestream.model.calls.productions import productions_of
 from flamestream.model.event_time import ENDED
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, SourceName, WorkerId
+from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.changes.hand_overs import HandedOverCluster
 from flamestream.simulation.changes.restarts import RestartedCluster
+from flamestream.simulation.clients import Clients
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch
 from flamestream.simulation.faults import Fault, drawn_faults
@@ -133,6 +135,7 @@ class _Run:
             self.invariants.graph_of = lambda code: plan.job.of_version(version_of(code)).graph
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
+        self.clients = Clients(self.world, plan, oracle, self._living)
         self._wire()
         self.cluster = _cluster_of(plan)(self.world, plan, self.outside, self._make_worker)
 
@@ -144,6 +147,8 @@ class _Run:
             world.after(max(1, moment.at - world.now), cluster.strike, moment)
         world.after(plan.heal_at - world.now, cluster.heal)
         world.after(5 * MS, self._watch)
+        if plan.asks_every:
+            self.clients.start()
         steps = 0
         while cluster.outcome is None:
             world.step()
@@ -153,6 +158,7 @@ class _Run:
             if world.now > plan.heal_at + DAMAGE_LIMIT and self._stopped_by_damage():
                 return self._result("stopped by damage")
         self._judge()
+        self.clients.judge()
         return self._result(cluster.outcome.outcome)
 
     def _result(self, outcome: str) -> Result:
@@ -162,9 +168,12 @@ class _Run:
             trace.digest, trace.coverage, trace.lines,
         )  # fmt: skip
 
+    def _living(self) -> list[WorkerNode]:
+        return [node for node in self.cluster.workers.values() if node.alive]
+
     def _watch(self) -> None:
         self.cluster.watch()
-        self.invariants.look_into([node.core for node in self.cluster.workers.values() if node.alive])
+        self.invariants.look_into([node.core for node in self._living()])
         # What is through is claimed below, by nobody: not while other code may go on from less.
         settled = self.cluster.calm and not self.cluster.is_upgrading
         if settled and any(site.open for site in self.plan.sites):
@@ -253,6 +262,7 @@ class _Run:
 
     def _bundle_taken(self, sink: SinkName, fence: Fence, bundle: a.Bundle) -> None:
         self.invariants.bundle_taken(sink, fence, bundle)
+        self.clients.saw(time_of_meta(Meta(bundle.t_last)))
         if self._timing is not None:
             self._timing.taken(self.world.now, sink, bundle)
 
@@ -264,6 +274,7 @@ class _Run:
         if plan.entrance_us:
             node.measure(plan.entrance_us)
         node.charge = None if self._timing is None else self._timing.charge
+        node.answered = self.clients.take
         return node
 
 

@@ -4,16 +4,18 @@ The rows are read without the engine, so that a fault which it makes and undoes 
 at positions, or at what consumers have (invariants.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
+from flamestream.model.graph import Graph
 from flamestream.model.payloads import state as states
 from flamestream.model.tables.ledger import Deciding
 from flamestream.model.vertex import Kind
+from flamestream.reference import State
 from flamestream.simulation.oracle import Oracle
 from flamestream.simulation.outside.snapshots import decode_rows
 from flamestream.simulation.outside.stores import Store
@@ -43,18 +45,16 @@ class StoredState:
                 return
             for row in self.rows(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
-        for bucket, value in _unfolded(self._oracle, self._oracle.state_at(index.cut)):
-            wanted = _wanted(self._oracle, bucket[0], value)
-            if wanted is not None:
-                stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index)
-                wrong = (
-                    f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {index.epoch} has "
-                    f"{stored!r}, not {wanted!r}"
-                )
-                # By their encoding: `==` takes True for 1, and no NaN for itself.
-                self._world.require(
-                    stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
-                )
+        for bucket, wanted in buckets_of(self._oracle.graph, self._oracle.state_at(index.cut)):
+            stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index)
+            wrong = (
+                f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {index.epoch} has "
+                f"{stored!r}, not {wanted!r}"
+            )
+            # By their encoding: `==` takes True for 1, and no NaN for itself.
+            self._world.require(
+                stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
+            )
 
     def _restored(self, bucket: tuple[int, bytes], rows: list[Row], index: SnapshotIndex) -> Any:
         try:
@@ -80,23 +80,17 @@ class StoredState:
         return self._known[name]
 
 
-def _unfolded(
-    oracle: Oracle, state: Mapping[tuple[int, bytes], Any]
-) -> Iterator[tuple[tuple[int, bytes], Any]]:
-    """The state of each bucket; of a ledger, which the reference has as one, each row's."""
+def buckets_of(graph: Graph, state: State) -> Iterator[tuple[tuple[int, bytes], Any]]:
+    """The state that a worker has of each key, by vertex and key: of a ledger, which the reference has as one, each
+    row's; of a grouping, the items that the next one sees."""
     for (operation, key), value in state.items():
-        if isinstance(oracle.graph.vertices[operation].combine, Deciding):
+        vertex = graph.vertices[operation]
+        if isinstance(vertex.combine, Deciding):
             yield from (((operation, codec.encode(row)), each) for row, each in value.rows.items())
-        else:
+        elif vertex.kind is Kind.REDUCE:
             yield (operation, key), value
-
-
-def _wanted(oracle: Oracle, operation: int, value: Any) -> Any:
-    """The state that a snapshot must hold of a bucket; None if nothing."""
-    vertex = oracle.graph.vertices[operation]
-    if vertex.kind is Kind.REDUCE:
-        return value
-    return value[-(vertex.window - 1) :] if vertex.window > 1 else None
+        elif vertex.window > 1:
+            yield (operation, key), value[-(vertex.window - 1) :]
 
 
 def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:

@@ -47,6 +47,8 @@ class WorkerNode(Process):
         self.exit: a.Exit | None = None
         self.link: ControlLink | None = None
         self.core = Worker(me, graph, settings, parts)
+        self.answered: Callable[[a.Answered | a.NotAnswered], None] = lambda action: None
+        """Is shown each answer to a client."""
         self._ended = ended
         self._heartbeat = settings.heartbeat
         self._network = outside.network
@@ -157,6 +159,8 @@ class WorkerNode(Process):
                 self._snapshots.load(action)
             case a.Prefetch():
                 self._snapshots.prefetch(action)
+            case a.Answered() | a.NotAnswered():
+                self.answered(action)
             case a.Exit():
                 self.exit = action
                 self.close()

@@ -13,6 +13,7 @@ from flamestream.connectors.socket.source import SocketProducer
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Bundle, Deliver, Follow, OpenSink, Pull
+from flamestream.core.protocol.queries import Lookup
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import (
@@ -102,13 +103,16 @@ def _handshakes() -> Iterator[bytes]:
 
 # --- workers and the coordinator ----------------------------------------------------------------------------
 
+LOOKUP = Lookup(3, Slot(1), b"k")
 FRAME = msg.Frame(
     FENCE, 1,
     [
         msg.Data(Time(5), MessageId(7), [1, 2], [b"m", b"n"], [False, True], b"\x92\x01\x02"),
         msg.Acks([5], [7]), msg.Promise(FrontId(0), Time(5), Time(6)), msg.Question(FrontId(0), Time(6)),
         msg.Hold(Time(5), 1, "why"), msg.MinimalTime(Time(5)), msg.Cut(Epoch(1), Time(5)),
-        msg.Settled(Time(5)),
+        msg.Settled(Time(5)), msg.Ask(1, [LOOKUP], strict=True), msg.Prove(FrontId(0), 1), msg.Proved(1),
+        msg.Look([(WorkerId("a"), msg.Ask(1, [LOOKUP], strict=False))]), msg.Peek(1, Time(5), [LOOKUP]),
+        msg.Seen(1, Time(5), [b"s", None]),
     ],
 )  # fmt: skip
 A = WorkerId("a")

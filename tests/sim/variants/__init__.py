@@ -8,6 +8,7 @@ from sim.variants import (
     event_times,
     fronts,
     loads,
+    queries,
     skips,
     states,
     tables,
@@ -29,4 +30,5 @@ VARIANTS = [
     *versions.VARIANTS,
     *loads.VARIANTS,
     *tables.VARIANTS,
+    *queries.VARIANTS,
 ]

@@ -117,7 +117,7 @@ class Accumulators(KeyedState[Accumulation]):
         return accumulator if type(accumulator) is _Stored else None
 
     def state_at(self, key: bytes, cut: Time) -> Any:
-        """The accumulator at a live cut: for tests and tools. Raises KeyError if there is none."""
+        """The accumulator at a live cut. Raises KeyError if there is none."""
         bucket = self.buckets[key]
         newest = bisect_left(bucket.entries, floor(cut), key=META) - 1
         if newest < 0:

@@ -135,9 +135,11 @@ class Grouping(KeyedState[Window]):
             bucket.payloads.append(payload)
 
     def state_at(self, key: bytes, cut: Time) -> tuple[Any, ...]:
-        """The last items below a live cut: for tests and tools."""
+        """The last items below a live cut. Raises KeyError if there are none."""
         bucket = self.buckets[key]
         end = bisect_left(bucket.metas, cut.to_bytes(8, "big"))
+        if not end:
+            raise KeyError(key)
         return tuple(bucket.payloads[max(0, end - self._window + 1) : end])
 
 

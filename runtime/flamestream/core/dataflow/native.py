@@ -179,7 +179,7 @@ class NativeState:
         return [(key, slot) for slot, key in self._flow.keys(self.operation)]
 
     def state_at(self, key: bytes, cut: Time) -> Any:
-        """The state at a live cut: for tests and tools. Raises KeyError if there is none."""
+        """The state at a live cut. Raises KeyError if there is none."""
         state = self._flow.state_at(self.operation, key, floor(cut))
         if state is None:
             raise KeyError(key)

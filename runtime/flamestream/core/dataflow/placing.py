@@ -1,4 +1,4 @@
-"""Placing: the canonical key and the slot of an item at a vertex.
+"""Placing: the canonical key and the slot of an item at a vertex, and where the state of a key is.
 
 Keeps: a slot depends on the payload alone, by the vertex's key and balancing functions. Does not: know who
 owns it (dataflow.py), or raise what user code raises: that becomes an error value, which names the function
@@ -10,10 +10,12 @@ from typing import Any
 from zlib import crc32
 
 from flamestream.core.dataflow import user_code
+from flamestream.core.protocol.queries import Lookup
 from flamestream.model import payload as codec
 from flamestream.model.failure import FATAL, failure, noted
 from flamestream.model.ids import Slot
-from flamestream.model.slot import slot_of_hash
+from flamestream.model.slot import slot_of, slot_of_hash
+from flamestream.model.tables.ledger import ALL, Deciding
 from flamestream.model.vertex import Vertex
 
 Place = Callable[[Any], tuple[Any, Slot]]
@@ -56,6 +58,15 @@ def place_of(vertex: Vertex, slots: int, debug: bool) -> Place:
         return encoded, slot
 
     return place
+
+
+def lookup_of(vertex: Vertex, key: bytes, slots: int) -> Lookup:
+    """Where the state of a canonical key of a vertex is. Raises what the user's balancing function raises."""
+    if isinstance(vertex.combine, Deciding):
+        return Lookup(vertex.id, slot_of(ALL, slots), key)
+    if vertex.balance is not None:
+        return Lookup(vertex.id, slot_of_hash(vertex.balance(codec.decode(key)), slots), key)
+    return Lookup(vertex.id, slot_of(key, slots), key)
 
 
 def itself(payload: Any) -> Any:

@@ -216,6 +216,27 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """Tell the client of query `number` the states, in the order of its keys, as of `time`: what runs below it have
+    made."""
+
+    number: int
+    time: Time
+    states: Sequence[bytes | None]
+    """Encoded; None: the key has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotAnswered:
+    """Tell the client of query `number` why it gets no answer."""
+
+    number: int
+    reason: str
+    again: bool
+    """Whether it may be answered if it is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """Call step again soon even if nothing happens: a slice of work is left."""
 
@@ -254,6 +275,8 @@ Action = (
     | Upload
     | Load
     | Prefetch
+    | Answered
+    | NotAnswered
     | Wake
     | WakeAt
     | Exit

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.messages import Frame, ToWorker
+from flamestream.core.protocol.queries import Lookup
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import (
     Epoch,
@@ -24,7 +25,7 @@ from flamestream.model.ids import (
 )
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
-from flamestream.model.time import FrontId, Time, Timestamp
+from flamestream.model.time import START, FrontId, Time, Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +272,25 @@ class Prefetched:
 
 
 @dataclass(frozen=True, slots=True)
+class Queried:
+    """A client asks for the states of keys. Answer: Answered or NotAnswered, which say `number`."""
+
+    number: int
+    lookups: Sequence[Lookup]
+    strict: bool
+    """Whether nothing may be missing that anybody could have seen; else the answer may be a little old."""
+    at_least: Time = START
+    """Everything below it has to be in the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLeft:
+    """Nobody waits for the answer of query `number` any more."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Woken:
     """Nothing happened; asked for by the action Wake, or a heartbeat."""
 
@@ -293,4 +313,4 @@ Answer = (
     | RecoveryAnswer
 )
 """Events of one fence, which change nothing under another."""
-Event = FromCoordinator | FromPeer | Prefetched | Woken | Answer
+Event = FromCoordinator | FromPeer | Prefetched | Queried | QueryLeft | Woken | Answer

@@ -14,6 +14,12 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
+from flamestream.core.protocol.queries import Ask as Ask
+from flamestream.core.protocol.queries import Look as Look
+from flamestream.core.protocol.queries import Peek as Peek
+from flamestream.core.protocol.queries import Prove as Prove
+from flamestream.core.protocol.queries import Proved as Proved
+from flamestream.core.protocol.queries import Seen as Seen
 from flamestream.core.protocol.snapshot import (
     AtTime,
     FrontPosition,
@@ -90,6 +96,8 @@ class Promise(_Message, frozen=True):
     """A minimal time at which none of its requests waited for an answer, if it is a call's front."""
     tells_end: bool = False
     """Whether it is a call's front with event time, whose end is to be told as a run of its own."""
+    written: Time = START
+    """The newest of its runs that a failure cannot undo."""
 
 
 class Question(_Message, frozen=True):
@@ -113,6 +121,9 @@ class MinimalTime(_Message, frozen=True):
     """The acker tells all: nothing below `time` is in flight or will enter."""
 
     time: Time
+    certain: Time = START
+    """Below it is what has entered below `time`, and nothing else ever will be. Above it is what fronts have promised
+    that no journal says, which a failure may undo."""
 
 
 class Cut(_Message, frozen=True):
@@ -129,7 +140,9 @@ class Settled(_Message, frozen=True):
     time: Time
 
 
-PeerMessage = Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled
+PeerMessage = (
+    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Ask | Prove | Proved | Look | Peek | Seen
+)  # fmt: skip
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):

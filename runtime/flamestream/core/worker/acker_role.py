@@ -27,7 +27,9 @@ from flamestream.core.protocol.messages import (
     Question,
     Settled,
 )
+from flamestream.core.protocol.queries import Ask, Prove, Proved
 from flamestream.core.worker.acker import AckTable
+from flamestream.core.worker.looks import Looks
 from flamestream.model.ids import Epoch, MessageId, WorkerId
 from flamestream.model.time import END, START, FrontId, Time
 
@@ -49,7 +51,7 @@ class Acker:
         self._askable = [front for front, journalled in fronts.items() if journalled]
         self._timed = [front for front, journalled in fronts.items() if not journalled]
         self._asked = dict.fromkeys(self._askable, start)
-        self._entered = start
+        self._entered = self._written = start
         self._idle = dict.fromkeys(of_calls, start)
         """When each front of answers was last known to wait for none."""
         self._tell_end: set[FrontId] = set()
@@ -69,6 +71,7 @@ class Acker:
         self._held: tuple[Epoch, Time] | None = None
         """The epoch that holds minimal time at its cut."""
         self._released = START
+        self._looks = Looks()
 
     def take(self, sender: WorkerId, message: PeerMessage) -> None:
         """Fold in one message."""
@@ -79,6 +82,7 @@ class Acker:
             case Promise():
                 # the acks of that run came before it, on the same link (!)
                 self._entered = max(self._entered, message.entered)
+                self._written = max(self._written, message.written)
                 self.table.promise(message.front, message.time)
                 if message.front in self._idle:
                     self._idle[message.front] = max(self._idle[message.front], message.idle)
@@ -87,6 +91,10 @@ class Acker:
                 self._hold(message)
             case Settled():
                 self._settled[sender] = max(self._settled[sender], message.time)
+            case Ask():
+                self._looks.ask(sender, message)
+            case Proved():
+                self._looks.proved(message.number)
             case _:
                 raise AssertionError(f"not for the acker: {message}")
 
@@ -125,13 +133,17 @@ class Acker:
         return self._holds[first][0] if first is not None and self.table.minimal_time > first else None
 
     def told(self) -> list[PeerMessage]:
-        """Messages that all workers must hear: a new minimal time, cuts behind it, a new settled time."""
+        """Messages that all workers must hear: a new minimal time, cuts and looks behind it, a new settled time."""
         messages: list[PeerMessage] = []
         self._end_calls()
         if (time := self.minimal_time) > self._told:
             self._told = time
-            messages.append(MinimalTime(time))
+            messages.append(MinimalTime(time, min(time, Time(self._written + 1))))
         messages.extend(self._cuts_taken())
+        if (look := self._looks.take(over=self._told == END)) is not None:
+            messages.append(
+                look
+            )  # (!) behind the minimal time that it equals: whoever hears it stands exactly there
         if (settled := min(self._settled.values())) > self._told_settled:
             self._told_settled = settled
             messages.append(Settled(settled))
@@ -178,6 +190,12 @@ class Acker:
         self._asked.update(dict.fromkeys(asked, upto))
         ends, self._ends = self._ends, []
         return [Question(front, upto) for front in asked] + [Question(front, END) for front in ends]
+
+    def prove(self) -> Prove | None:
+        """The proof that strict queries need, to be asked for."""
+        if not self._looks.waits:
+            return None
+        return self._looks.prove([front for front in self._askable if self.table.promised(front) < END])
 
     def _hold(self, message: Hold) -> None:
         errors = self._holds.setdefault(message.time, [])

@@ -198,6 +198,11 @@ class TimedFront:
         return self.last
 
     @property
+    def written(self) -> Time:
+        """The same: what it has stamped follows from its input alone."""
+        return self.last
+
+    @property
     def ended(self) -> bool:
         """Everything there will ever be is stamped."""
         return self._no_more and not self._waiting and not self._tells_end
@@ -237,12 +242,12 @@ class JournalledFront:
         self._floor = START
         """Promised, asked for, or the bound: new stamps are above it."""
         self._undurable: deque[Time] = deque()
-        self._written = begin.last
+        self.written = begin.last
         """The newest entry that is in the journal."""
 
     def begin_behind(self, time: Time) -> None:
         """Stamp above `time`, in a stream that has come so far without it; before `start`."""
-        self.last = self.entered = self._written = time
+        self.last = self.entered = self.written = time
         self.positions.begin_behind(time)
 
     def start(self, entries: Sequence[Entry], bound: Time) -> None:
@@ -258,7 +263,7 @@ class JournalledFront:
         """The oldest journalled run has been read again and enters now, at its own time."""
         entry = self.replay.popleft()
         assert entry.time > self.last, f"front {self.id} replays {entry.time} after {self.last}"
-        self.last = self.entered = self._written = entry.time
+        self.last = self.entered = self.written = entry.time
         # what moves nothing has a marker: pledges were left out (fronts.py)
         self._marked(entry, None if entry.moves else decode_many(entry.payloads)[0])
         return entry
@@ -309,14 +314,19 @@ class JournalledFront:
     def pledge(self, clock: Timestamp) -> Entry | None:
         """The entry that must be durable before the front can promise what it was asked for, unless one is
         under way already. It goes as far as the clock, so that questions for older times need no other."""
-        if self.replay or self._undurable or self.ended or self.last >= self._floor:
+        if self._undurable or self.ended or self.last >= self._floor:
             return None
-        return Entry(self._moved(clock), Partition(""), Offset(0), 0)
+        return self.prove(clock)
+
+    def prove(self, clock: Timestamp) -> Entry | None:
+        """An entry that says nothing else than that this attempt may write. None: not while the journal is being
+        replayed."""
+        return None if self.replay else Entry(self._moved(clock), Partition(""), Offset(0), 0)
 
     def durable(self, time: Time) -> None:
         """Every entry up to `time` is in the journal."""
         while self._undurable and self._undurable[0] <= time:
-            self._written = self._undurable.popleft()
+            self.written = self._undurable.popleft()
 
     def asked(self, time: Time) -> None:
         """Move past `time`: at once if idle, else as soon as what is under way allows it."""
@@ -329,7 +339,7 @@ class JournalledFront:
         if self._undurable:
             # A promise above it would let results leave that a replay could not repeat (!). One that pledges does not
             # even go up to it: nobody would remember that, if it never gets into the journal.
-            return next_time(self._written, self.id) if self._pledges else self._undurable[0]
+            return next_time(self.written, self.id) if self._pledges else self._undurable[0]
         if self.ended:
             return END
         # One that pledges promises no further than its journal goes, whatever it was asked for (!).

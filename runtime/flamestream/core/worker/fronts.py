@@ -35,6 +35,7 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.beginning import NOWHERE, fronts_at, pledging_of, saved_at
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
+from flamestream.core.worker.proofs import Proofs
 from flamestream.core.worker.room import MARK_BYTES, READ_AHEAD, RECORDS_A_RUN, Room, runs_of, size_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers
@@ -78,6 +79,7 @@ class Fronts:
         self._beside_timed = settings.beside_timed
         self._fronts = fronts_at(settings, its, positions, reached, told)
         self._pledging = pledging_of(settings, self._fronts)
+        self.proofs = Proofs(fence, self._fronts)
         self._saved = saved_at(settings, its, positions)
         self._markers = {number: Markers(timing) for number, timing in told.items()}
         self._alarm: Timestamp | None = None
@@ -200,6 +202,7 @@ class Fronts:
         assert isinstance(front, JournalledFront)
         front.durable(time)
         self.stalled.pop(number, None)
+        self.proofs.durable(number, time)
 
     def _journal(self, front: JournalledFront, entry: Entry, payloads: Sequence[object], size: int) -> None:
         if self._journals:
@@ -370,14 +373,15 @@ class Fronts:
         for pledging in self._pledging:
             if (entry := pledging.pledge(now)) is not None:
                 self.actions.append(Append(self._fence, pledging.id, entry))
+        self.actions += self.proofs.begin(now)
         # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in
         # flight (!).
         if self._of_calls and not self._inputs_ended:
             idle = START  # of no use before, and news each time
         promises = [
-            Promise(number, front.entered, front.promise(), idle, self._tells_end(front))
+            Promise(number, front.entered, front.promise(), idle, self._tells_end(front), front.written)
             if number in self._of_calls
-            else Promise(number, front.entered, front.promise())
+            else Promise(number, front.entered, front.promise(), written=front.written)
             for number, front in self._fronts.items()
         ]
         news = [promise for promise in promises if promise != self._told.get(promise.front)]

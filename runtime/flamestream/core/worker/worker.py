@@ -37,6 +37,7 @@ from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.queries import Queries
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.room import Room
 from flamestream.model.entrances import Entrances
@@ -75,6 +76,7 @@ class Worker:
         errors = {} if settings.dead_letter is None else {self.flow.errors: settings.dead_letter}
         self._numbers = Numbers(graph, errors)
         self._rejoin = Rejoin(me, settings, self.cuts, self.flow.states, self._numbers)
+        self._queries = Queries(me, settings, self.flow.states, self.cuts, self._tell)
         self._actions: list[Action] = []
         self._reported = self._probed = self._instant = Instant(0)
         self._room = Room()
@@ -120,6 +122,7 @@ class Worker:
         self._try(self._process)
         self._try(self._flush)
         self._actions += self._rejoin.prefetch.go_on(self.settings.slice_size)
+        self._actions += self._queries.take_actions()
         self._report()
         self._leave_behind_a_fence()
         actions, self._actions = self._actions, []
@@ -140,6 +143,10 @@ class Worker:
             return
         elif isinstance(event, ev.Prefetched):
             self._rejoin.prefetch.read(event)
+        elif isinstance(event, ev.Queried):
+            self._queries.asked(event)
+        elif isinstance(event, ev.QueryLeft):
+            self._queries.left(event.number)
         elif event.fence == self.fence and not self._halted:  # answers to an older attempt change nothing (!)
             self._answer(event)
 
@@ -213,6 +220,7 @@ class Worker:
     def _halt(self, category: str, message: str) -> None:
         """This attempt can't go on here; the coordinator decides what follows."""
         self._halted = True
+        self._queries.end(message)
         self._failure = self._failure or msg.Failed(self.fence, category, message)
         self._actions.append(ToldCoordinator(self._failure))
 
@@ -236,6 +244,7 @@ class Worker:
             # (!) A newer attempt has gone on without this worker. Where records are skipped, attempts give one time
             # to different ones: a cut that it has taken may be another's with the same number.
             self._halted, self._fenced = True, None
+            self._queries.end("the job goes on without this worker")
             self._epochs.finish_chores()
             self._rejoin.left_out()
         self._actions += self._rejoin.prefetch.want(message)
@@ -274,6 +283,7 @@ class Worker:
         left = message.bound if self._graph.calls else message.released
         self._fronts.start(message.bound, message.begins, until=left if message.drained else END)
         self._calls.start()
+        self._queries.replays(message.bound)
         if message.drained:
             self._calls.drain()
         if self._acker is not None:
@@ -329,6 +339,7 @@ class Worker:
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings, self._numbers)
         self._minimal, self._settled_told = cut, START if self._graph.calls else cut
+        self._queries.begin(layout, cut)
         self.flow.reset(layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors)
 
     def _answer(self, event: ev.Answer) -> None:
@@ -428,8 +439,14 @@ class Worker:
             case msg.Data():
                 self._outbox.received(message.cause, message.id)
                 self.flow.receive(message)
-            case msg.MinimalTime() | msg.Cut():
+            case msg.MinimalTime() | msg.Cut() | msg.Look():
                 self._hear_message(message)
+            case msg.Peek():
+                self._queries.peek(peer, message)
+            case msg.Seen():
+                self._queries.seen(peer, message)
+            case msg.Prove():
+                self._fronts.proofs.ask(message.front, message.number)
             case msg.Settled() if self._acker is None:
                 self._hear_message(message)
             case msg.Question():
@@ -488,6 +505,8 @@ class Worker:
             self._tell(acker, acks)
         for promise in self._fronts.promises(self._now, self._minimal if self._calls.idle else START):
             self._tell(acker, promise)
+        for proof in self._fronts.proofs.take():
+            self._tell(acker, msg.Proved(proof))
         if not self._fronts.started:  # others may not be ready to hear anything
             return
         if (settled := min(self._outputs.settled(self._minimal), self._calls.settled)) > self._settled_told:
@@ -504,7 +523,9 @@ class Worker:
         self._told_all += told
         for question in questions:
             self._tell(self._layout.fronts[question.front], question)
-        return bool(told or questions)
+        if (prove := acker.prove()) is not None:
+            self._tell(self._layout.fronts[prove.front], prove)
+        return bool(told or questions or prove)
 
     def _hear_own(self) -> None:
         told, self._told_all = self._told_all, []
@@ -520,6 +541,9 @@ class Worker:
                 self._counters.released(message.time, self._outputs.release(message.time), self._now)
                 if message.time == END:
                     self._fronts.end_calls()
+                self._queries.advanced(message.certain)
+            case msg.Look():
+                self._queries.look(message)
             case msg.Settled():
                 self._fronts.settled(message.time)
             case msg.Cut():

@@ -7,10 +7,11 @@ import pytest
 from flamestream.core.protocol import ids as message_id
 from flamestream.core.protocol.ids import MessageIds
 from flamestream.core.protocol.messages import Acks, Cut, Hold, MinimalTime, Promise, Question, Settled
+from flamestream.core.protocol.queries import Ask, Look, Lookup, Prove, Proved
 from flamestream.core.worker import acker, credit
 from flamestream.core.worker.acker import AckTable
 from flamestream.core.worker.acker_role import Acker
-from flamestream.model.ids import Epoch, MessageId, WorkerId
+from flamestream.model.ids import Epoch, MessageId, Slot, WorkerId
 from flamestream.model.time import END, START, FrontId, Time
 
 A, B = FrontId(0), FrontId(1)
@@ -90,41 +91,85 @@ def test_fronts_are_asked_as_far_as_timed_ones_let_minimal_time_come() -> None:
 
 def test_the_answer_to_a_question_raises_no_other_question() -> None:
     role = _acker()
-    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(50)))
     role.questions()
     role.take(V, Promise(B, START, Time(60)))
     assert role.questions() == []
-    assert role.told() == [MinimalTime(Time(51))]
+    assert role.told() == [MinimalTime(Time(51), Time(51))]
 
 
 def test_a_cut_travels_behind_the_minimal_time_that_equals_it() -> None:
     role = _acker()
-    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(50)))
     role.take(V, Promise(B, START, Time(60)))
     role.cut(Epoch(4))
-    assert role.told() == [MinimalTime(Time(51)), Cut(Epoch(4), Time(51))]
+    assert role.told() == [MinimalTime(Time(51), Time(51)), Cut(Epoch(4), Time(51))]
 
 
 def test_minimal_time_stays_at_a_live_error() -> None:
     role = _acker()
-    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(50)))
     role.take(V, Promise(B, START, Time(60)))
     role.take(V, Hold(Time(40), 1, "f raised"))
-    assert role.told() == [MinimalTime(Time(40))]
+    assert role.told() == [MinimalTime(Time(40), Time(40))]
     assert role.error == "f raised"
 
 
 def test_an_error_counts_only_when_no_tombstone_can_come_any_more() -> None:
     role = _acker()
     role.take(W, Acks([40], [77]))
-    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(50)))
     role.take(V, Promise(B, START, Time(60)))
     role.take(V, Hold(Time(40), 1, "f raised"))
     assert role.error is None
     role.take(V, Hold(Time(40), -1, "f raised"))
     role.take(V, Acks([40], [77]))
     assert role.error is None
-    assert role.told() == [MinimalTime(Time(51))]
+    assert role.told() == [MinimalTime(Time(51), Time(51))]
+
+
+def test_what_no_journal_says_is_not_certain() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(30)))
+    role.take(V, Promise(B, START, Time(60), written=Time(20)))
+    assert role.told() == [MinimalTime(Time(51), Time(31))]
+
+
+def test_a_look_travels_behind_the_minimal_time_that_it_is_of() -> None:
+    role = _acker()
+    role.take(W, Promise(A, Time(50), Time(51), written=Time(50)))
+    role.take(V, Promise(B, START, Time(60)))
+    ask = Ask(7, [Lookup(3, Slot(0), b"k")], strict=False)
+    role.take(V, ask)
+    assert role.told() == [MinimalTime(Time(51), Time(51)), Look([(V, ask)])]
+
+
+def test_a_strict_query_waits_for_a_proof_that_was_begun_behind_it() -> None:
+    role = _acker()
+    first, second = (Ask(number, [Lookup(3, Slot(0), b"k")], strict=True) for number in (1, 2))
+    role.take(V, first)
+    assert role.told() == []
+    assert role.prove() == Prove(A, 1)
+    role.take(V, second)
+    assert role.prove() is None
+    role.take(W, Proved(1))
+    assert role.told() == [Look([(V, first)])]
+    assert role.prove() == Prove(A, 2)
+    role.take(W, Proved(2))
+    assert role.told() == [Look([(V, second)])]
+
+
+def test_a_proof_of_a_front_that_has_ended_is_asked_of_another() -> None:
+    role = _acker()
+    ask = Ask(1, [Lookup(3, Slot(0), b"k")], strict=True)
+    role.take(V, ask)
+    assert role.prove() == Prove(A, 1)
+    role.take(W, Promise(A, START, END))
+    assert role.prove() == Prove(B, 2)
+    role.take(W, Proved(1))
+    assert role.told() == []
+    role.take(W, Proved(2))
+    assert role.told() == [Look([(V, ask)])]
 
 
 def test_settled_is_the_least_of_all_workers() -> None:

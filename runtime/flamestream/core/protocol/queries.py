@@ -1,0 +1,77 @@
+"""The messages of queries: states of keys, asked for while the stream runs, all as of one cut.
+
+    gateway -- Ask --> acker -- Look, behind the minimal time that is its cut --> all -- Seen --> gateway
+                       acker -- Prove --> a front's worker -- Proved --> acker, before that of a strict one
+    gateway -- Peek --> the one owner of all its keys -- Seen --> gateway
+
+Does not: say who sends what when (worker/queries.py, worker/acker_role.py).
+"""
+
+from typing import Final
+
+import msgspec
+
+from flamestream.model.ids import Slot, WorkerId
+from flamestream.model.time import FrontId, Time
+
+MOST_LOOKUPS: Final = 256
+"""Keys of one query."""
+MOST_BYTES: Final = 4 << 20
+"""Bytes of states in an answer from one worker."""
+
+
+class Lookup(msgspec.Struct, frozen=True, array_like=True):
+    """A key whose state is asked for. The key is a canonical encoding."""
+
+    vertex: int
+    slot: Slot
+    key: bytes
+
+
+class Ask(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To the acker: all owners are to answer query `number` of mine, at one time."""
+
+    number: int
+    lookups: list[Lookup]
+    strict: bool
+    """Whether the answer must have all that anybody has seen until now."""
+
+
+class Prove(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The acker asks the worker of a journalled front for an entry that nobody needs: once it is durable, no newer
+    attempt had begun now. Answer: Proved."""
+
+    front: FrontId
+    number: int
+
+
+class Proved(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To the acker: the journal has taken an entry that was begun behind Prove `number`."""
+
+    number: int
+
+
+class Look(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The acker tells all: answer these, each of its gateway, as of the minimal time that you heard last."""
+
+    asks: list[tuple[WorkerId, Ask]]
+
+
+class Peek(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To the owner of all keys: answer query `number` of mine as of your minimal time, once that is `floor`."""
+
+    number: int
+    floor: Time
+    lookups: list[Lookup]
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To a gateway: the states of the keys of its query `number` that are mine, in their order, as of `time`: what all
+    runs below it have made."""
+
+    number: int
+    time: Time
+    states: list[bytes | None]
+    """Encoded; None: the key has none."""
+    too_much: bool = False
+    """Whether they are more than MOST_BYTES, and left out."""

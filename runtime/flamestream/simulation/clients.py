@@ -1,0 +1,133 @@
+"""Clients that ask for states while a run goes on, and what they are to be told.
+
+Each asks some worker for a few keys that have a state, and now and then goes before it is answered. What it was told
+is judged at the end, in the order of times: all of an answer is the reference's state at its cut, and one that is
+strict is not behind anything that was seen before it was asked for, be it a result or another answer.
+
+Does not: draw from the run's own randomness, so a run without clients is as it was; judge where a failure may undo
+what was shown (`none`, `at-most-once`).
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from flamestream.core.dataflow.placing import lookup_of
+from flamestream.core.protocol.actions import Answered, NotAnswered
+from flamestream.core.protocol.events import Queried, QueryLeft
+from flamestream.core.protocol.queries import Lookup
+from flamestream.core.worker.queries import not_strict
+from flamestream.model import payload as codec
+from flamestream.model.time import START, Time
+from flamestream.simulation.oracle import Follower, Oracle
+from flamestream.simulation.settings import Plan
+from flamestream.simulation.stored_state import buckets_of
+from flamestream.simulation.worker_node import WorkerNode
+from flamestream.simulation.world import World
+
+INVARIANT = "14 queries"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A query with its answer."""
+
+    query: Queried
+    shown: Time
+    """All runs at or below it had results or answers that somebody had seen when it was asked for."""
+    answer: Answered
+
+
+class Clients:
+    """All clients of a run."""
+
+    def __init__(
+        self, world: World, plan: Plan, oracle: Oracle, living: Callable[[], list[WorkerNode]]
+    ) -> None:
+        self._world, self._plan, self._oracle, self._living = world, plan, oracle, living
+        self._rng = Random(f"{world.seed} clients")
+        self._may_be_strict = not not_strict(plan.worker)
+        self._asked: dict[int, tuple[Queried, Time]] = {}
+        self._numbers = 0
+        self._told: list[Told] = []
+        self._shown = START
+
+    def start(self) -> None:
+        """Ask now and then, to the end of the run."""
+        self._world.after(self._rng.randrange(1, 2 * self._plan.asks_every), self._ask)
+
+    def saw(self, time: Time) -> None:
+        """Somebody has a result of a run at `time`."""
+        self._shown = max(self._shown, time)
+
+    def take(self, action: Answered | NotAnswered) -> None:
+        """A worker answers."""
+        found = self._asked.pop(action.number, None)
+        if found is None:
+            return
+        query, shown = found
+        if isinstance(action, NotAnswered):
+            self._world.trace.cover("query.refused")
+            refused = query.strict and not self._may_be_strict
+            self._require(action.again or refused, f"query {query.number} gets no answer: {action.reason}")
+            return
+        kind = "strict" if query.strict else "stale"
+        self._world.trace.cover(f"query.{kind}")
+        self._told.append(Told(query, shown, action))
+        self._oracle.advance(action.time)  # a run that enters below is found
+        self.saw(Time(action.time - 1))
+
+    def _ask(self) -> None:
+        rng, nodes = self._rng, self._living()
+        self._world.after(rng.randrange(1, 2 * self._plan.asks_every), self._ask)
+        keys = self._keys()
+        if not nodes or not keys:
+            return
+        self._numbers += 1
+        lookups = [rng.choice(keys) for _ in range(rng.choice([1, 1, 2, 5]))]
+        strict = rng.random() < (0.6 if self._may_be_strict else 0.1)
+        query = Queried(self._numbers, lookups, strict, self._shown if rng.random() < 0.3 else START)
+        self._asked[query.number] = query, self._shown
+        node = rng.choice(nodes)
+        node.post(query)
+        if rng.random() < 0.1:
+            node.post_later(rng.randrange(1, 2_000), QueryLeft(query.number))
+
+    def _keys(self) -> list[Lookup]:
+        slots = self._plan.worker.slots
+        graph = self._oracle.graph
+        return [
+            lookup_of(graph.vertices[vertex], key, slots)
+            for (vertex, key), _ in buckets_of(graph, self._oracle.state)
+        ]
+
+    # --- at the end -----------------------------------------------------------------------------------------
+
+    def judge(self) -> None:
+        """All that was told is right."""
+        times = [run[0] for run in self._oracle.runs]
+        follower = Follower(self._oracle)
+        for told in sorted(self._told, key=lambda each: each.answer.time):
+            query, cut = told.query, told.answer.time
+            needed = max(query.at_least, Time(told.shown + 1) if query.strict else START)
+            missing = bisect_left(times, needed) - bisect_left(times, cut)
+            self._require(
+                missing <= 0, f"query {query.number}, of {cut}, lacks {missing} runs below {needed}"
+            )
+            state = dict(buckets_of(self._oracle.graph, follower.state_at(cut)))
+            self._states(query.lookups, told.answer, state)
+
+    def _states(
+        self, lookups: Sequence[Lookup], answer: Answered, state: Mapping[tuple[int, bytes], Any]
+    ) -> None:
+        for lookup, got in zip(lookups, answer.states, strict=True):
+            key = lookup.vertex, lookup.key
+            wanted = codec.encode(state[key]) if key in state else None
+            self._require(
+                got == wanted, f"query {answer.number}, of {answer.time}: {lookup} is {got!r}, not {wanted!r}"
+            )
+
+    def _require(self, holds: bool, detail: str) -> None:
+        self._world.require(holds, INVARIANT, detail)

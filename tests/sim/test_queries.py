@@ -1,0 +1,56 @@
+"""Queries through crashes: what a client is told is the reference's state, and a strict answer lacks nothing that
+anybody had seen."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from flamestream.core.dataflow.native import native
+from flamestream.model.kernel import kernel
+from flamestream.simulation.jobs.bank import bank_job
+from flamestream.simulation.settings import promising
+from flamestream.testing import simulate
+from sim.variants.queries import ZOMBIES, asked
+from support.seeds import chunks
+
+KEPT = ("exactly-once", "strong-productions", "exactly-once-2pc", "at-least-once")
+"""Guarantees under which what was shown once stays."""
+
+
+@pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=75))
+@pytest.mark.parametrize("guarantee", KEPT)
+def test_answers_are_of_one_cut_and_strict_ones_lack_nothing_whatever_crashes(
+    guarantee: str, first: int
+) -> None:
+    told = Counter[str]()
+    for seed in range(first, first + 25):
+        told += simulate(seed, adjust=promising(guarantee, asked)).coverage
+    assert told["query.strict"] > 50
+    assert told["query.stale"] > 50
+
+
+def test_so_they_are_of_transactions() -> None:
+    told = Counter[str]()
+    for seed in range(40):
+        told += simulate(seed, adjust=asked, job=bank_job(Random(seed))).coverage
+    assert told["query.strict"] > 100
+
+
+def test_so_they_are_from_workers_that_were_replaced_and_do_not_know_it() -> None:
+    told = Counter[str]()
+    for seed in range(25):
+        told += simulate(seed, adjust=ZOMBIES).coverage
+    assert told["query.strict"] > 100
+    assert told["fault.WORKER_PAUSE"] > 25
+
+
+@pytest.mark.skipif(
+    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
+)
+def test_so_they_are_with_the_kernel() -> None:
+    assert kernel is not None
+    told = Counter[str]()
+    for seed in range(40):
+        told += simulate(seed, adjust=asked, parts=native(kernel)).coverage
+    assert told["query.strict"] > 50

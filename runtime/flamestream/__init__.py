@@ -26,6 +26,7 @@ from flamestream.zones import tumbling
 
 if TYPE_CHECKING:
     from flamestream.columns import vectorized
+    from flamestream.live.client import connect
 
 __all__ = [
     "Abort",
@@ -48,6 +49,7 @@ __all__ = [
     "append",
     "at",
     "call",
+    "connect",
     "count",
     "decoder",
     "event",
@@ -65,11 +67,13 @@ __all__ = [
     "was",
     "when",
 ]
+_ELSEWHERE = {"vectorized": "flamestream.columns", "connect": "flamestream.live.client"}
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for that not every job needs: `vectorized` imports pyarrow."""
-    if name == "vectorized":
-        return import_module("flamestream.columns").vectorized
+    """Import a name when it is asked for that not every job needs: `vectorized` imports pyarrow, and `connect` what
+    reads a job from outside."""
+    if name in _ELSEWHERE:
+        return getattr(import_module(_ELSEWHERE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

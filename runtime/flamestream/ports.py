@@ -116,6 +116,17 @@ class Caller(Protocol):
     def close(self) -> None: ...
 
 
+class Asking(Protocol):
+    """The clients of a worker, who ask for states of keys. Posts Queried, QueryLeft."""
+
+    def serve(self, here: bool, /) -> None:
+        """Whether this worker takes part, and can be asked."""
+        ...
+
+    def told(self, action: actions.Answered | actions.NotAnswered) -> None: ...
+    def close(self) -> None: ...
+
+
 @runtime_checkable
 class Troubled(Protocol):
     """A producer or consumer that can have a lasting trouble which does not stop the worker."""

@@ -1,4 +1,4 @@
-"""Who may connect to a job's pods: those of the same job, and to the ports that its sources and sinks listen
+"""Who may connect to a job's pods: those of the same job, and to the ports that its sources, sinks and queries listen
 on whom the job names.
 
 Policies add up, so a user who wants more (a port of a connector of his own) makes another one beside it.
@@ -30,6 +30,8 @@ def build_network_policy(job: Object, spec: Spec) -> Object:
 
 
 def _listened(spec: Spec) -> Iterator[int]:
+    if spec.queries is not None:
+        yield address_of(spec.queries.listen)[1]
     for written in (*spec.sources.values(), *spec.sinks.values()):
         for settings in written.values():
             listen = settings.get("listen") if isinstance(settings, dict) else None

@@ -21,7 +21,6 @@ from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.job.application import load
 from flamestream.job.application_code import code_found
-from flamestream.job.hang import within
 from flamestream.job.py_files import PyFile
 from flamestream.loop.watchdog import LOADING
 from flamestream.model import payload
@@ -33,6 +32,7 @@ from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.time import Time
+from flamestream.node.hang import within
 from flamestream.reference import Run, State
 
 

@@ -34,7 +34,7 @@ from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
 from flamestream.model.tables.ledger import folded
 from flamestream.model.time import START, FrontId, Time
-from flamestream.node.committed_rows import states_in
+from flamestream.node.queries.committed import states_in
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from

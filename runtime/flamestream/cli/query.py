@@ -1,49 +1,64 @@
 """`flamestream query`: what a job has of some keys."""
 
+from contextlib import closing
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from flamestream.audit.committed import cluster_state_of, committed_here
 from flamestream.cli.output import Json, answer
 from flamestream.cli.validate import JobPlace, RunFolderOption
-from flamestream.job.validation import loaded
+from flamestream.live.client import connect
 from flamestream.model.payloads.plain import plain
-from flamestream.node.committed_rows import NOTHING, row_of, states_at
-from flamestream.node.run_folder import find
-from flamestream.store.places import store_from
+from flamestream.node.queries.committed import NOTHING
+from flamestream.node.queries.rows import split
 
 Rows = Annotated[list[str], typer.Argument(help='Rows, as in "accounts[\'ann\']" or "totals[7]".')]
 
 
-def command(job: JobPlace, rows: Rows, run_folder: RunFolderOption = None, json: Json = False) -> None:
-    """Show rows of tables, and states of keys by the names that `plan` shows, as the last epoch has them.
+class At(StrEnum):
+    """How new an answer has to be."""
 
-    All of them are of one cut. It reads the job's store, so the job need not run, and is not slowed. Exit code 2 for a
-    name that the graph does not have.
+    STRICT = "strict"
+    STALE = "stale"
+    COMMITTED = "committed"
+
+
+AtOption = Annotated[
+    At | None,
+    typer.Option(
+        help="strict: with all that anybody has seen; stale: maybe a little older; committed: of the last epoch, "
+        "also of a job that is down. Default: strict, or committed for a job without spec.queries.",
+        show_default=False,
+    ),
+]
+AtLeast = Annotated[int, typer.Option(help="The time of an earlier answer, which has to be in this one.")]
+
+
+def command(
+    job: JobPlace, rows: Rows, at: AtOption = None, at_least: AtLeast = 0, run_folder: RunFolderOption = None,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Show rows of tables, and states of keys by the names that `plan` shows, all as of one time.
+
+    A job that runs is asked at its port (spec.queries); of others, the store of its epochs. Exit code 2 for a name that
+    the graph does not have, 5 for a job that does not answer.
 
     Example: [bold]flamestream query job.yaml "accounts['ann']" "accounts['bob']"[/bold]
     """
-    found, folder = find(job, run_folder)
-    _, graph = loaded(found)
-    asked = [row_of(graph, written) for written in rows]
-    with cluster_state_of(folder) as zookeeper:
-        last = committed_here(folder, zookeeper, found.name, found.store)
-    states = [NOTHING] * len(asked)
-    if last.index is not None:
-        states = states_at(graph, last.index, store_from(found.store), asked)
+    with closing(connect(job, run_folder=run_folder)) as client:
+        found = client.read(*map(split, rows), at=None if at is None else at.value, at_least=at_least)
     data: dict[str, Any] = {
-        "epoch": last.epoch,
-        "cut": last.cut,
+        "at": found.at,
+        "time": found.time,
         "rows": [
-            {"row": row.written}
-            | ({} if state is NOTHING else {"state": msgspec.to_builtins(state, enc_hook=plain)})
-            for row, state in zip(asked, states, strict=True)
+            {"row": row} | ({} if state is NOTHING else {"state": msgspec.to_builtins(state, enc_hook=plain)})
+            for row, state in zip(rows, found.states, strict=True)
         ],
     }
     lines = [
-        f"{row.written} = {'nothing' if state is NOTHING else repr(state)}"
-        for row, state in zip(asked, states, strict=True)
+        f"{row} = {'nothing' if state is NOTHING else repr(state)}"
+        for row, state in zip(rows, found.states, strict=True)
     ]
-    answer(data, "\n".join([*lines, f"as epoch {last.epoch} has them"]), json)
+    answer(data, "\n".join([*lines, f"{found.at}, as of {found.time}"]), json)

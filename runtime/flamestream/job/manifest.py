@@ -22,6 +22,7 @@ from flamestream.job.manifest_cluster import ClusterSpec, Resources
 from flamestream.job.manifest_errors import field_error, suggestion
 from flamestream.job.manifest_parts import Free, ObjectName, Seconds
 from flamestream.job.manifest_parts import Part as _Part
+from flamestream.job.manifest_queries import Queries
 from flamestream.job.manifest_rules import idle_settings
 from flamestream.model.errors import ManifestError
 from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
@@ -243,6 +244,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     clients: Annotated[dict[str, Any], Meta(max_length=16)] = field(default_factory=dict)
     """Databases and services that functions of calls ask, by the name that they say: call.postgres("NAME"),
     call.redis("NAME")."""
+    queries: Queries | None = None
+    """A port for those who ask for states of keys while the job runs; left out: nobody can."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
     connect to; left out, any, and on a cluster none unless its chart allows any."""
@@ -324,6 +327,14 @@ class Job(Struct, frozen=True):
     def client(self, name: str) -> dict[str, Any]:
         """The spec of a client of calls, with absolute paths."""
         return clients.placed(self.spec.clients[name], self.folder)
+
+    @property
+    def queries(self) -> Queries | None:
+        """The port for queries, with an absolute path of its token's file."""
+        found = self.spec.queries
+        if found is None or found.token_file is None:
+            return found
+        return msgspec.structs.replace(found, token_file=str(self.path(found.token_file)))
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

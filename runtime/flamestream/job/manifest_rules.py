@@ -26,6 +26,11 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
         yield from _of_journal(spec.journal, spec.guarantee)
     yield from _of_workers(spec)
     if spec.batches:
+        if spec.queries is not None:
+            yield (
+                ("spec", "queries"),
+                "a micro-batch job has no worker that could be asked: remove it; `flamestream query` reads its store",
+            )
         if spec.take_over is not None:
             yield (
                 ("spec", "takeOver"),

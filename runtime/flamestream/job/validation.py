@@ -95,6 +95,7 @@ def checked_job(job: Job) -> CheckedJob:
     _call_settings_hold(job, graph)
     change_calls(graph, changes_of_calls(job.spec))
     _calls_hold(job, graph)
+    _queries_hold(job, graph)
     if graph.ledger is not None and job.spec.batches:
         raise job.error(
             ("spec", "guarantee"),
@@ -294,6 +295,21 @@ def _call_settings_hold(job: Job, graph: Graph) -> None:
             raise job.error(
                 (*place, "order"),
                 f"call {name}() has no key: remove the line, or say stream.call(..., key=...)",
+            )
+
+
+def _queries_hold(job: Job, graph: Graph) -> None:
+    """Names that may be asked for are there."""
+    kept = graph.kept
+    if job.spec.queries is not None and not kept:
+        raise job.error(("spec", "queries"), f"graph {graph.name!r} keeps no state: remove it")
+    for place, name in enumerate(job.spec.queries.tables if job.spec.queries is not None else ()):
+        if name not in kept:
+            close = get_close_matches(name, kept, n=1)
+            hint = f"is {close[0]!r} meant?" if close else f"it has {', '.join(map(repr, kept))}"
+            raise job.error(
+                ("spec", "queries", "tables", place),
+                f"graph {graph.name!r} keeps nothing named {name!r}: {hint}",
             )
 
 

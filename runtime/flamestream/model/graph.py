@@ -24,7 +24,7 @@ from flamestream.model.duration import Duration, Micros, micros
 from flamestream.model.errors import GraphError
 from flamestream.model.event_decoder import decoding
 from flamestream.model.payloads.encoding import SCALARS
-from flamestream.model.state_names import Operation, check_names, operations_of
+from flamestream.model.state_names import TABLES, Operation, check_names, operations_of
 from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Kind, Vertex, call_site, name_of
 
@@ -236,6 +236,15 @@ class Graph:
     def operations(self) -> tuple[Operation, ...]:
         """The operations with state, each with the name that its state is found by."""
         return operations_of(self.vertices)
+
+    @property
+    def kept(self) -> dict[str, int]:
+        """The vertex of each state that can be asked for by name: of tables, and of operations."""
+        vertices = {each.name: each.place for each in self.operations if each.place is not None}
+        of_tables = vertices.pop(TABLES, None)
+        if self.ledger is None or of_tables is None:
+            return vertices
+        return {**dict.fromkeys(self.ledger.deciding.rules, of_tables), **vertices}
 
     @property
     def near(self) -> frozenset[int]:

@@ -19,7 +19,6 @@ from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.dataflow.twice import twice
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.field_types import FLOAT_KEY, said
-from flamestream.job.hang import within
 from flamestream.job.settings import fronts_of
 from flamestream.job.validation import CheckedJob, described
 from flamestream.model.errors import GraphError, UserError
@@ -29,6 +28,7 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.quoted import plain
 from flamestream.model.time import END
 from flamestream.model.vertex import Function, Vertex
+from flamestream.node.hang import within
 from flamestream.reference import Run, errors_of, interpret
 
 RECORDS: Final = 20

@@ -37,6 +37,7 @@ def worker_config(
         sources={name: described.source(name) for name in spec.sources},
         sinks={name: described.sink(name) for name in spec.sinks},
         clients={name: described.client(name) for name in spec.clients},
+        queries=described.queries,
         store=described.store,
         journal=journal_of(described, zookeeper),
         beside=0 if spec.workers.max is not None else spec.workers.least,

@@ -29,7 +29,7 @@ from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.node.busy_meter import BusyMeter
 from flamestream.node.discretion import Discretion
-from flamestream.ports import Caller, Consumer, Journal, Links, Producer, Reactor, Snapshots
+from flamestream.ports import Asking, Caller, Consumer, Journal, Links, Producer, Reactor, Snapshots
 
 HEARTBEAT_SECONDS: Final = 0.1
 _SWITCH_INTERVAL: Final = 0.0005
@@ -93,6 +93,8 @@ class Ports:
     """Takes users' data out of what the coordinator is told, where others read that."""
     busy: BusyMeter | None = None
     """The meter of where the worker's time goes; None: nobody is told."""
+    asking: Asking | None = None
+    """The clients that ask for states; None: nobody may."""
 
 
 class WorkerHost:
@@ -127,6 +129,8 @@ class WorkerHost:
             actions.Upload: ports.snapshots.upload,
             actions.Load: ports.snapshots.load,
             actions.Prefetch: ports.snapshots.prefetch,
+            actions.Answered: self._told_client,
+            actions.NotAnswered: self._told_client,
             actions.Wake: self._wake,
             actions.WakeAt: self._wake_at,
         }
@@ -181,6 +185,10 @@ class WorkerHost:
         assert self._outside.caller is not None, "a graph with calls has a caller"
         self._outside.caller.make(action)
 
+    def _told_client(self, action: actions.Answered | actions.NotAnswered) -> None:
+        assert self._outside.asking is not None, "somebody has asked"
+        self._outside.asking.told(action)
+
     def _wake(self, _: actions.Wake) -> None:
         self._reactor.soon(self._woken)
 
@@ -218,7 +226,10 @@ class WorkerHost:
             ):
                 log.info("told", extra={"message_": type(event.message).__name__})
                 if isinstance(event.message, messages.Recover):
-                    self._let_go(event.message.assignment.layout.fronts_of(self._worker.me))
+                    layout = event.message.assignment.layout
+                    self._let_go(layout.fronts_of(self._worker.me))
+                    if self._outside.asking is not None:
+                        self._outside.asking.serve(self._worker.me in layout.workers)
 
     def _let_go(self, mine: Collection[FrontId]) -> None:
         """Close the producers of fronts that another worker has from now on."""

@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 
 from flamestream.connectors import sinks, sources
+from flamestream.connectors.kit.spec import secret_of
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event
@@ -32,6 +33,7 @@ from flamestream.core.worker.worker import Worker
 from flamestream.job.application import load
 from flamestream.job.application_code import code_found
 from flamestream.job.exit_codes import BY_CATEGORY, ended_by
+from flamestream.job.manifest_queries import Queries
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.journal.none import NoJournal
@@ -58,6 +60,7 @@ from flamestream.node.calls.process import CallerConfig
 from flamestream.node.calls.productions import Productions
 from flamestream.node.discretion import Discretion
 from flamestream.node.kept_code import as_begun
+from flamestream.node.queries.door import QueryDoor
 from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled
 from flamestream.store.lazy import LazyStore
@@ -95,6 +98,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     sinks: dict[str, dict[str, object]]
     clients: dict[str, dict[str, object]] = {}
     """Clients that the manifest names for calls to ask with."""
+    queries: Queries | None = None
+    """The port for those who ask for states, with an absolute path of its token; None: there is none."""
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
@@ -160,6 +165,7 @@ class _WorkerProcess:
         self._consumers = {SinkName(name): self._consumer(SinkName(name)) for name in config.sinks}
         self._producers: OnDemand[FrontId, Producer] = OnDemand(self._producer)
         self._caller = self._caller_of(graph) if graph.calls else None
+        self._asking = None if config.queries is None else self._door(graph, config.queries)
         self._watchdog = watchdog.Watchdog(self._reactor, config.words, config.patience)
         hello = lambda: msgspec.structs.replace(worker.hello(address), died_of=died_of)  # noqa: E731
         self._control = ControlClient(
@@ -213,6 +219,8 @@ class _WorkerProcess:
             consumer.close()
         if self._caller is not None:
             self._caller.close()
+        if self._asking is not None:
+            self._asking.close()
         self._links.close()
         self._control.close()
         self._reactor.close()
@@ -245,7 +253,15 @@ class _WorkerProcess:
             self._reactor.instant(),
             private=config.private,
         )
-        return Ports(*outside, self._problems, self._caller, self._discretion, busy)
+        return Ports(*outside, self._problems, self._caller, self._discretion, busy, self._asking)
+
+    def _door(self, graph: Graph, queries: Queries) -> QueryDoor:
+        settings = self._config.settings
+        file = queries.token_file
+        token = None if file is None else secret_of(file, "spec.queries.tokenFile")
+        return QueryDoor(
+            graph, settings.job, settings.slots, queries, token, self._reactor, self._inbox.append
+        )
 
     def _caller_of(self, graph: Graph) -> Productions:
         config, ours = self._config, productions_of(graph)
@@ -288,6 +304,8 @@ class _WorkerProcess:
                 yield f"source {sources.named(self._worker.settings.fronts, front).source}: {problem}"
         if self._caller is not None and self._caller.problem:
             yield f"calls: {self._caller.problem}"
+        if self._asking is not None and self._asking.problem:
+            yield f"queries: {self._asking.problem}"
         for sink, consumer in self._consumers.items():
             if isinstance(consumer, Troubled) and (problem := consumer.problem):
                 yield f"sink {sink}: {problem}"

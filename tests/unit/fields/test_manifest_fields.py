@@ -41,6 +41,8 @@ graph = fs.Graph("numbers")
 graph.source("numbers").map(str).sink("out")
 other = fs.Graph("others")
 other.source("numbers").map(int).sink("out")
+kept = fs.Graph("kept")
+kept.source("numbers").reduce(name="seen", key=str, combine=fs.count()).sink("out")
 asks = fs.Graph("asks")
 asks.source("numbers").call(str, name="asked").sink("out")
 asks.source("others").call(fs.call(doubt="never")(str), key=str, name="once").sink("others")
@@ -55,6 +57,7 @@ IN_TOPIC = {**SOCKET, "spec.journal.kafka": {"topic": "j", "brokers": "k:9092"}}
 LISTENING = {
     "spec.sources": {"numbers": {"http": {"listen": "[::]:80", "path": "/numbers", "keys": "/keys"}}}, "spec.journal.folder": "zookeeper://",
 }  # fmt: skip
+ASKED = {"spec.application.graph": "kept", "spec.queries": {"listen": "[::]:7070"}}
 ASKS = {
     "spec.application.graph": "asks", "spec.journal.folder": "journal",
     "spec.sources.others": {"generator": {"count": 10}}, "spec.sinks.others": {"files": {"path": "others"}},
@@ -173,6 +176,15 @@ ROWS = [
     Row("spec.clients", {"db": {}}, given=ASKS, refused="it needs exactly one kind with its settings, like {redis:"),
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, refused="has no call, so nothing is asked: remove it"),
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, given={**ASKS, "spec.egress": ["i:6379"]}, refused="h:6379 is not in spec.egress"),
+    Row("spec.queries.listen", "[::]:7071", "workers", given=ASKED),
+    Row("spec.queries.listen", "[::]:7071", "reached", given=ASKED),
+    Row("spec.queries.listen", "7071", given=ASKED, refused="an address is host:port, not '7071'"),
+    Row("spec.queries.listen", "h:1", refused="keeps no state: remove it"),
+    Row("spec.queries.listen", "h:1", given={"spec.guarantee": "micro-batch"}, refused="no worker that could be asked"),
+    Row("spec.queries.tokenFile", "token", "workers", given=ASKED),
+    Row("spec.queries.tables", ["seen"], "workers", given=ASKED),
+    Row("spec.queries.tables", ["sen"], given=ASKED, refused="keeps nothing named 'sen': is 'seen' meant?"),
+    Row("spec.queries.share", 0.5, "workers", given=ASKED),
     Row("spec.egress", ["localhost:80", "10.0.0.0/8"], "workers", given=ASKS),
     Row("spec.egress", ["a b"], given=ASKS, refused="'a b' is none of HOST, HOST:PORT"),
     Row("spec.egress", ["localhost:80"], refused="has no call"),

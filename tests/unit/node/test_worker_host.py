@@ -91,6 +91,7 @@ class Hosted:
             port("control"),
             lambda: self.problems,
             caller=port("caller"),
+            asking=port("asking"),
         )
 
 
@@ -135,6 +136,8 @@ def test_each_action_goes_to_its_port_in_order(loop: EpollReactor) -> None:
         ("snapshots.upload", actions.Upload(FENCE, Epoch(1), [], [])),
         ("snapshots.load", actions.Load(FENCE, [], [])),
         ("snapshots.prefetch", actions.Prefetch(1, [])),
+        ("asking.told", actions.Answered(1, Time(1), [])),
+        ("asking.told", actions.NotAnswered(1, "why", again=True)),
     ]
     handled = {type(action) for _, action in asked} | {
         actions.Wake,
@@ -276,7 +279,18 @@ def test_a_front_that_another_worker_has_now_is_closed_here_and_opened_again_whe
     for event in (recover(FENCE, "me"), recover(NEWER, "other"), Woken()):
         hosted.inbox.append(event)
         hosted.host.turn()
-    assert hosted.calls == [("producer.follow", follow), ("producer.close", ()), ("producer.follow", follow)]
+    of_producers = [call for call in hosted.calls if call[0].startswith("producer")]
+    assert of_producers == [("producer.follow", follow), ("producer.close", ()), ("producer.follow", follow)]
+
+
+def test_only_a_worker_that_takes_part_can_be_asked(loop: EpollReactor) -> None:
+    hosted = Hosted(loop)
+    for fence, owner in ((FENCE, "me"), (NEWER, "other")):
+        layout = Layout(fence.layout, (WorkerId(owner),), (), WorkerId(owner))
+        recover = Recover(Assignment(fence, layout), {}, "key", Time(0), Epoch(0), None)
+        hosted.inbox.append(FromCoordinator(recover))
+        hosted.host.turn()
+    assert hosted.calls == [("asking.serve", True), ("asking.serve", False)]
 
 
 def test_lasting_troubles_of_the_ports_travel_with_the_heartbeat(loop: EpollReactor) -> None:

@@ -1,8 +1,8 @@
 """A source that clients POST to: the answer comes when the record is in the journal, and a retry is not
 counted twice.
 
-    POST / HTTP/1.1                 200 {"first": 1200, "count": 2, "repeated": false}: durable, so it will be
-    Idempotency-Key: order-17           processed exactly once
+    POST / HTTP/1.1                 200 {"first": 1200, "count": 2, "repeated": false, "time": "73..."}: durable, so it
+    Idempotency-Key: order-17           will be processed exactly once; a query at_least that time has it
                                     422 this key came with another body
                                     503 Retry-After: 1: no room, or no front here now: send it again
 
@@ -34,7 +34,7 @@ from flamestream.core.protocol.events import SourceFailed
 from flamestream.loop.background import Queue, Threads
 from flamestream.model.errors import Bug, FlameStreamError
 from flamestream.model.ids import Fence, Offset
-from flamestream.model.time import Time
+from flamestream.model.time import START, Time
 from flamestream.net.http_server import Exchange, HttpServer, Request
 
 MOST_RECORDS: Final = 4096
@@ -55,6 +55,8 @@ class _Posted:
     first: int = -1
     count: int = 0
     durable: bool = False
+    time: Time = START
+    """The time at which an answer to a query has it; START: nobody knows any more."""
     waiting: list[tuple[Exchange, bool]] = field(default_factory=list)
     """The clients to answer, and whether they were the first to ask."""
 
@@ -116,7 +118,7 @@ class HttpProducer(CreditProducer):
         while self._given and self._given[0].first + self._given[0].count <= upto:
             posted = self._given.popleft()
             # Its key is remembered for long, so its records are let go.
-            posted.durable, posted.records = True, ()
+            posted.durable, posted.records, posted.time = True, (), Time(time + 1)
             self._tell(posted)
 
     def close(self) -> None:
@@ -257,7 +259,10 @@ class HttpProducer(CreditProducer):
 
     def _tell(self, posted: _Posted) -> None:
         for exchange, was_first in posted.waiting:
-            exchange.answer(200, {"first": posted.first, "count": posted.count, "repeated": not was_first})
+            known = {"time": str(posted.time)} if posted.time else {}
+            exchange.answer(
+                200, {"first": posted.first, "count": posted.count, "repeated": not was_first, **known}
+            )
         posted.waiting.clear()
 
 

@@ -1,0 +1,1 @@
+"""The states of a job that runs, for programs beside it."""

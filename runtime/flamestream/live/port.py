@@ -1,0 +1,146 @@
+"""The port of a job that runs, as a client sees it (node/queries/door.py is the other side).
+
+Whoever has the job's classes sends and gets what is encoded, so keys and states are of them; others send and get JSON.
+
+Keeps: a call ends within its time. Does not: know a manifest.
+"""
+
+import http.client
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, Literal, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
+from flamestream.model.errors import Retryable, UserError
+from flamestream.model.payloads.codec import decode, encode
+from flamestream.model.payloads.plain import plain
+from flamestream.model.time import Time
+from flamestream.node.queries.committed import NOTHING
+from flamestream.node.queries.door import ENCODED
+
+At = Literal["strict", "stale", "committed"]
+Key = tuple[str, Hashable]
+"""The name of a table, or of an operation's state, and a key."""
+PAUSE: Final = 0.05
+"""Seconds until a client asks again that was told to."""
+_AGAIN: Final = (0, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The states of some keys, all as of one time."""
+
+    time: Time
+    """All that entered the job before it is in the answer, and nothing else."""
+    states: tuple[Any, ...]
+    """In the order of the keys; `NOTHING` for one that has no state."""
+    at: At
+
+
+class Port(Protocol):
+    """A job that answers."""
+
+    @property
+    def usual(self) -> At:
+        """How it is asked if nobody says how."""
+        ...
+
+    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer: ...
+    def close(self) -> None: ...
+
+
+class HttpPort:
+    """The port at a URL."""
+
+    usual: At = "strict"
+
+    def __init__(self, url: str, token: str | None, timeout: float, *, typed: bool = False) -> None:
+        """`typed`: this process knows the job's classes."""
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.netloc, timeout=timeout)
+        self._url, self._path, self._timeout, self._typed = (
+            url,
+            f"{parts.path.rstrip('/')}/query",
+            timeout,
+            typed,
+        )
+        self._headers = {"content-type": ENCODED, "accept": ENCODED} if typed else {}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
+        """As `Job.read`."""
+        if at == "committed":
+            raise UserError(
+                f'{self._url} cannot answer at="committed", which is read from the store: connect by the manifest'
+            )
+        body = self._asked(keys, at, at_least)
+        deadline = time.monotonic() + self._timeout
+        while True:
+            status, data = self._post(body)
+            if status == HTTPStatus.OK:
+                return self._answer(data, at)
+            if status not in _AGAIN:
+                kind = Retryable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else UserError
+                raise kind(f"{self._url} answers {status}: {_error_in(data)}")
+            if time.monotonic() + PAUSE > deadline:
+                raise Retryable(f"{self._url} gives no answer within {self._timeout:g} s: {_error_in(data)}")
+            time.sleep(PAUSE)
+
+    def _asked(self, keys: list[Key], at: At, at_least: Time) -> bytes:
+        if self._typed:
+            return msgspec.msgpack.encode(
+                {"read": [(name, encode(key)) for name, key in keys], "at": at, "at_least": str(at_least)}
+            )
+        return msgspec.json.encode({"read": keys, "at": at, "at_least": str(at_least)}, enc_hook=plain)
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        """The status and the body of an answer; 0 and why, if there is none."""
+        try:
+            self._connection.request("POST", self._path, body, self._headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            # a worker that ends closes its connections: the next one is another worker's
+            self._connection.close()
+            return 0, str(error or type(error).__name__).encode()
+
+    def _answer(self, data: bytes, at: At) -> Answer:
+        try:
+            if self._typed:
+                number, states = _encoded(data)
+                found = tuple(NOTHING if each is None else decode(each) for each in states)
+                return Answer(Time(number), found, at)
+            told = _told(data)
+            return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
+        except (DecodeError, ValueError) as error:
+            raise UserError(
+                f"{self._url} is no port of a job: its answer is not understood ({error})"
+            ) from error
+
+
+class _Told(msgspec.Struct):
+    time: str
+    rows: list[dict[str, Any]]
+
+
+_encoded: Final = msgpack_decoder(tuple[int, list[bytes | None]])
+_told: Final = json_decoder(_Told)
+
+
+def _error_in(data: bytes) -> str:
+    try:
+        found = from_json(data)
+    except DecodeError:
+        return data.decode(errors="replace")
+    return str(found["error"]) if isinstance(found, dict) and "error" in found else str(found)

@@ -1,0 +1,1 @@
+"""Queries from outside: which key is meant, and who answers."""

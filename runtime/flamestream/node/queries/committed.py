@@ -1,0 +1,53 @@
+"""Committed rows: the states of single keys in a snapshot, all at its cut.
+
+Keeps: what is given stands in one snapshot, whose parts are what its index says. Does not: ask a worker, so it works
+while the job is down, and is as old as the last epoch.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from flamestream.core.dataflow.stored import Reading
+from flamestream.core.protocol.chain import incomplete
+from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.model.graph import Graph
+from flamestream.model.tables.ledger import ALL, folded
+from flamestream.node.queries.rows import Row
+from flamestream.ports import ObjectStore
+from flamestream.store.segment import chains_in, of_keys, part_of
+from flamestream.store.snapshots import segment_table
+
+NOTHING: Final = object()
+"""The state of a key that has none."""
+
+
+def states_at(graph: Graph, index: SnapshotIndex, objects: ObjectStore, rows: Sequence[Row]) -> list[Any]:
+    """The state of each row; NOTHING where there is none. Raises Corrupt, and UserError for a state that this code
+    cannot read."""
+    # a batch has all rows of tables as one (model/tables/ledger.py)
+    states = folded(graph, states_in(graph, index, objects, {row.encoded for row in rows} | {ALL}))
+    return [_state(row, states) for row in rows]
+
+
+def states_in(
+    graph: Graph, index: SnapshotIndex, objects: ObjectStore, keys: Collection[bytes] | None = None
+) -> dict[tuple[int, bytes], Any]:
+    """The states of `keys`, of all if left out, by vertex and key, as a snapshot has them. Raises as `states_at`."""
+    tables = (segment_table(objects, ref) for ref in index.segments)
+    parts = [part_of(table if keys is None else of_keys(table, keys)) for table in tables]
+    found = {}
+    for vertex, chains in states_of(chains_in(parts), Numbers(graph).known(index)).items():
+        reading, kind = Reading.of(graph.vertices[vertex]), graph.vertices[vertex].kind
+        for chain in chains:
+            if not chain.full:
+                raise incomplete(chain)
+            found[vertex, chain.key] = reading.value(kind, chain.states)
+    return found
+
+
+def _state(row: Row, states: Mapping[tuple[int, bytes], Any]) -> Any:
+    if not row.in_table:
+        return states.get((row.vertex, row.encoded), NOTHING)
+    every = states.get((row.vertex, ALL))
+    return NOTHING if every is None else every.rows.get((row.name, row.key), NOTHING)

@@ -1,0 +1,258 @@
+"""A running bank is asked for balances: by curl's means, by a client, through kills."""
+
+import json
+import os
+import signal
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.live.client import Job
+from flamestream.machine.process_identity import ProcessIdentity
+from flamestream.model.decoding import from_json
+from flamestream.model.errors import Retryable, UserError
+from support.eventually import eventually
+from support.ports import free_port
+from support.runs.scratch import Scratch
+
+APPLICATION = """\
+import flamestream as fs
+
+graph = fs.Graph("bank")
+accounts = graph.table("accounts", initial=int, check=lambda key, balance: balance >= 0)
+
+
+def transfer(state, line):
+    source, target, amount = line.split()
+    state[accounts, source] -= int(amount)
+    state[accounts, target] += int(amount)
+    return line
+
+
+lines = graph.source("lines")
+lines.filter(lambda line: line[0] == "+").upsert(accounts, lambda line: line[1], lambda line: int(line[2:]))
+moved = lines.filter(lambda line: line[0] != "+").transact(transfer)
+moved.committed.reduce(name="sent", key=lambda line: (line[0], 1), combine=fs.count()).sink("counts")
+moved.aborted.map(lambda a: a.transaction).sink("refused")
+"""
+TOKEN = "open sesame"
+NAMES = "abcdefgh"
+
+
+class Bank:
+    """The job of a scratch folder, with a port for lines and one for queries."""
+
+    def __init__(self, scratch: Scratch, *more: str) -> None:
+        self.scratch, self.lines, self.port = scratch, free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v1/jobs/job"
+        scratch.write("token", TOKEN)
+        scratch.job(
+            APPLICATION,
+            f'sources: {{lines: {{http: {{listen: "127.0.0.1:{self.lines}", keys: keys, records: lines}}}}}}',
+            "sinks: {counts: {files: {path: counts}}, refused: {files: {path: refused}}}",
+            "journal: {folder: journal}",
+            f'queries: {{listen: "127.0.0.1:{self.port}", tokenFile: token{"".join(more)}}}',
+            "workers: {replicas: 2, standby: 1}",
+            "checkpoint: {interval: 200ms, store: snapshots}",
+        )
+        scratch.begin("run", "job.yaml", "--no-spark")
+        self.sent = 0
+        eventually(lambda: self.post(*(f"+{name}100" for name in NAMES)), "the bank opens", within=60)
+
+    def post(self, *lines: str) -> dict[str, Any]:
+        """Send lines, again and again until they are taken."""
+        self.sent += 1
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.lines}/", "\n".join(lines).encode(), {"Idempotency-Key": str(self.sent)}
+        )
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    told: dict[str, Any] = json.load(answer)
+                    return told
+            except urllib.error.HTTPError as error:
+                error.close()
+            except OSError:
+                if self.sent == 1:
+                    self.sent = 0
+                    return {}
+
+    def get(self, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, dict[str, Any]]:
+        """What a program without our client gets."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {token}"})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.load(error)
+
+    def client(self) -> Job:
+        return fs.connect(
+            self.scratch.path / "job.yaml", run_folder=self.scratch.path / ".flamestream" / "job"
+        )
+
+    def workers(self) -> list[int]:
+        """Pids of workers that live."""
+        folder = self.scratch.path / ".flamestream" / "job" / "workers"
+        known = [from_json(file.read_bytes(), ProcessIdentity) for file in folder.glob("*.json")]
+        return [each.pid for each in known if each.alive]
+
+
+@pytest.fixture(scope="module")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
+    scratch = Scratch(tmp_path_factory.mktemp("bank"))
+    yield Bank(scratch)
+    scratch.close()
+
+
+def test_a_state_is_got_by_its_name_and_key(bank: Bank) -> None:
+    time = bank.post("+x7")["time"]
+    status, told = bank.get(f"/tables/accounts/x?at_least={time}")
+    assert (status, told["state"], int(told["time"]) >= int(time)) == (200, 7, True)
+
+
+def test_several_are_of_one_time_and_keys_are_what_json_has(bank: Bank) -> None:
+    bank.post("+y7", "y x 1")
+    read = [["accounts", "y"], ["sent", ["y", 1]], ["accounts", "nobody"]]
+    status, told = bank.get("/query", {"read": read})
+    assert status == 200
+    assert told["rows"] == [
+        {"name": "accounts", "key": "y", "state": 6},
+        {"name": "sent", "key": ["y", 1], "state": 1},
+        {"name": "accounts", "key": "nobody"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "said"),
+    [
+        ("/tables/accounts/nobody", None, 404, "accounts['nobody'] has no state"),
+        ("/tables/account/x", None, 404, "keeps nothing named 'account': it has 'accounts', 'sent'"),
+        ("/tables/accounts/x?at=soon", None, 400, "at is strict or stale"),
+        ("/tables/accounts/x?at_least=soon", None, 400, "at_least is the time of an answer"),
+        ("/tables/accounts/x?when=now", None, 400, "when"),
+        ("/tables", None, 404, "tables/NAME/KEY"),
+        ("/query", {"read": []}, 400, "1 to 256 keys"),
+        ("/query", {"read": [["accounts", n] for n in range(257)]}, 413, "1 to 256 keys"),
+        ("/query", {"reads": []}, 400, "the body is like"),
+        ("/query", {"read": [["accounts", {"a": 1}]]}, 400, "is no key: a dict is not a payload"),
+    ],
+)
+def test_what_cannot_be_answered_is_said(bank: Bank, path: str, body: Any, status: int, said: str) -> None:
+    code, told = bank.get(path, body)
+    assert (code, said in told["error"]) == (status, True), told
+
+
+def test_who_has_no_token_is_not_answered(bank: Bank) -> None:
+    assert bank.get("/tables/accounts/x", token="guess")[0] == 401
+
+
+def test_a_client_sees_what_it_was_told_is_taken(bank: Bank) -> None:
+    with bank.client() as job:
+        accounts = job.table("accounts")
+        for balance in range(1, 31):
+            time = int(bank.post(f"+z{balance}")["time"])
+            assert accounts.get("z", at="stale", at_least=time) == balance
+            assert accounts.get("z", at="stale") == balance, "it has seen that before"
+        assert accounts.get_many(["z", "nobody"]) == {"z": 30}
+        assert accounts.get("nobody", 5) == 5
+        assert job.table("sent").get(("nobody", 1)) is None
+
+
+def test_and_from_the_last_epoch_too(bank: Bank) -> None:
+    with bank.client() as job:
+        time = int(bank.post("+k3")["time"])
+
+        def committed() -> bool:
+            try:
+                return job.read(("accounts", "k"), at="committed", at_least=time).states == (3,)
+            except Retryable:
+                return False
+
+        eventually(committed, "an epoch has it")
+
+
+def test_the_command_asks_the_job_that_runs(bank: Bank) -> None:
+    bank.post("+m3")
+    said = bank.scratch.type("query", "job.yaml", "accounts['m']", "sent[('nobody', 1)]", "--json")
+    told = json.loads(said.text)
+    assert (told["at"], told["rows"]) == (
+        "strict",
+        [{"row": "accounts['m']", "state": 3}, {"row": "sent[('nobody', 1)]"}],
+    )
+
+
+def test_no_sum_of_a_strict_answer_is_torn_or_old_while_workers_die(scratch: Scratch) -> None:
+    bank, rng, over = Bank(scratch), Random(4), threading.Event()
+
+    def transfers() -> None:
+        while not over.is_set():
+            bank.post(*(f"{rng.choice(NAMES)} {rng.choice(NAMES)} {rng.randrange(40)}" for _ in range(10)))
+
+    writer = threading.Thread(target=transfers)
+    writer.start()
+    try:
+        with fs.connect(bank.url, token=TOKEN) as job:
+            accounts = job.table("accounts")
+            for victim in range(4):
+                asked = 0
+                pids = bank.workers()
+                os.kill(pids[victim % len(pids)], signal.SIGKILL)
+                while asked < 50 or len(bank.workers()) < 3:
+                    assert sum(accounts.get_many(NAMES).values()) == 100 * len(NAMES)
+                    asked += 1
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_only_what_the_manifest_lists_may_be_asked_for(scratch: Scratch) -> None:
+    bank = Bank(scratch, ", tables: [sent]")
+    assert bank.get("/tables/accounts/a") == (
+        403,
+        {"error": "'accounts' may not be asked for here: spec.queries.tables has sent"},
+    )
+    assert bank.get("/tables/sent/a")[0] == 404
+
+
+def test_a_job_that_is_down_says_so_and_its_epochs_can_be_asked(scratch: Scratch) -> None:
+    bank = Bank(scratch)
+    eventually(lambda: scratch.status()["epoch"], "an epoch is committed")
+    for process in scratch._begun:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    with fs.connect(bank.url, token=TOKEN, timeout=0.5) as job, pytest.raises(Retryable, match="no answer"):
+        job.table("accounts").get("a")
+    said = scratch.type("query", "job.yaml", "accounts['a']", "--at", "committed")
+    assert (said.code, "accounts['a'] = 100" in said.text) == (0, True), said.text
+
+
+def test_where_input_is_not_journalled_no_answer_is_strict(scratch: Scratch) -> None:
+    scratch.write("in.txt", "a\nb\n")
+    port = free_port()
+    scratch.job(
+        'import flamestream as fs\ngraph = fs.Graph("g")\nmore = graph.source("more")\n'
+        'graph.source("in").merge(more).reduce(name="seen", key=fs.item, combine=fs.count()).sink("out")\n',
+        "sources:",
+        "  in: {files: {path: in.txt, records: lines}}",
+        f'  more: {{http: {{listen: "127.0.0.1:{free_port()}", keys: keys}}}}',
+        "journal: {folder: journal}",
+        "sinks: {out: {files: {path: out}}}",
+        f'queries: {{listen: "127.0.0.1:{port}"}}',
+        "workers: {replicas: 1}",
+        "checkpoint: {interval: 200ms, store: snapshots}",
+    )
+    scratch.begin("run", "job.yaml", "--no-spark")
+    eventually(lambda: scratch.status()["epoch"], "an epoch is committed", within=60)
+    with fs.connect(f"http://127.0.0.1:{port}/v1/jobs/job") as job:
+        with pytest.raises(UserError, match="source 'in' is not journalled"):
+            job.table("seen").get("a")
+        assert job.table("seen").get("a", at="stale") == 1
